@@ -1,0 +1,164 @@
+"""One affine map, dense or sparse, and the few operations everything else is made of.
+
+A convolution is a sparse matrix and a fully connected layer a dense one. No other module asks
+which of the two it holds: it calls the functions here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+Matrix: TypeAlias = Any  # an Array, or a scipy.sparse.csr_array of float64
+
+# A CSR entry costs about twenty times a BLAS entry, so sparse storage pays only well below 1/20;
+# below this many entries the call overhead decides, and dense is always at least as fast.
+_DENSE_BELOW_ENTRIES = 65_536
+_DENSE_ABOVE_DENSITY = 0.05
+
+
+class Affine(NamedTuple):
+    """The map ``z = W a + b``; unpacks as ``W, b = layer``.
+
+    Attributes:
+        weight: ``W`` of shape (out, in): a read-only array or ``scipy.sparse.csr_array``.
+        bias: ``b`` of shape (out,), read-only.
+    """
+
+    weight: Matrix
+    bias: Array
+
+    @property
+    def in_features(self) -> int:
+        """Length of ``a``."""
+        return int(self.weight.shape[1])
+
+    @property
+    def out_features(self) -> int:
+        """Length of ``z``."""
+        return int(self.weight.shape[0])
+
+    @property
+    def n_parameters(self) -> int:
+        """Stored weights (the non-zeros of a sparse matrix) and biases."""
+        return stored_entries(self.weight) + int(self.bias.size)
+
+    def __call__(self, rows: Array, out: Array | None = None) -> Array:
+        """Map each row: (n, in) -> (n, out), into ``out`` when it is given."""
+        if sp.issparse(self.weight):
+            z = np.ascontiguousarray((self.weight @ np.ascontiguousarray(rows.T)).T)
+            return np.add(z, self.bias, out=z if out is None else out)
+        z = np.matmul(rows, self.weight.T, out=out)
+        z += self.bias
+        return z
+
+    def pull_back(self, rows: Array) -> Array:
+        """Return ``rows @ W``: (n, out) -> (n, in), how linear forms in ``z`` look in ``a``."""
+        if sp.issparse(self.weight):
+            return np.ascontiguousarray((self.weight.T @ np.ascontiguousarray(rows.T)).T)
+        return rows @ self.weight
+
+    def after(self, inner: Affine) -> Affine:
+        """Return the single map ``a -> self(inner(a))``."""
+        bias = np.asarray(self.weight @ inner.bias) + self.bias
+        return Affine.of(compact(self.weight @ inner.weight), bias)
+
+    @classmethod
+    def of(cls, weight: ArrayLike | Matrix, bias: ArrayLike) -> Affine:
+        """Validate, copy to float64 and freeze.
+
+        Raises:
+            ValueError: If shapes do not fit or an entry is not finite.
+            TypeError: If an entry is not a real number.
+        """
+        W, b = _frozen_matrix(weight), _frozen_array(bias, "bias")
+        if W.ndim != 2 or b.shape != W.shape[:1]:
+            raise ValueError(
+                f"an affine layer needs W of shape (out, in) and b of shape (out,); "
+                f"got W {W.shape} and b {b.shape}."
+            )
+        if 0 in W.shape:
+            raise ValueError(f"an affine layer needs at least one input and output; got W {W.shape}.")
+        return cls(W, b)
+
+
+def dense(matrix: Matrix) -> Array:
+    """Return the matrix as a dense array (the array itself if it is dense already)."""
+    return matrix.toarray() if sp.issparse(matrix) else matrix
+
+
+def stored_entries(matrix: Matrix) -> int:
+    """Return how many entries are stored: all of a dense matrix, the non-zeros of a sparse one."""
+    return int(matrix.nnz if sp.issparse(matrix) else matrix.size)
+
+
+def compact(matrix: Matrix) -> Matrix:
+    """Return the matrix in the storage that evaluates faster.
+
+    >>> type(compact(sp.csr_array(np.eye(3)))).__name__
+    'ndarray'
+    >>> type(compact(sp.eye_array(1000, format="csr"))).__name__
+    'csr_array'
+    """
+    entries = matrix.shape[0] * matrix.shape[1]
+    if entries <= _DENSE_BELOW_ENTRIES:
+        return dense(matrix)
+    filled = matrix.count_nonzero() if sp.issparse(matrix) else np.count_nonzero(matrix)
+    if filled > _DENSE_ABOVE_DENSITY * entries:
+        return dense(matrix)
+    return sp.csr_array(matrix)
+
+
+def blocks(grid: list[list[Matrix]]) -> Matrix:
+    """Assemble a block matrix (``None`` is a zero block) in the faster storage."""
+    if all(isinstance(block, np.ndarray) for row in grid for block in row):
+        return np.block(grid)
+    sparse = [[None if block is None else sp.coo_array(block) for block in row] for row in grid]
+    return compact(sp.block_array(sparse, format="csr"))
+
+
+def block_diagonal(matrices: list[Matrix]) -> Matrix:
+    """Assemble a block-diagonal matrix in the faster storage."""
+    return compact(sp.block_diag([sp.coo_array(matrix) for matrix in matrices], format="csr"))
+
+
+def _frozen_matrix(weight: ArrayLike | Matrix) -> Matrix:
+    if not sp.issparse(weight):
+        return _frozen_array(weight, "weight")
+    W = sp.csr_array(weight, dtype=np.float64, copy=True)
+    W.eliminate_zeros()
+    W.sum_duplicates()  # also sorts: canonical form before freezing, SciPy would do it in place
+    _require_finite(W.data, "weight")
+    for part in (W.data, W.indices, W.indptr):
+        part.flags.writeable = False
+    return W
+
+
+def _frozen_array(values: ArrayLike, name: str) -> Array:
+    raw = np.asarray(values)
+    if raw.dtype.kind not in "biufO":
+        raise TypeError(f"{name} must hold real numbers; got dtype {raw.dtype}.")
+    try:
+        array = np.array(raw, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must hold real numbers; got {error}.") from None
+    _require_finite(array, name)
+    array += 0.0  # turns -0.0 into 0.0, so that equal numbers have equal bytes
+    array.flags.writeable = False
+    return array
+
+
+def _require_finite(values: Array, name: str) -> None:
+    if not is_finite(values):
+        bad = int(np.count_nonzero(~np.isfinite(values)))
+        raise ValueError(f"{name} must be finite; {bad} of {values.size} entries are NaN or infinite.")
+
+
+def is_finite(values: Array) -> bool:
+    """Return whether all entries are finite, in one cheap pass when they are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())

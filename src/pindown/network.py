@@ -1,0 +1,342 @@
+"""The one value everything reads: a feed-forward ReLU network in float64."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from pindown.affine import Affine, Array, Matrix, is_finite
+
+if TYPE_CHECKING:
+    from pindown.rational import RationalNetwork
+
+# Rows evaluated at once: enough to keep BLAS busy, few enough that the activations of one
+# layer stay in cache (measured fastest at 784-256x4-10), and never more than the memory cap.
+_CHUNK_ROWS = 1024
+_CHUNK_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReluNetwork:
+    r"""A network :math:`f = A_L \circ \rho \circ A_{L-1} \circ \dots \circ \rho \circ A_1`.
+
+    Each :math:`A_l(a) = W_l a + b_l` is affine, :math:`\rho(z) = \max(0, z)` acts on every
+    coordinate, and the last layer has no ReLU. The value is immutable and holds float64 numbers.
+
+    Attributes:
+        layers: The affine maps; each unpacks as ``W, b`` with ``W`` of shape (out, in), dense or
+            ``scipy.sparse.csr_array``.
+        input_shape: Shape of one input before flattening, for instance ``(3, 32, 32)``.
+        output_activation: What followed the last affine map in the model file (``"softmax"``,
+            ``"log_softmax"``, ``"sigmoid"``) or None. ``net(X)`` does not apply it.
+        notes: What the reader had to assume or did to the model, in plain words.
+
+    Example:
+        The absolute value, as ``relu(x) + relu(-x)``:
+
+        >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+        >>> net(np.array([[-3.0], [2.0]]))
+        array([[3.],
+               [2.]])
+        >>> net
+        ReluNetwork(1 -> 2 -> 1, 7 parameters)
+
+    Arora et al. 2018, Definition 1; Phuong 2021, section 2.1.
+    """
+
+    layers: tuple[Affine, ...]
+    input_shape: tuple[int, ...] = ()
+    output_activation: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.layers:
+            raise ValueError("a network needs at least one affine layer; got none.")
+        for i, (first, second) in enumerate(zip(self.layers, self.layers[1:], strict=False), 1):
+            if first.out_features != second.in_features:
+                raise ValueError(
+                    f"layer shapes must chain: layer {i} gives {first.out_features} values, "
+                    f"layer {i + 1} takes {second.in_features}."
+                )
+        if not self.input_shape:
+            object.__setattr__(self, "input_shape", (self.in_features,))
+        if math.prod(self.input_shape) != self.in_features:
+            raise ValueError(
+                f"input_shape {self.input_shape} holds {math.prod(self.input_shape)} values; "
+                f"the first layer takes {self.in_features}."
+            )
+
+    # ------------------------------------------------------------------ making one
+
+    @classmethod
+    def from_layers(
+        cls,
+        layers: Iterable[tuple[ArrayLike | Matrix, ArrayLike]],
+        *,
+        input_shape: Sequence[int] = (),
+        output_activation: str | None = None,
+        notes: Sequence[str] = (),
+    ) -> ReluNetwork:
+        """Build from ``[(W1, b1), ..., (WL, bL)]``, ``W`` of shape (out, in)."""
+        affine = []
+        for i, pair in enumerate(layers, 1):
+            try:
+                weight, bias = pair
+                affine.append(Affine.of(weight, bias))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"layer {i}: {error}") from None
+        shape = tuple(int(n) for n in input_shape)
+        return cls(tuple(affine), shape, output_activation, tuple(notes))
+
+    @classmethod
+    def from_torch(cls, module: Any, input_shape: Sequence[int] | None = None) -> ReluNetwork:
+        """Read a torch module (in evaluation mode) by tracing it; see :mod:`pindown.io.torch_module`."""
+        from pindown.io.torch_module import network_from_module
+
+        return network_from_module(module, input_shape)
+
+    @classmethod
+    def from_sklearn(cls, estimator: Any) -> ReluNetwork:
+        """Read a fitted scikit-learn ``MLPClassifier`` or ``MLPRegressor``."""
+        from pindown.io.sklearn_mlp import network_from_estimator
+
+        return network_from_estimator(estimator)
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def in_features(self) -> int:
+        """Input dimension :math:`d_0`."""
+        return self.layers[0].in_features
+
+    @property
+    def out_features(self) -> int:
+        """Output dimension :math:`d_L`."""
+        return self.layers[-1].out_features
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        r"""All widths :math:`(d_0, d_1, \dots, d_L)`, input and output included."""
+        return (self.in_features, *(layer.out_features for layer in self.layers))
+
+    @property
+    def hidden_widths(self) -> tuple[int, ...]:
+        """Widths of the ReLU layers."""
+        return self.widths[1:-1]
+
+    @property
+    def depth(self) -> int:
+        """Number :math:`L` of affine maps; there are L - 1 ReLU layers."""
+        return len(self.layers)
+
+    @property
+    def size(self) -> int:
+        """Total number of ReLUs."""
+        return sum(self.hidden_widths)
+
+    @property
+    def n_parameters(self) -> int:
+        """Weights and biases stored (for a sparse layer, its non-zero weights)."""
+        return sum(layer.n_parameters for layer in self.layers)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of all numbers: equal exactly when all layers are equal number for number."""
+        digest = hashlib.sha256()
+        for weight, bias in self.layers:
+            sparse = sp.issparse(weight)
+            parts = (weight.data, weight.indices, weight.indptr) if sparse else (weight,)
+            digest.update(f"{sparse}{weight.shape}".encode())
+            for part in (*parts, bias):
+                digest.update(part.tobytes())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReluNetwork) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        widths = " -> ".join(map(str, self.widths))
+        return f"ReluNetwork({widths}, {self.n_parameters:,} parameters)"
+
+    # ------------------------------------------------------------------ evaluating it
+
+    def __call__(self, X: ArrayLike) -> Array:
+        """Evaluate: (n, d) -> (n, k), (d,) -> (k,); inputs of ``input_shape`` are flattened.
+
+        Memory beyond the result is bounded: rows go through in chunks.
+        """
+        rows, single = self._rows(X)
+        out = np.empty((len(rows), self.out_features))
+        buffers = [np.empty((self._chunk_rows, width)) for width in self.hidden_widths]
+        for part in self.chunks(len(rows)):
+            a = rows[part]
+            for layer, buffer in zip(self.layers, buffers, strict=False):
+                a = layer(a, out=buffer[: len(a)])
+                np.maximum(a, 0.0, out=a)
+            self.layers[-1](a, out=out[part])
+        if not is_finite(out):
+            raise ValueError("the network overflows float64 on this input; scale the input down.")
+        return out[0] if single else out
+
+    def trace(self, X: ArrayLike) -> list[Array]:
+        r"""Return the outputs :math:`z_1, \dots, z_L` of all affine maps, each (n, d_l)."""
+        a, _ = self._rows(X)
+        values = []
+        for layer in self.layers:
+            z = layer(a)
+            values.append(z)
+            a = np.maximum(z, 0.0)
+        return values
+
+    def preactivations(self, X: ArrayLike) -> Array:
+        """Return what enters every ReLU: (n, d) -> (n, size), layers side by side, (d,) -> (size,)."""
+        rows, single = self._rows(X)
+        z = np.concatenate([np.empty((len(rows), 0)), *self.trace(rows)[:-1]], axis=1)
+        return z[0] if single else z
+
+    def pattern(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Return which ReLUs are on (preactivation >= 0): (n, d) -> (n, size), (d,) -> (size,)."""
+        return self.preactivations(X) >= 0.0
+
+    def by_layer(self, units: NDArray[Any]) -> list[NDArray[Any]]:
+        """Split the last axis of ``pattern`` or ``preactivations`` into hidden layers."""
+        return np.split(units, np.cumsum(self.hidden_widths)[:-1], axis=-1) if self.size else []
+
+    def local_affine(self, x: ArrayLike) -> tuple[Array, Array]:
+        r"""Return :math:`(A, c)` with :math:`f(x') = A x' + c` for all x' that share x's pattern.
+
+        Args:
+            x: One input (d,) or a batch (n, d).
+
+        Returns:
+            ``A`` (k, d) and ``c`` (k,), with a leading n for a batch.
+
+        >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+        >>> A, c = net.local_affine([-3.0])
+        >>> A.item(), c.item()
+        (-1.0, 0.0)
+        """
+        rows, single = self._rows(x)
+        return self.affine_of_pattern(self.pattern(rows[0] if single else rows))
+
+    def affine_of_pattern(self, pattern: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Return ``(A, c)`` for given on/off states: (size,) -> (k, d), (k,); batches likewise."""
+        states = np.atleast_2d(pattern)
+        if states.shape[1] != self.size:
+            raise ValueError(f"a pattern has {self.size} entries; got {states.shape[1]}.")
+        n, k = len(states), self.out_features
+        masks = self.by_layer(states)
+        # From the output side: k rows per input instead of d columns, and k is the small one.
+        A = np.repeat(np.eye(k)[None], n, axis=0)
+        c = np.zeros((n, k))
+        for layer, mask in zip(reversed(self.layers), [*reversed(masks), None], strict=True):
+            c += A @ layer.bias
+            A = layer.pull_back(A.reshape(n * k, -1)).reshape(n, k, -1)
+            if mask is not None:
+                A *= mask[:, None, :]
+        return (A[0], c[0]) if np.ndim(pattern) == 1 else (A, c)
+
+    def chunks(self, n: int) -> Iterator[slice]:
+        """Yield slices that cover ``range(n)`` and keep one slice's activations in bounded memory."""
+        for start in range(0, n, self._chunk_rows):
+            yield slice(start, min(n, start + self._chunk_rows))
+
+    @property
+    def _chunk_rows(self) -> int:
+        return max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // (16 * max(self.widths))))
+
+    def _rows(self, X: ArrayLike) -> tuple[Array, bool]:
+        """Return X as float64 rows (n, d), and whether it was one input."""
+        raw = np.asarray(X)
+        if raw.dtype.kind not in "biuf":
+            raise TypeError(f"inputs must be real numbers; got dtype {raw.dtype}.")
+        shape = raw.shape
+        batch = raw.ndim > 1 and math.prod(shape[1:]) == self.in_features
+        single = not batch and shape in ((self.in_features,), self.input_shape)
+        if not (batch or single):
+            wanted = f"(n, {self.in_features})"
+            if len(self.input_shape) > 1:
+                wanted += f" or (n, {', '.join(map(str, self.input_shape))})"
+            raise ValueError(f"the network takes inputs of shape {wanted}; got {shape}.")
+        rows = np.asarray(raw, dtype=np.float64).reshape(1 if single else len(raw), self.in_features)
+        if not is_finite(rows):
+            bad = int(np.count_nonzero(~np.isfinite(rows).all(axis=1)))
+            raise ValueError(f"inputs must be finite; {bad} of {len(rows)} rows hold NaN or infinity.")
+        return rows, single
+
+    # ------------------------------------------------------------------ parts and sums
+
+    def __getitem__(self, span: slice) -> ReluNetwork:
+        """Return consecutive layers as a network: ``net[:l]`` computes :math:`z_l`."""
+        if not isinstance(span, slice) or span.step not in (None, 1):
+            raise TypeError("a network is cut by slices such as net[:2]; one layer is net.layers[i].")
+        start, stop, _ = span.indices(self.depth)
+        return ReluNetwork(
+            self.layers[start:stop],
+            input_shape=self.input_shape if start == 0 else (),
+            output_activation=self.output_activation if stop == self.depth else None,
+        )
+
+    def __matmul__(self, inner: ReluNetwork) -> ReluNetwork:
+        """Return the composition ``x -> self(inner(x))``."""
+        from pindown.calculus import compose
+
+        return compose(self, inner)
+
+    def __add__(self, other: ReluNetwork) -> ReluNetwork:
+        """Return ``x -> self(x) + other(x)``."""
+        from pindown.calculus import linear_combination
+
+        return linear_combination([1.0, 1.0], [self, other])
+
+    def __sub__(self, other: ReluNetwork) -> ReluNetwork:
+        """Return ``x -> self(x) - other(x)``."""
+        from pindown.calculus import linear_combination
+
+        return linear_combination([1.0, -1.0], [self, other])
+
+    def __neg__(self) -> ReluNetwork:
+        """Return ``x -> -self(x)``."""
+        return -1.0 * self
+
+    def __rmul__(self, factor: float) -> ReluNetwork:
+        """Return ``x -> factor * self(x)``."""
+        last = Affine.of(factor * self.layers[-1].weight, factor * self.layers[-1].bias)
+        return replace(self, layers=(*self.layers[:-1], last), output_activation=None)
+
+    # ------------------------------------------------------------------ ways out
+
+    def as_fractions(self) -> RationalNetwork:
+        """Return the same network in exact rational arithmetic (slow; for ties and tests)."""
+        from pindown.rational import RationalNetwork
+
+        return RationalNetwork.from_network(self)
+
+    def to_torch(self) -> Any:
+        """Return a float64 ``torch.nn.Sequential`` that computes ``net(X)``."""
+        from pindown.io.torch_module import module_from_network
+
+        return module_from_network(self)
+
+    def save(self, path: str | PathLike[str], *, dtype: str = "auto") -> None:
+        """Write ``.onnx``, ``.onnx.gz`` or ``.safetensors``.
+
+        Args:
+            path: Where to write; the ending chooses the format.
+            dtype: ``"float32"``, ``"float64"``, or ``"auto"``: float32 if that loses nothing.
+        """
+        from pindown.io import save
+
+        save(self, path, dtype=dtype)
