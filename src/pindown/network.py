@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,7 @@ class ReluNetwork:
     def __post_init__(self) -> None:
         if not self.layers:
             raise ValueError("a network needs at least one affine layer; got none.")
-        for i, (first, second) in enumerate(zip(self.layers, self.layers[1:], strict=False), 1):
+        for i, (first, second) in enumerate(pairwise(self.layers), 1):
             if first.out_features != second.in_features:
                 raise ValueError(
                     f"layer shapes must chain: layer {i} gives {first.out_features} values, "
@@ -177,32 +178,33 @@ class ReluNetwork:
 
         Memory beyond the result is bounded: rows go through in chunks.
         """
-        rows, single = self._rows(X)
+        rows, single = self.as_rows(X)
         out = np.empty((len(rows), self.out_features))
         buffers = [np.empty((self._chunk_rows, width)) for width in self.hidden_widths]
-        for part in self.chunks(len(rows)):
-            a = rows[part]
-            for layer, buffer in zip(self.layers, buffers, strict=False):
-                a = layer(a, out=buffer[: len(a)])
-                np.maximum(a, 0.0, out=a)
-            self.layers[-1](a, out=out[part])
-        if not is_finite(out):
-            raise ValueError("the network overflows float64 on this input; scale the input down.")
+        with np.errstate(over="ignore", invalid="ignore"):  # _require_no_overflow speaks instead
+            for part in self.chunks(len(rows)):
+                a = rows[part]
+                for layer, buffer in zip(self.layers, buffers, strict=False):
+                    a = layer(a, out=buffer[: len(a)])
+                    np.maximum(a, 0.0, out=a)
+                self.layers[-1](a, out=out[part])
+        _require_no_overflow(out)
         return out[0] if single else out
 
     def trace(self, X: ArrayLike) -> list[Array]:
         r"""Return the outputs :math:`z_1, \dots, z_L` of all affine maps, each (n, d_l)."""
-        a, _ = self._rows(X)
+        a, _ = self.as_rows(X)
         values = []
-        for layer in self.layers:
-            z = layer(a)
-            values.append(z)
-            a = np.maximum(z, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for layer in self.layers:
+                values.append(layer(a))
+                a = np.maximum(values[-1], 0.0)
+        _require_no_overflow(values[-1])
         return values
 
     def preactivations(self, X: ArrayLike) -> Array:
         """Return what enters every ReLU: (n, d) -> (n, size), layers side by side, (d,) -> (size,)."""
-        rows, single = self._rows(X)
+        rows, single = self.as_rows(X)
         z = np.concatenate([np.empty((len(rows), 0)), *self.trace(rows)[:-1]], axis=1)
         return z[0] if single else z
 
@@ -228,7 +230,7 @@ class ReluNetwork:
         >>> A.item(), c.item()
         (-1.0, 0.0)
         """
-        rows, single = self._rows(x)
+        rows, single = self.as_rows(x)
         return self.affine_of_pattern(self.pattern(rows[0] if single else rows))
 
     def affine_of_pattern(self, pattern: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -257,8 +259,13 @@ class ReluNetwork:
     def _chunk_rows(self) -> int:
         return max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // (16 * max(self.widths))))
 
-    def _rows(self, X: ArrayLike) -> tuple[Array, bool]:
-        """Return X as float64 rows (n, d), and whether it was one input."""
+    def as_rows(self, X: ArrayLike) -> tuple[Array, bool]:
+        """Return X as float64 rows (n, d), and whether it was one input.
+
+        Raises:
+            ValueError: If the shape does not fit or an entry is not finite.
+            TypeError: If the entries are not real numbers.
+        """
         raw = np.asarray(X)
         if raw.dtype.kind not in "biuf":
             raise TypeError(f"inputs must be real numbers; got dtype {raw.dtype}.")
@@ -270,6 +277,7 @@ class ReluNetwork:
             if len(self.input_shape) > 1:
                 wanted += f" or (n, {', '.join(map(str, self.input_shape))})"
             raise ValueError(f"the network takes inputs of shape {wanted}; got {shape}.")
+        _require_same_layout(shape[1:] if batch else shape, self.input_shape)
         rows = np.asarray(raw, dtype=np.float64).reshape(1 if single else len(raw), self.in_features)
         if not is_finite(rows):
             bad = int(np.count_nonzero(~np.isfinite(rows).all(axis=1)))
@@ -340,3 +348,18 @@ class ReluNetwork:
         from pindown.io import save
 
         save(self, path, dtype=dtype)
+
+
+def _require_no_overflow(values: Array) -> None:
+    if not is_finite(values):
+        raise ValueError("the network overflows float64 on this input; scale the input down.")
+
+
+def _require_same_layout(given: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    """Refuse an image whose axes are in another order, although it holds as many numbers."""
+    axes = [tuple(n for n in shape if n != 1) for shape in (given, wanted)]
+    if axes[0] != axes[1] and min(len(shape) for shape in axes) > 1:
+        raise ValueError(
+            f"the network takes inputs of shape {wanted}; {given} holds as many numbers, "
+            "but in another order. Transpose or reshape the inputs first."
+        )

@@ -63,7 +63,7 @@ class RationalNetwork:
         for W, b in self.layers:
             z = W @ a + b
             values.append(z)
-            a = np.where(z > 0, z, Fraction(0))
+            a = z * (z > 0)
         return values
 
     def pattern(self, x: Sequence[Any]) -> NDArray[np.bool_]:

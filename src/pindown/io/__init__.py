@@ -1,1 +1,103 @@
 """Models in and out: ONNX, torch modules, safetensors and state dicts, scikit-learn MLPs."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pindown.errors import ModelFileError, UnsupportedModelError
+
+if TYPE_CHECKING:
+    from pindown.network import ReluNetwork
+
+__all__ = ["load", "save"]
+
+_PICKLES = (".pkl", ".pickle", ".joblib", ".dill")
+_READABLE = ".onnx, .onnx.gz, .safetensors, and .pt or .pth state dicts"
+_LONGEST_MESSAGE = 1000
+_WRITABLE = ".onnx, .onnx.gz and .safetensors"
+
+
+def load(path: str | PathLike[str]) -> ReluNetwork:
+    """Read a model file; its ending says which kind it is.
+
+    Args:
+        path: ``.onnx``, ``.onnx.gz``, ``.safetensors``, or a ``.pt``/``.pth`` state dict.
+
+    Returns:
+        The network, in float64. ``net.notes`` says what had to be assumed.
+
+    Raises:
+        ModelFileError: If the file is missing, damaged, too large or of no known kind.
+        UnsupportedModelError: If the model in it is not a ReLU network pindown can write down.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from pindown import ReluNetwork
+        >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+        >>> with TemporaryDirectory() as folder:
+        ...     save(net, f"{folder}/absolute.onnx")
+        ...     load(f"{folder}/absolute.onnx") == net
+        True
+    """
+    file = Path(path)
+    try:
+        return _read(file, file.name.lower())
+    except (ModelFileError, UnsupportedModelError) as error:
+        raise type(error)(f"{file}: {_one_line(str(error))}") from None
+    except MemoryError:
+        raise UnsupportedModelError(f"{file}: the model needs more memory than there is.") from None
+
+
+def save(net: ReluNetwork, path: str | PathLike[str], *, dtype: str = "auto") -> None:
+    """Write a network; the ending of the path says as what.
+
+    Args:
+        net: The network.
+        path: ``.onnx``, ``.onnx.gz`` or ``.safetensors``; an existing file is replaced at once.
+        dtype: ``"float32"``, ``"float64"``, or ``"auto"``: float32 if that loses nothing.
+
+    Raises:
+        ModelFileError: If the path cannot be written, or a weight does not fit the type.
+    """
+    file = Path(path)
+    name = file.name.lower()
+    if name.endswith((".onnx", ".onnx.gz")):
+        from pindown.io.onnx_writer import write_onnx
+
+        write_onnx(net, file, dtype)
+    elif name.endswith(".safetensors"):
+        from pindown.io.safetensors_file import write_safetensors
+
+        write_safetensors(net, file, dtype)
+    else:
+        raise ModelFileError(
+            f"{file}: networks are written as {_WRITABLE}; choose one of these endings."
+        )
+
+
+def _one_line(message: str) -> str:
+    """Make a message fit to print: names in it come from the file and may hold anything."""
+    shown = "".join(character if character.isprintable() else "?" for character in message)
+    return shown if len(shown) <= _LONGEST_MESSAGE else f"{shown[:_LONGEST_MESSAGE]} ..."
+
+
+def _read(file: Path, name: str) -> ReluNetwork:
+    if name.endswith((".onnx", ".onnx.gz")):
+        from pindown.io.onnx_reader import read_onnx
+
+        return read_onnx(file)
+    if name.endswith(".safetensors"):
+        from pindown.io.safetensors_file import read_safetensors
+
+        return read_safetensors(file)
+    if name.endswith((".pt", ".pth")):
+        from pindown.io.state_dicts import read_torch_file
+
+        return read_torch_file(file)
+    if name.endswith(_PICKLES):
+        from pindown.io.state_dicts import PICKLE_REFUSAL
+
+        raise UnsupportedModelError(PICKLE_REFUSAL)
+    raise ModelFileError(f"pindown reads {_READABLE}; the ending '{file.suffix}' is none of these.")

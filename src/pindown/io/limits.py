@@ -13,8 +13,13 @@ from pindown.errors import ModelFileError, UnsupportedModelError
 
 MAX_FILE_BYTES = 2 * 2**30  # protobuf's own limit for one message
 MAX_GZIP_BYTES = 2**30  # after decompression; a bomb stops here
-MAX_ENTRIES = 250_000_000  # numbers in one matrix or tensor: 2 GB in float64
-MAX_NODES = 100_000
+MAX_ENTRIES = 250_000_000  # numbers in one dense matrix: 2 GB in float64
+MAX_SPARSE_ENTRIES = 64_000_000  # non-zeros in one sparse matrix: 0.8 GB
+MAX_TOTAL_ENTRIES = 500_000_000  # numbers in all matrices of one model together
+MAX_UNITS = 4_000_000  # entries of one tensor inside the network; 64 channels of 224 x 224 pass
+MAX_MULTIPLICATIONS = 50_000_000_000  # in one matrix product: seconds dense, a minute sparse
+MAX_NODES = 20_000
+MAX_RANK = 64  # axes of one tensor: NumPy's own limit
 
 
 def check_file_bytes(n_bytes: int, limit: int = MAX_FILE_BYTES) -> None:
@@ -25,24 +30,42 @@ def check_file_bytes(n_bytes: int, limit: int = MAX_FILE_BYTES) -> None:
         )
 
 
-def check_entries(*sizes: int, what: str) -> int:
+def check_entries(*sizes: int, what: str, limit: int = MAX_ENTRIES) -> int:
     """Return the product of the sizes, or refuse to build something that large."""
     entries = math.prod(int(n) for n in sizes)
-    if entries > MAX_ENTRIES:
-        shape = " x ".join(map(str, sizes))
+    # An axis of length zero hides the others from the product, not from whoever builds on the way.
+    if max(entries, math.prod(max(1, int(n)) for n in sizes)) > limit:
+        shape = f" ({' x '.join(map(str, sizes))})" if len(sizes) > 1 else ""
         raise UnsupportedModelError(
-            f"{what} would hold {entries:,} numbers ({shape}); the limit is {MAX_ENTRIES:,}."
+            f"{what} would hold {entries:,} numbers{shape}; the limit is {limit:,}."
         )
     return entries
 
 
+def check_multiplications(*sizes: int) -> None:
+    """Refuse a matrix product that would take minutes."""
+    count = math.prod(int(n) for n in sizes)
+    if count > MAX_MULTIPLICATIONS:
+        raise UnsupportedModelError(
+            f"merging two affine operations would take {count:,} multiplications; "
+            f"the limit is {MAX_MULTIPLICATIONS:,}."
+        )
+
+
 def check_shape(shape: Sequence[int], what: str) -> tuple[int, ...]:
-    """Return the shape if it is a possible one of bearable size."""
-    dims = tuple(int(n) for n in shape)
+    """Return the shape if a tensor inside the network may have it."""
+    dims = check_rank(shape, what)
     if any(n < 1 for n in dims):
         raise UnsupportedModelError(f"{what} has the impossible or empty shape {dims}.")
-    check_entries(*dims, what=what)
+    check_entries(*dims, what=what, limit=MAX_UNITS)
     return dims
+
+
+def check_rank(shape: Sequence[int], what: str) -> tuple[int, ...]:
+    """Return the shape if NumPy can hold that many axes; their product takes time before that."""
+    if len(shape) > MAX_RANK:
+        raise UnsupportedModelError(f"{what} has {len(shape):,} axes; the limit is {MAX_RANK}.")
+    return tuple(int(n) for n in shape)
 
 
 def _gigabytes(n_bytes: int) -> str:

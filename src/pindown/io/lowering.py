@@ -20,9 +20,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pindown.affine import Array, Matrix, blocks, compact
+from pindown.affine import Array, Matrix, blocks, compact, stored_entries
 from pindown.errors import UnsupportedModelError
-from pindown.io.limits import check_entries, check_shape
+from pindown.io.limits import (
+    MAX_ENTRIES,
+    MAX_SPARSE_ENTRIES,
+    MAX_TOTAL_ENTRIES,
+    MAX_UNITS,
+    check_entries,
+    check_multiplications,
+    check_shape,
+)
 from pindown.io.windows import Window, averaging_matrix, convolution_matrix, window_positions
 from pindown.network import ReluNetwork
 
@@ -51,7 +59,8 @@ class Expression:
         flat = index.ravel()
         for T in self.terms.values():
             stored = np.diff(T.indptr)[flat].sum() if sp.issparse(T) else flat.size * T.shape[1]
-            check_entries(int(stored), what="a rearranged tensor")
+            limit = MAX_SPARSE_ENTRIES if sp.issparse(T) else MAX_ENTRIES
+            check_entries(int(stored), what="a rearranged tensor", limit=limit)
         terms = {b: T[flat] for b, T in self.terms.items()}
         return Expression(index.shape, terms, self.constant[flat])
 
@@ -72,10 +81,11 @@ class Expression:
     def scale(self, factor: Array) -> Expression:
         """Multiply by a constant, with broadcasting."""
         shape = np.broadcast_shapes(self.shape, np.shape(factor))
+        wide = self.broadcast(shape)
         diagonal = sp.dia_array(
             (np.broadcast_to(factor, shape).reshape(1, -1), [0]), shape=(math.prod(shape),) * 2
         )
-        return self.broadcast(shape).map(diagonal.tocsr(), shape)
+        return wide.map(diagonal.tocsr(), shape)
 
     def shift(self, offset: Array) -> Expression:
         """Add a constant, with broadcasting."""
@@ -96,7 +106,8 @@ class Expression:
         """Return ``self @ W`` for a constant matrix (n, m) on the right."""
         _require(W.ndim == 2 and self.shape[-1:] == W.shape[:1], "MatMul", self.shape, W.shape)
         lead = math.prod(self.shape[:-1])
-        check_entries(lead, W.size, what="a matrix product")
+        limit = MAX_ENTRIES if lead == 1 else MAX_SPARSE_ENTRIES
+        check_entries(lead, W.size, what="a matrix product", limit=limit)
         M = W.T if lead == 1 else sp.kron(sp.eye_array(lead), W.T, format="csr")
         return self.map(M, (*self.shape[:-1], W.shape[1]))
 
@@ -184,36 +195,29 @@ class Lowering:
         _, table = window_positions((x.shape[axis],), window)
         if (table < 0).all(axis=1).any():
             raise UnsupportedModelError("MaxPool has a window that lies wholly in the padding.")
-        members = [row[row >= 0] for row in table]
-        slots = x.rearrange(lambda i: np.moveaxis(i, axis, 0)[np.concatenate(members)])
-        counts = [len(m) for m in members]
-        while max(counts) > 1:
+        inside = table >= 0
+        slots = x.rearrange(lambda i: np.moveaxis(i, axis, 0)[table[inside]])
+        counts = inside.sum(axis=1)
+        while counts.max() > 1:
             slots, counts = self._join_pairs(slots, counts)
         return slots.rearrange(lambda i: np.moveaxis(i, 0, axis))
 
-    def _join_pairs(self, slots: Expression, counts: list[int]) -> tuple[Expression, list[int]]:
+    def _join_pairs(
+        self, slots: Expression, counts: NDArray[np.int64]
+    ) -> tuple[Expression, NDArray[np.int64]]:
         """Replace neighbours within each run of ``counts`` entries of axis 0 by their maximum."""
-        first: list[int] = []
-        second: list[int] = []
-        alone: list[int] = []
-        order: list[tuple[int, int]] = []
-        start = 0
-        for n in counts:
-            for k in range(start, start + n - 1, 2):
-                order.append((0, len(first)))
-                first.append(k)
-                second.append(k + 1)
-            if n % 2:
-                order.append((1, len(alone)))
-                alone.append(start + n - 1)
-            start += n
+        run_starts = np.cumsum(counts) - counts
+        in_run = np.arange(counts.sum()) - np.repeat(run_starts, counts)
+        even = in_run % 2 == 0
+        last = in_run + 1 == np.repeat(counts, counts)
+        first, alone = np.flatnonzero(even & ~last), np.flatnonzero(even & last)
         a = slots.rearrange(lambda i: i[first])
-        b = slots.rearrange(lambda i: i[second])
+        b = slots.rearrange(lambda i: i[first + 1])
         joined = a.add(self.relu(b.add(a.scale(np.array(-1.0)))))
-        if alone:
+        if alone.size:
             joined = concatenate([joined, slots.rearrange(lambda i: i[alone])], axis=0)
-        place = [k if kind == 0 else len(first) + k for kind, k in order]
-        return joined.rearrange(lambda i: i[place]), [-(-n // 2) for n in counts]
+        place = np.argsort(np.concatenate([first, alone]))
+        return joined.rearrange(lambda i: i[place]), -(-counts // 2)
 
     # ------------------------------------------------------------------ layers
 
@@ -225,21 +229,39 @@ class Lowering:
             facts: ``input_shape``, ``output_activation`` and ``notes`` of the network.
         """
         used = self._blocks_below(output)
-        top = max((self._levels[b] for b in used), default=0)
+        by_level: dict[int, list[int]] = {}
+        for b in used:
+            by_level.setdefault(self._levels[b], []).append(b)
+        top = max(by_level, default=0)
         # How block b is read off the state, the vector that the previous layer hands on.
         decode: dict[int, Matrix] = {0: _identity(self._input_size)}
         layers = []
+        last_use = self._last_use(used, output, top + 1)
+        total = 0
         for level in range(1, top + 1):
-            fresh = [b for b in used if self._levels[b] == level]
-            later = [self._made[b - 1] for b in used if self._levels[b] > level] + [output]
-            parts = [(self._made[b - 1].terms, self._made[b - 1].constant) for b in fresh]
-            needed = {b: _used_columns(b, later) for b in decode}
+            fresh = by_level[level]
+            needed = {b: np.flatnonzero(last_use[b] > level) for b in decode}
             keep = {b: columns for b, columns in needed.items() if len(columns)}
-            parts += [self._pass_on(b, columns) for b, columns in keep.items()]
-            layers.append(_layer(parts, decode))
+            parts = [_decoded(self._made[b - 1], decode) for b in fresh]
+            parts += [_pass_on(decode[b][columns], b, level) for b, columns in keep.items()]
+            layers.append(_stacked(parts))
+            total += stored_entries(layers[-1][0])
+            check_entries(total, what="the network", limit=MAX_TOTAL_ENTRIES)
             decode = self._decoders(fresh, keep)
-        layers.append(_layer([(output.terms, output.constant)], decode))
+        layers.append(_stacked([_decoded(output, decode)]))
         return ReluNetwork.from_layers(layers, **facts)
+
+    def _last_use(
+        self, used: Sequence[int], output: Expression, top: int
+    ) -> dict[int, NDArray[np.int64]]:
+        """Return, for every block's entries, the highest level that reads them; 0 if none does."""
+        last = {b: np.zeros(self._size(b), dtype=np.int64) for b in (0, *used)}
+        readers = [(self._levels[b], self._made[b - 1]) for b in used]
+        for level, reader in [*readers, (top, output)]:
+            for b, T in reader.terms.items():
+                columns = T.nonzero()[1]
+                last[b][columns] = np.maximum(last[b][columns], level)
+        return last
 
     def _blocks_below(self, output: Expression) -> list[int]:
         found: set[int] = set()
@@ -249,13 +271,6 @@ class Lowering:
             found.update(new)
             stack.extend(self._made[b - 1] for b in new)
         return sorted(found)
-
-    def _pass_on(self, block: int, columns: NDArray[np.int64]) -> tuple[dict[int, Matrix], Array]:
-        """Return the rows that hand the columns of a block through one more ReLU layer."""
-        pick = _identity(self._size(block))[columns]
-        if block == 0:  # the only block whose entries can be negative
-            pick = sp.vstack([pick, -pick], format="csr")
-        return {block: pick}, np.zeros(pick.shape[0])
 
     def _size(self, block: int) -> int:
         return self._input_size if block == 0 else self._made[block - 1].constant.size
@@ -281,6 +296,7 @@ def concatenate(parts: Sequence[Expression], axis: int) -> Expression:
     """Join tensors along an axis."""
     shapes = [part.shape for part in parts]
     offsets = np.cumsum([0] + [math.prod(shape) for shape in shapes])
+    check_entries(int(offsets[-1]), what="a joined tensor", limit=MAX_UNITS)
     try:
         order = np.concatenate(
             [o + np.arange(math.prod(s)).reshape(s) for o, s in zip(offsets, shapes, strict=False)], axis
@@ -301,35 +317,43 @@ def per_channel(values: Array, rank: int) -> Array:
     return np.reshape(values, (1, -1) + (1,) * (rank - 2))
 
 
-def _layer(
-    parts: list[tuple[dict[int, Matrix], Array]], decode: dict[int, Matrix]
-) -> tuple[Matrix, Array]:
-    """Stack the parts' rows, each rewritten from blocks to the state that ``decode`` reads."""
+def _decoded(expression: Expression, decode: dict[int, Matrix]) -> tuple[Matrix, Array]:
+    """Return ``(W, b)`` of the expression in terms of the state that ``decode`` reads."""
+    # A block that is not in the state is one whose coefficients are all zero.
+    pieces = [_product(T, decode[b]) for b, T in expression.terms.items() if b in decode]
     width = next(iter(decode.values())).shape[1]
-    rows = []
-    for terms, constant in parts:
-        # A block that is not in the state is one whose coefficients are all zero.
-        pieces = [_product(T, decode[b]) for b, T in terms.items() if b in decode]
-        total = pieces[0] if pieces else sp.csr_array((constant.size, width))
-        for piece in pieces[1:]:
-            total = total + piece
-        rows.append(total)
+    weight = pieces[0] if pieces else sp.csr_array((expression.constant.size, width))
+    for piece in pieces[1:]:
+        weight = weight + piece
+    return weight, expression.constant
+
+
+def _pass_on(rows: Matrix, block: int, level: int) -> tuple[Matrix, Array]:
+    """Return the rows that hand entries of a block, read off by ``rows``, through another ReLU."""
+    if block == 0:  # the only block whose entries can be negative: two parts, x = p - q
+        rows = sp.vstack([rows, -rows], format="csr")
+        if level > 1:  # they exist already, and rows read p - q and q - p: hand on p and q
+            rows = rows.maximum(0)
+    return rows, np.zeros(rows.shape[0])
+
+
+def _stacked(parts: list[tuple[Matrix, Array]]) -> tuple[Matrix, Array]:
+    rows = [weight for weight, _ in parts]
     weight = compact(rows[0]) if len(rows) == 1 else blocks([[part] for part in rows])
     return weight, np.concatenate([constant for _, constant in parts])
 
 
-def _used_columns(block: int, expressions: Sequence[Expression]) -> NDArray[np.int64]:
-    used = [e.terms[block].nonzero()[1] for e in expressions if block in e.terms]
-    return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *used]))
-
-
 def _product(left: Matrix, right: Matrix) -> Matrix:
     """Multiply, after making sure that the result fits."""
+    rows, columns = left.shape[0], right.shape[1]
     if sp.issparse(left) and sp.issparse(right):
-        row_lengths = np.diff(right.tocsr().indptr)
-        check_entries(int(row_lengths[left.tocsr().indices].sum()), what="a merged sparse layer")
+        work = int(np.diff(right.tocsr().indptr)[left.tocsr().indices].sum())
+        stored = min(work, rows * columns)
+        check_entries(stored, what="a merged sparse layer", limit=MAX_SPARSE_ENTRIES)
     else:
-        check_entries(left.shape[0], right.shape[1], what="a merged layer")
+        check_entries(rows, columns, what="a merged layer")
+        work = rows * right.nnz if sp.issparse(right) else stored_entries(left) * columns
+    check_multiplications(work)
     return left @ right
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.errors import UnsupportedModelError
-from pindown.io.limits import check_entries
+from pindown.io.limits import MAX_SPARSE_ENTRIES, MAX_UNITS, check_entries
 
 _MAX_SPATIAL = 1_000_000  # longest side, stride, pad or kernel anyone may claim
 
@@ -93,7 +93,8 @@ def window_positions(
             f"got an image of {tuple(spatial)}."
         )
     out_shape = tuple(window.output_size(size, i) for i, size in enumerate(spatial))
-    check_entries(*out_shape, *window.kernel, what="a sliding window's index table")
+    what = "a sliding window's index table"
+    check_entries(*out_shape, *window.kernel, what=what, limit=4 * MAX_UNITS)
     rank = len(spatial)
     flat = np.zeros(out_shape + window.kernel, dtype=np.int64)
     inside = np.ones(out_shape + window.kernel, dtype=bool)
@@ -130,19 +131,25 @@ def convolution_matrix(
         )
     out_spatial, table = window_positions(spatial, window)
     n_out, points = table.shape
-    size = check_entries(out_channels, n_out, in_group, points, what="a convolution written as a matrix")
-    n_in = math.prod(spatial)
-
-    group = np.arange(out_channels) // (out_channels // groups)
-    in_channel = group[:, None] * in_group + np.arange(in_group)  # (out, in_group)
-    columns = in_channel[:, None, :, None] * n_in + table[None, :, None, :]
-    keep = np.broadcast_to((table >= 0)[None, :, None, :], columns.shape).ravel()
-    values = np.broadcast_to(kernel.reshape(out_channels, 1, in_group, points), columns.shape).ravel()
-    rows = np.repeat(np.arange(out_channels * n_out), size // (out_channels * n_out))
-    matrix = sp.csr_array(
-        (values[keep], (rows[keep], columns.ravel()[keep])),
-        shape=(out_channels * n_out, channels * n_in),
+    inside = np.repeat((table >= 0)[:, None, :], in_group, axis=1).ravel()  # (n_out, in_group, points)
+    stored = int(np.count_nonzero(inside))  # for one output channel
+    size = check_entries(
+        out_channels, stored, what="a convolution written as a matrix", limit=MAX_SPARSE_ENTRIES
     )
+    n_in = math.prod(spatial)
+    within = (np.arange(in_group)[:, None] * n_in + table[:, None, :]).ravel()[inside]
+
+    # Filled channel by channel: a table of all entries at once would need several times the memory.
+    data = np.empty(size)
+    columns = np.empty(size, dtype=np.int32 if channels * n_in < 2**31 else np.int64)
+    for channel in range(out_channels):
+        part = slice(channel * stored, (channel + 1) * stored)
+        weights = kernel[channel].reshape(1, in_group, points)
+        data[part] = np.broadcast_to(weights, (n_out, in_group, points)).ravel()[inside]
+        columns[part] = within + channel // (out_channels // groups) * in_group * n_in
+    counts = np.tile((table >= 0).sum(axis=1) * in_group, out_channels)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    matrix = sp.csr_array((data, columns, starts), shape=(out_channels * n_out, channels * n_in))
     return (out_channels, *out_spatial), matrix
 
 
@@ -161,7 +168,8 @@ def averaging_matrix(
         (1.0 / divisor[rows], (rows, table[rows, points])),
         shape=(len(table), math.prod(spatial)),
     )
-    check_entries(channels, one.nnz, what="average pooling written as a matrix")
+    what = "average pooling written as a matrix"
+    check_entries(channels, one.nnz, what=what, limit=MAX_SPARSE_ENTRIES)
     matrix = sp.kron(sp.eye_array(channels), one, format="csr")
     return (channels, *out_spatial), matrix
 

@@ -1,0 +1,235 @@
+"""The command line: arguments in, library calls, exit codes out.
+
+Exit codes: 0 done, 3 bad input (one line says what), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from pindown.audit import Audit
+    from pindown.geometry import Box
+
+BAD_INPUT = 3
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="pindown",
+    help="Pin down the network you trained: which function it is, why training chose it, "
+    "how far to trust it.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# click's class, wherever this version of typer keeps it.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+# Options that may stand alone, with what they then mean.
+_OPTIONAL_VALUES = {"--json": "-", "--markdown": "-", "--html": "pindown-audit.html"}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = app(args=_with_default_values(given), standalone_mode=False) or 0
+    except _UsageError as error:
+        _complain(error.format_message())
+        code = BAD_INPUT
+    except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
+        if os.environ.get("PINDOWN_DEBUG"):
+            raise
+        _complain(str(error) or type(error).__name__)
+        code = BAD_INPUT
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("interrupted.")
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from pindown import __version__
+
+        typer.echo(f"pindown {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+Model = Annotated[Path, typer.Argument(help="Model: .onnx, .onnx.gz, .safetensors, .pt or .pth.")]
+Data = Annotated[
+    Path | None, typer.Option(help="Inputs, with labels if there are any: .npz, .npy or .csv.")
+]
+Test = Annotated[Path | None, typer.Option(help="Inputs and labels that training did not see.")]
+Target = Annotated[str | None, typer.Option(help="Name of the array or column with the labels.")]
+BoxText = Annotated[
+    str | None,
+    typer.Option(
+        "--box", help="LOW,HIGH for all inputs, or an .npz with lower and upper. Default: the data's."
+    ),
+]
+Budget = Annotated[float, typer.Option(help="Seconds the audit may take.")]
+Html = Annotated[str | None, typer.Option(metavar="[FILE]", help="Write a page.")]
+Json = Annotated[
+    str | None, typer.Option(metavar="[FILE]", help="Write JSON; without a file, to stdout.")
+]
+Markdown = Annotated[str | None, typer.Option(metavar="[FILE]", help="Write Markdown; likewise.")]
+Only = Annotated[str | None, typer.Option(help="Codes of the findings wanted, with commas between.")]
+Ignore = Annotated[str | None, typer.Option(help="Codes of findings to leave out.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Folder = Annotated[Path, typer.Option("--out", help="Folder for the model, the data and the page.")]
+
+
+@app.command(
+    epilog="Example: [bold]pindown audit model.onnx --data test.npz --html report.html[/bold]",
+)
+def audit(
+    model: Model,
+    data: Data = None,
+    test: Test = None,
+    target: Target = None,
+    box: BoxText = None,
+    budget: Budget = 60.0,
+    html: Html = None,
+    json: Json = None,
+    markdown: Markdown = None,
+    only: Only = None,
+    ignore: Ignore = None,
+    seed: Seed = 0,
+) -> int:
+    """Ask a network everything pindown can answer, within a time budget."""
+    from pindown.audit import audit as run_audit
+    from pindown.datasets import load_table
+    from pindown.io import load
+    from pindown.report.text import progress_bar
+
+    _check_outputs(html=html, json=json, markdown=markdown)
+    net = load(model)
+    table = load_table(data, target) if data else None
+    held_out = load_table(test, target) if test else None
+    with progress_bar() as report:
+        result = run_audit(
+            net,
+            None if table is None else table.X,
+            None if table is None else table.y,
+            test=None if held_out is None else (held_out.X, held_out.y),
+            box=_parse_box(box, net.in_features),
+            budget=budget,
+            seed=seed,
+            only=_codes(only),
+            ignore=_codes(ignore),
+            name=model.name,
+            progress=report,
+        )
+    _deliver(result, html=html, json=json, markdown=markdown)
+    return INTERRUPTED if result.interrupted else 0
+
+
+@app.command(epilog="Example: [bold]pindown demo --out my-first-look[/bold]")
+def demo(out: Folder = Path("pindown-demo"), budget: Budget = 30.0) -> int:
+    """Train a small network on digits, save it, load it back and audit it: no file needed."""
+    from pindown.demo import write_demo_files
+    from pindown.report.text import progress_bar
+
+    with progress_bar() as report:
+        report("training a 64-32-32-10 network on scikit-learn's digits", 0, 1)
+        files = write_demo_files(out)
+    page = out / "audit.html"
+    code = audit(files.model, files.train, files.test, html=str(page), budget=budget)
+    typer.echo("\nThe same by hand, and so for a model of your own:")
+    typer.echo(
+        f"pindown audit {files.model} --data {files.train} --test {files.test} --html report.html"
+    )
+    return code
+
+
+def _deliver(result: Audit, *, html: str | None, json: str | None, markdown: str | None) -> None:
+    """Write what was asked for; the terminal gets the summary unless stdout carries a document."""
+    if "-" not in (json, markdown):
+        from pindown.report.text import print_audit
+
+        print_audit(result)
+    documents = ((json, result.to_json), (markdown, result.to_markdown), (html, result.to_html))
+    for target, render in documents:
+        if target == "-":
+            typer.echo(render())
+        elif target is not None:
+            render(target)
+            typer.echo(f"wrote {target}", err=True)
+
+
+def _check_outputs(*, html: str | None, json: str | None, markdown: str | None) -> None:
+    """Refuse before the work, not after: and never overwrite a model named by mistake."""
+    for option, value, ending in (
+        ("--html", html, ".html"),
+        ("--json", json, ".json"),
+        ("--markdown", markdown, ".md"),
+    ):
+        if value is None or (value == "-" and option != "--html"):
+            continue
+        if not value.lower().endswith(ending):
+            raise ValueError(f"{option} writes a file that ends in {ending}; got {value!r}.")
+        folder = Path(value).absolute().parent
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise ValueError(f"{option} cannot write {value!r}: no such folder, or it is read-only.")
+
+
+def _parse_box(text: str | None, dim: int) -> Box | None:
+    from pindown.geometry import Box
+
+    if text is None:
+        return None
+    if text.endswith(".npz"):
+        return _box_from_file(Path(text))
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"--box takes LOW,HIGH such as 0,1 or an .npz file; got {text!r}.") from None
+    return Box.cube(dim, low, high)
+
+
+def _box_from_file(path: Path) -> Box:
+    from pindown.datasets.files import load_arrays
+    from pindown.geometry import Box
+
+    arrays = load_arrays(path, ("lower", "upper"))
+    return Box(arrays["lower"].ravel(), arrays["upper"].ravel())
+
+
+def _codes(text: str | None) -> list[str] | None:
+    return None if text is None else [code.strip() for code in text.split(",") if code.strip()]
+
+
+def _with_default_values(arguments: list[str]) -> list[str]:
+    """Let ``--json`` and its like stand without a value."""
+    filled: list[str] = []
+    for i, word in enumerate(arguments):
+        filled.append(word)
+        following = arguments[i + 1] if i + 1 < len(arguments) else "--"
+        if word in _OPTIONAL_VALUES and following.startswith("--"):
+            filled.append(_OPTIONAL_VALUES[word])
+    return filled
+
+
+def _complain(message: str) -> None:
+    typer.echo(f"pindown: {' '.join(message.split())}", err=True)
+
+
+if __name__ == "__main__":
+    main()

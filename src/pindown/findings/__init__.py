@@ -1,0 +1,23 @@
+"""The answers of an audit, one module per topic.
+
+To add one: write a function with ``@question(...)`` in a module of its topic and name the module here.
+The order of the modules is the order in a report.
+"""
+
+from pindown.findings import architecture, units, weights, accuracy, norms  # noqa: F401, I001
+from pindown.findings.finding import KINDS, Finding, Hypothesis, Quantity, Table
+from pindown.findings.registry import GROUPS, QUESTIONS, Question, question
+
+CATALOGUE: tuple[Question, ...] = tuple(QUESTIONS.values())
+
+__all__ = [
+    "CATALOGUE",
+    "GROUPS",
+    "KINDS",
+    "Finding",
+    "Hypothesis",
+    "Quantity",
+    "Question",
+    "Table",
+    "question",
+]

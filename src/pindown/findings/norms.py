@@ -1,0 +1,195 @@
+"""How large the layers are, and how steep the network can be."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from pindown.affine import Matrix
+from pindown.findings.deadline import NotApplicable, OutOfTime
+from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
+from pindown.findings.pictures import Mark, Scale, StackedBars
+from pindown.findings.registry import question
+from pindown.findings.subject import Subject
+from pindown.findings.targets import margins
+from pindown.findings.wording import at_least, at_most, number_text, percent
+from pindown.geometry.rounding import norm_up
+from pindown.guarantees.robustness import LipschitzBounds, lipschitz_bounds
+
+
+@question(
+    "LIP-01",
+    "Lipschitz constant",
+    group="how far",
+    about="Proved upper bound on how steep the network is anywhere, beside the steepest pair found, and "
+    "the input change that the median margin certainly tolerates.",
+)
+def lipschitz_constant(subject: Subject) -> Finding:
+    """Bound the steepest slope of the network from both sides."""
+    data = None if subject.data is None else subject.data.X
+    subject.require(5e-8 * subject.net.n_parameters)
+    norms = subject.layer_norms()
+    bounds = lipschitz_bounds(
+        subject.net,
+        data,
+        subject.box,
+        budget=0.6 * subject.deadline.left,
+        seed=subject.seed,
+        layer_norms=norms,
+    )
+    implied = _certified_radius(subject, bounds.upper)
+    ratio = bounds.upper / bounds.lower if bounds.lower > 0 else math.inf
+    return Finding(
+        verdict=f"between {at_least(bounds.lower)} (attained) and {at_most(bounds.upper)} (proved)",
+        number=Quantity(bounds.upper, "exact", label="upper bound", bound="upper"),
+        hypotheses=(
+            Hypothesis(
+                "both ends include rounding and hold over all inputs, in Euclidean norms", "checked"
+            ),
+        ),
+        reading="An input change of length 1 moves the output by at most the upper number, and between "
+        "two points that were found it moves by the lower number times their distance. "
+        + implied.reading,
+        scale=f"The two ends differ by a factor of {number_text(round(ratio, 1))}. "
+        "A factor of 1 would be exact."
+        if math.isfinite(ratio)
+        else "No slope was found: the network looks constant near the points tried.",
+        figure=_picture(bounds),
+        table=_bounds_table(bounds),
+        sentence=f"An input change of length 1 moves the output by at most {at_most(bounds.upper)}; "
+        f"the steepest place found reaches {at_least(bounds.lower)}. " + implied.sentence,
+    )
+
+
+class _Implied(NamedTuple):
+    """What the bound says about labelled rows, in words."""
+
+    reading: str = ""
+    sentence: str = ""
+
+
+def _certified_radius(subject: Subject, upper: float) -> _Implied:
+    r"""Return what :math:`\text{margin} / (\sqrt{2} L)` says at the median margin.
+
+    A difference of two outputs is :math:`\sqrt{2} L`-Lipschitz; a single output is L-Lipschitz.
+    """
+    if upper == 0.0:
+        return _Implied("The network is constant.", "The network is constant.")
+    try:
+        sample, observed, targets = subject.judged()
+    except (NotApplicable, OutOfTime):
+        return _Implied()
+    if not targets.is_classification:
+        return _Implied()
+    margin = float(np.median(margins(observed.outputs, targets)))
+    if margin <= 0:
+        return _Implied("The median margin is not positive, so no radius follows for half of the rows.")
+    factor = 1.0 if subject.net.out_features == 1 else math.sqrt(2.0)
+    radius = margin / (factor * upper)
+    length = float(np.median(np.linalg.norm(sample.X[observed.rows], axis=1)))
+    beside = f", {percent(radius / length)} of the median length of an input" if length > 0 else ""
+    fact = f"no input change shorter than {at_least(radius)}{beside}, can change the class"
+    return _Implied(
+        f"At the median margin of {number_text(margin)}, {fact} (margin divided by "
+        f"{'the bound' if factor == 1.0 else '√2 times the bound'}).",
+        f"At the median margin, {fact}.",
+    )
+
+
+def _picture(bounds: LipschitzBounds) -> Scale | None:
+    named = [
+        (bounds.lower, "attained"),
+        (bounds.averaged, "averaged"),
+        (bounds.product, "product"),
+        (bounds.absolute, "absolute"),
+    ]
+    points = tuple(Mark(value, name) for value, name in named if value and math.isfinite(value))
+    if bounds.lower <= 0 or not math.isfinite(bounds.upper) or len(points) < 2:
+        return None
+    return Scale(
+        "The Lipschitz constant lies in the shaded interval, from what was attained to the least bound",
+        points,
+        (bounds.lower, bounds.upper),
+        "output change per input change",
+    )
+
+
+def _bounds_table(bounds: LipschitzBounds) -> Table:
+    return Table(
+        "Bounds on the Lipschitz constant",
+        ("bound", "value", "how"),
+        (
+            ("attained", bounds.lower, f"steepest of pairs near {bounds.n_points:,} points"),
+            ("averaged", bounds.averaged, "ReLU is half an identity (Combettes, Pesquet 2020)")
+            if bounds.averaged is not None
+            else ("averaged", None, "merged layers are too large to multiply out here"),
+            ("product", bounds.product, "product of the layers' spectral norms"),
+            ("absolute", bounds.absolute, "norm of the product of absolute weights"),
+        ),
+    )
+
+
+@question(
+    "NORM-01",
+    "Layer norms",
+    group="how far",
+    about="Spectral and Frobenius norm and stable rank of every layer.",
+)
+def layer_norms(subject: Subject) -> Finding:
+    """Measure how much each affine layer can stretch, and in how many directions it does."""
+    weights = [layer.weight for layer in subject.net.layers]
+    subject.require(1e-8 * subject.net.n_parameters)
+    bounds = subject.layer_norms()
+    frobenius = [_frobenius(W) for W in weights]
+    ranks = [(f / b.value) ** 2 if b.value else 0.0 for f, b in zip(frobenius, bounds, strict=True)]
+    tight = all(bound.tight for bound in bounds)
+    worst = max(range(len(weights)), key=lambda i: bounds[i].value)
+    labels = tuple(f"layer {i}" for i in range(1, len(weights) + 1))
+    return Finding(
+        verdict=f"spectral norms {_range([b.value for b in bounds])}; stable ranks {_range(ranks)}",
+        number=Quantity(
+            bounds[worst].value,
+            "exact",
+            label=f"largest spectral norm (layer {worst + 1})",
+            bound="upper",
+        ),
+        hypotheses=(
+            Hypothesis("spectral norms are upper bounds, proved by a Cholesky factorisation", "checked")
+            if tight
+            else Hypothesis("some norms are only bounded by those of the absolute weights", "checked"),
+        ),
+        reading="The spectral norm is the most a layer can stretch a vector. The stable rank, "
+        "(Frobenius / spectral)², says in how many directions it stretches comparably."
+        + ("" if tight else " Where a norm is marked 'at most', the stable rank is a lower bound."),
+        scale="A layer of norm 1 lengthens no vector. A stable rank far below the smaller side of the "
+        "layer means that a few directions carry it.",
+        figure=StackedBars(
+            "Spectral norm of each layer", labels, ("norm",), tuple((b.value,) for b in bounds), "norm"
+        ),
+        table=Table(
+            "Norms of the affine layers",
+            ("layer", "shape", "spectral", "Frobenius", "stable rank"),
+            tuple(
+                (
+                    i,
+                    f"{W.shape[0]:,} × {W.shape[1]:,}",
+                    b.value if b.tight else f"at most {at_most(b.value)}",
+                    f,
+                    r,
+                )
+                for i, (W, b, f, r) in enumerate(zip(weights, bounds, frobenius, ranks, strict=True), 1)
+            ),
+        ),
+    )
+
+
+def _frobenius(W: Matrix) -> float:
+    return norm_up(W.data if sp.issparse(W) else W)
+
+
+def _range(values: list[float]) -> str:
+    low, high = number_text(min(values)), number_text(max(values))
+    return low if low == high else f"{low} to {high}"

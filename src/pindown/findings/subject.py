@@ -1,0 +1,213 @@
+"""What a question is asked about: a network, data, a box, and the time that is left."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pindown.affine import Array, is_finite, stored_entries
+from pindown.findings.deadline import Deadline, NotApplicable, OutOfTime
+from pindown.findings.targets import Targets, read_targets
+from pindown.geometry import Box
+from pindown.geometry.box import as_box
+from pindown.guarantees.robustness import NormBound, layer_spectral_norms
+from pindown.network import ReluNetwork
+
+_MULTIPLY_ADDS_PER_CHUNK = 500_000_000  # between two looks at the clock: about a tenth of a second
+_MOST_ROWS_PER_CHUNK = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Inputs (n, d), with targets if there are any."""
+
+    name: str
+    X: Array
+    targets: Targets | None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """What one pass of a sample through the network showed.
+
+    Attributes:
+        rows: Which rows were seen, ascending; all, unless the time ran out.
+        outputs: The network's outputs at these rows.
+        lowest: Per hidden layer, the smallest value that entered each ReLU.
+        highest: Per hidden layer, the largest.
+        n_given: How many rows there were.
+    """
+
+    rows: NDArray[np.intp]
+    outputs: Array
+    lowest: tuple[Array, ...]
+    highest: tuple[Array, ...]
+    n_given: int
+
+    @property
+    def n(self) -> int:
+        """How many rows were seen."""
+        return len(self.rows)
+
+    @property
+    def seen(self) -> str:
+        """How many rows were seen, in words."""
+        if self.n == self.n_given:
+            return f"{self.n:,} row{'s' if self.n > 1 else ''}"
+        return f"{self.n:,} of {self.n_given:,} rows (time ran out)"
+
+
+@dataclass(eq=False)
+class Subject:
+    """Everything a question may look at; passes over the data are made once and shared.
+
+    Attributes:
+        net: The network.
+        data: The inputs given, or None.
+        test: Inputs the network was not trained on, or None.
+        box: Where statements about all inputs are made, or None.
+        box_name: The box in words.
+        deadline: When to stop.
+        seed: Root of all randomness.
+    """
+
+    net: ReluNetwork
+    data: Sample | None
+    test: Sample | None
+    box: Box | None
+    box_name: str
+    deadline: Deadline
+    seed: int = 0
+    _passes: dict[str, Observed] = field(default_factory=dict)
+    _layer_norms: list[NormBound] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        net: ReluNetwork,
+        X: ArrayLike | None,
+        y: ArrayLike | None,
+        test: tuple[ArrayLike, ArrayLike | None] | None,
+        box: Box | tuple[ArrayLike, ArrayLike] | None,
+        deadline: Deadline,
+        seed: int,
+    ) -> Subject:
+        """Check what was given; without a box, take the data's bounding box.
+
+        Raises:
+            ValueError: If data, labels or box do not fit the network or each other.
+        """
+        if X is None and y is not None:
+            raise ValueError("y was given without X; labels need the inputs they belong to.")
+        data = None if X is None else _read_sample(net, X, y, "data", "X", "y")
+        held_out = (
+            None if test is None else _read_sample(net, *test, "test data", "the test X", "the test y")
+        )
+        if data is None:
+            data, held_out = held_out, None
+        if box is not None:
+            region, name = as_box(box, net.in_features), "the given box"
+        elif data is not None:
+            region, name = Box.around(data.X), f"the bounding box of the {data.name}"
+        else:
+            region, name = None, ""
+        return cls(net, data, held_out, region, name, deadline, seed)
+
+    @property
+    def labelled(self) -> Sample | None:
+        """The sample to judge the network on: test data if labelled, else the data if labelled."""
+        for sample in (self.test, self.data):
+            if sample is not None and sample.targets is not None:
+                return sample
+        return None
+
+    def require(self, seconds: float) -> None:
+        """Raise OutOfTime if an answer that takes this long does not fit into the time left."""
+        if seconds > self.deadline.left:
+            raise OutOfTime
+
+    def rng(self, code: str) -> np.random.Generator:
+        """Return a generator of the question's own, so that muting one does not change another."""
+        return np.random.default_rng([self.seed, zlib.crc32(code.encode())])
+
+    def layer_norms(self) -> list[NormBound]:
+        """Return the spectral norm of every layer, using at most a third of the time left."""
+        if not self._layer_norms:
+            weights = [layer.weight for layer in self.net.layers]
+            self._layer_norms = layer_spectral_norms(weights, budget=self.deadline.left / 3)
+        return self._layer_norms
+
+    def observe(self, sample: Sample) -> Observed:
+        """Return what a pass of the sample showed, using at most half of the time left.
+
+        Raises:
+            OutOfTime: If no time is left for even a part of the pass.
+            NotApplicable: If the network overflows on the data.
+        """
+        if sample.name not in self._passes:
+            if self.deadline.passed:
+                raise OutOfTime
+            self._passes[sample.name] = _one_pass(
+                self.net, sample.X, self.rng(sample.name), until=self.deadline.share(0.5)
+            )
+        return self._passes[sample.name]
+
+    def judged(self) -> tuple[Sample, Observed, Targets]:
+        """Return the labelled sample, what its pass showed, and the targets of the rows seen."""
+        sample = self.labelled
+        if sample is None or sample.targets is None:
+            raise NotApplicable("no labels were given")
+        observed = self.observe(sample)
+        return sample, observed, sample.targets.take(observed.rows)
+
+
+def _read_sample(
+    net: ReluNetwork, X: ArrayLike, y: ArrayLike | None, name: str, X_name: str, y_name: str
+) -> Sample:
+    try:
+        rows, _ = net.as_rows(X)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{X_name}: {error}") from None
+    if len(rows) == 0:
+        raise ValueError(f"{X_name} is empty; give at least one row, or leave it out.")
+    return Sample(
+        name, rows, None if y is None else read_targets(y, len(rows), net.out_features, y_name)
+    )
+
+
+def _one_pass(net: ReluNetwork, X: Array, rng: np.random.Generator, until: float) -> Observed:
+    """Send rows through in random order, so that those seen before time runs out are a fair sample."""
+    order = rng.permutation(len(X))
+    chunk = chunk_rows(net)
+    outputs = np.empty((len(X), net.out_features))
+    lowest = [np.full(width, np.inf) for width in net.hidden_widths]
+    highest = [np.full(width, -np.inf) for width in net.hidden_widths]
+    done = 0
+    while done < len(X) and (done == 0 or time.monotonic() < until):
+        rows = np.sort(order[done : done + chunk])
+        a = X[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i, layer in enumerate(net.layers[:-1]):
+                z = layer(a)
+                np.minimum(lowest[i], z.min(axis=0), out=lowest[i])
+                np.maximum(highest[i], z.max(axis=0), out=highest[i])
+                a = np.maximum(z, 0.0, out=z)
+            outputs[rows] = net.layers[-1](a)
+        if not is_finite(outputs[rows]):
+            raise NotApplicable("the network overflows float64 on this data")
+        done += len(rows)
+    seen = np.sort(order[:done])
+    return Observed(seen, outputs[seen], tuple(lowest), tuple(highest), len(X))
+
+
+def chunk_rows(net: ReluNetwork) -> int:
+    """Return how many rows to evaluate between two looks at the clock."""
+    per_row = sum(stored_entries(layer.weight) for layer in net.layers)
+    return max(1, min(_MOST_ROWS_PER_CHUNK, _MULTIPLY_ADDS_PER_CHUNK // max(1, per_row)))

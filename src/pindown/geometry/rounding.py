@@ -1,0 +1,65 @@
+r"""What float64 rounding can do at most, so that bounds can be rounded outwards.
+
+With unit roundoff :math:`u = 2^{-53}`, a sum of n products, taken in any order and with or
+without fused multiply-add, differs from the true sum by at most
+
+.. math::
+    \gamma_n \sum_i |w_i| |a_i|, \qquad \gamma_n = \frac{n u}{1 - n u}.
+
+Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3.1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pindown.affine import Array
+
+UNIT_ROUNDOFF = 2.0**-53
+TINY = float(np.finfo(np.float64).tiny)  # below it, products lose relative accuracy
+
+
+def gamma(n: int) -> float:
+    r"""Return :math:`\gamma_n`, rounded up.
+
+    >>> 4 * 2.0**-53 < gamma(4) < 5 * 2.0**-53
+    True
+    """
+    error = n * UNIT_ROUNDOFF
+    if error >= 0.5:
+        raise ValueError(f"float64 error bounds need n < 2**52 operations; got n={n}.")
+    return float(np.nextafter(error / (1.0 - error), np.inf))
+
+
+def add_up(a: ArrayLike, b: ArrayLike) -> Array:
+    """Return the smallest float64 that is at least ``a + b``, entry by entry.
+
+    >>> float(add_up(1.0, 2.0)), float(add_up(1.0, 1e-30)) > 1.0
+    (3.0, True)
+    """
+    total, error = _two_sum(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+    return np.where(error > 0, np.nextafter(total, np.inf), total)
+
+
+def add_down(a: ArrayLike, b: ArrayLike) -> Array:
+    """Return the largest float64 that is at most ``a + b``, entry by entry."""
+    return -add_up(-np.asarray(a, dtype=float), -np.asarray(b, dtype=float))
+
+
+def norm_up(vector: Array) -> float:
+    """Return an upper bound on the Euclidean norm (of a matrix: the Frobenius norm)."""
+    largest = float(max(np.max(vector, initial=0.0), -np.min(vector, initial=0.0)))
+    if largest == 0.0:
+        return 0.0
+    if not 1e-140 < largest < 1e140:  # squares would leave float64
+        return largest * norm_up(vector / largest)
+    return float(np.linalg.norm(vector)) * (1.0 + gamma(vector.size + 8))
+
+
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return the rounded sum and its exact rounding error (Knuth)."""
+    total = a + b
+    b_part = total - a
+    a_part = total - b_part
+    return total, (a - a_part) + (b - b_part)

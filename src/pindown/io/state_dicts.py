@@ -1,0 +1,220 @@
+"""Bare named tensors in: plain MLPs, where names and shapes alone say what the layers are.
+
+A state dict holds weights and no operations. Where its tensors can only be the fully connected
+layers of one chain, that chain with ReLUs between is what nearly everybody means, and the network's
+notes say that this was assumed. Anything else is refused: guessing would give another function.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pindown.affine import Array, is_finite
+from pindown.errors import ModelFileError, UnsupportedModelError
+from pindown.io.files import require_file
+from pindown.io.limits import check_entries, check_file_bytes
+from pindown.network import ReluNetwork
+
+PICKLE_REFUSAL = (
+    "a pickle can run code when it is opened, so pindown never opens one. "
+    "Save weights with torch.save(model.state_dict(), ...) or the whole model with torch.onnx.export."
+)
+_WAY_OUT = (
+    "From bare tensors pindown infers plain fully connected networks only; "
+    "export the model with torch.onnx.export and load the .onnx file."
+)
+_ASSUMED = "A state dict does not say what lies between its layers; ReLU was assumed."
+_NESTED = ("state_dict", "model_state_dict")
+_MAX_SEARCH_STEPS = 10_000
+
+
+class _Layer(NamedTuple):
+    name: str
+    weight: Array
+    bias: Array
+
+
+def network_from_tensors(tensors: Mapping[str, Array], *, in_order: bool) -> ReluNetwork:
+    """Infer the network from weights by name.
+
+    Args:
+        tensors: Name -> float64 array; a layer is ``*.weight`` (out, in) and perhaps ``*.bias`` (out,).
+        in_order: Whether the mapping's order is the order of the layers.
+
+    Example:
+        >>> tensors = {"b.weight": np.ones((1, 3)), "a.weight": np.ones((3, 2)), "a.bias": np.zeros(3)}
+        >>> network_from_tensors(tensors, in_order=False).widths
+        (2, 3, 1)
+    """
+    layers = _layers(tensors)
+    if not in_order:
+        layers = _sorted(layers)
+    for first, second in pairwise(layers):
+        if first.weight.shape[0] != second.weight.shape[1]:
+            raise UnsupportedModelError(
+                f"the layers do not chain: '{first.name}' gives {first.weight.shape[0]} values, "
+                f"'{second.name}' takes {second.weight.shape[1]}. {_WAY_OUT}"
+            )
+    return ReluNetwork.from_layers([(W, b) for _, W, b in layers], notes=(_ASSUMED,))
+
+
+# ---------------------------------------------------------------------- which tensors are a layer
+
+
+def _layers(tensors: Mapping[str, Array]) -> list[_Layer]:
+    layers = []
+    leftover = dict(tensors)
+    for name, weight in tensors.items():
+        prefix = name.removesuffix("weight")
+        if prefix == name or weight.ndim != 2 or 0 in weight.shape:
+            continue
+        if "emb" in prefix.lower() and f"{prefix}bias" not in tensors:
+            continue  # a table to look words up in has the shape of a matrix, and chains by accident
+        bias = tensors.get(f"{prefix}bias", np.zeros(weight.shape[0]))
+        if bias.shape != weight.shape[:1]:
+            continue
+        for part in (name, f"{prefix}bias"):
+            leftover.pop(part, None)
+        _require_finite(name, weight)
+        _require_finite(f"{prefix}bias", bias)
+        layers.append(_Layer(prefix.rstrip(".") or name, weight, bias))
+    if leftover:  # of all that do not fit, a kernel says more than its bias
+        name, tensor = max(leftover.items(), key=lambda entry: entry[1].ndim)
+        raise UnsupportedModelError(
+            f"the tensor '{name}' of shape {tensor.shape} {_reason(name, tensor)}. {_WAY_OUT}"
+        )
+    if not layers:
+        raise UnsupportedModelError(f"there is no weight matrix in it. {_WAY_OUT}")
+    return layers
+
+
+def _reason(name: str, tensor: Array) -> str:
+    if tensor.ndim > 2:
+        return "is a convolution kernel or the like"
+    if "emb" in name.lower():
+        return "seems to be an embedding"
+    if "running_" in name or "num_batches" in name:
+        return "belongs to a batch normalisation"
+    return "is no weight matrix (out, in) and no bias (out,) of one"
+
+
+def _require_finite(name: str, values: Array) -> None:
+    if not is_finite(values):
+        raise ModelFileError(f"the tensor '{name}' holds NaN or infinite numbers.")
+
+
+# ---------------------------------------------------------------------- in which order
+
+
+def _sorted(layers: list[_Layer]) -> list[_Layer]:
+    """Order layers by the one number in their names, else by the only way their shapes chain."""
+    numbers = [tuple(map(int, re.findall(r"\d+", layer.name))) for layer in layers]
+    templates = {re.sub(r"\d+", "#", layer.name) for layer in layers}
+    if len(templates) == 1 and sum(len(set(column)) > 1 for column in zip(*numbers, strict=True)) == 1:
+        return [
+            layer for _, layer in sorted(zip(numbers, layers, strict=True), key=lambda pair: pair[0])
+        ]
+    orders = _chains([layer.weight.shape for layer in layers])
+    order = next(orders, None)
+    if order is None or next(orders, None) is not None:
+        names = ", ".join(f"'{layer.name}' {layer.weight.shape}" for layer in layers[:12])
+        many = "in no way" if order is None else "in more than one way"
+        raise UnsupportedModelError(f"the layers {names} chain {many} by their shapes. {_WAY_OUT}")
+    return [layers[i] for i in order]
+
+
+def _chains(shapes: Sequence[tuple[int, ...]]) -> Iterator[list[int]]:
+    """Yield orders in which each (out, in) shape takes what the one before gives."""
+    steps = 0
+    unfinished: list[list[int]] = [[i] for i in range(len(shapes))]
+    while unfinished:
+        order = unfinished.pop()
+        if len(order) == len(shapes):
+            yield order
+            continue
+        steps += 1
+        if steps > _MAX_SEARCH_STEPS:
+            raise UnsupportedModelError(
+                f"the order of {len(shapes)} layers cannot be inferred. {_WAY_OUT}"
+            )
+        free = set(range(len(shapes))).difference(order)
+        unfinished += [[*order, i] for i in sorted(free) if shapes[i][1] == shapes[order[-1]][0]]
+
+
+# ---------------------------------------------------------------------- torch files
+
+
+def read_torch_file(path: Path) -> ReluNetwork:
+    """Read a ``.pt`` or ``.pth`` file that holds a state dict, without running any code in it."""
+    require_file(path)
+    _check_archive(path)
+    content = _load_weights(path)
+    for key in _NESTED:
+        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
+            content = content[key]
+    if not isinstance(content, Mapping):
+        raise UnsupportedModelError(f"it holds a {type(content).__name__}, not a state dict. {_WAY_OUT}")
+    tensors = {str(name): _numbers(str(name), value) for name, value in content.items()}
+    return network_from_tensors(tensors, in_order=True)
+
+
+def _check_archive(path: Path) -> None:
+    """Refuse a zip file that would unpack to more than it is; torch stores weights unpacked."""
+    try:
+        if not zipfile.is_zipfile(path):
+            return  # the format before torch 1.6
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise ModelFileError(f"the torch file is damaged: {error}.") from None
+    check_file_bytes(sum(member.file_size for member in members))
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ModelFileError("this zip file is compressed; torch.save writes no such file.")
+
+
+def _load_weights(path: Path) -> Any:
+    import warnings
+
+    import torch
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except (UnpicklingError, RuntimeError) as error:
+        text = str(error)
+        if "nsupported" in text or "TorchScript" in text:
+            raise UnsupportedModelError(f"it holds more than weights, and {PICKLE_REFUSAL}") from None
+        raise ModelFileError("this is not a torch file, or it is damaged; save it again.") from None
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a malformed pickle makes torch's reader stumble over
+        raise ModelFileError(f"the torch file is damaged: {type(error).__name__}.") from None
+
+
+def _numbers(name: str, value: Any) -> Array:
+    """Return a tensor's numbers, after making sure that it holds as many as it claims."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        raise UnsupportedModelError(
+            f"the entry '{name}' is a {type(value).__name__}, not a tensor; "
+            "save torch.save(model.state_dict(), ...)."
+        )
+    if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
+        raise UnsupportedModelError(f"the tensor '{name}' is not a plain dense one. {_WAY_OUT}")
+    if not value.dtype.is_floating_point:
+        raise UnsupportedModelError(f"the tensor '{name}' holds {value.dtype}, not floats. {_WAY_OUT}")
+    count = check_entries(math.prod(value.shape), what=f"the tensor '{name}'")
+    if count * value.element_size() > value.untyped_storage().nbytes():
+        raise ModelFileError(f"the tensor '{name}' claims {count:,} numbers, more than it stores.")
+    return np.asarray(value.detach().to(torch.float64).numpy())

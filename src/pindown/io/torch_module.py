@@ -1,0 +1,203 @@
+"""Torch modules in and out.
+
+A module is traced symbolically by ``torch.fx``, which records the operations of ``forward``
+without running them on numbers, and each operation is then rewritten by :mod:`pindown.io.lowering`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from pindown.affine import dense
+from pindown.errors import UnsupportedModelError
+from pindown.io.lowering import Expression, Lowering
+from pindown.io.torch_ops import FUNCTIONS, METHODS, MODULES, OUTPUT_ACTIVATIONS, VIEWS, array
+from pindown.network import ReluNetwork
+
+
+def network_from_module(module: Any, input_shape: Sequence[int] | None = None) -> ReluNetwork:
+    """Read a torch module, with dropout off and batch norm in evaluation mode.
+
+    Args:
+        module: A ``torch.nn.Module`` whose ``forward`` takes one tensor.
+        input_shape: Shape of one input without the batch, for instance ``(3, 32, 32)``. May be left
+            out when the first layer is ``Linear``.
+
+    Raises:
+        UnsupportedModelError: If an operation is not piecewise linear or not known, or ``forward``
+            cannot be traced; the message names the operation.
+    """
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"from_torch reads a torch.nn.Module; got {type(module).__name__}.")
+    graph, modules = _trace(module)
+    shape = tuple(int(n) for n in input_shape) if input_shape else _first_linear_input(graph, modules)
+    return _Reader(module, modules, shape).read(graph)
+
+
+def module_from_network(net: ReluNetwork) -> nn.Sequential:
+    """Return a float64 ``Sequential`` of ``Linear`` and ``ReLU`` that computes ``net(X)``."""
+    parts: list[nn.Module] = [nn.Flatten()] if len(net.input_shape) > 1 else []
+    for weight, bias in net.layers:
+        linear = nn.Linear(weight.shape[1], weight.shape[0], dtype=torch.float64)
+        with torch.no_grad():
+            linear.weight.copy_(torch.from_numpy(dense(weight).copy()))
+            linear.bias.copy_(torch.from_numpy(bias.copy()))
+        parts += [linear, nn.ReLU()]
+    return nn.Sequential(*parts[:-1])
+
+
+class _Reader:
+    """Walks a traced graph; the environment maps each node to an expression or a plain value."""
+
+    def __init__(self, root: nn.Module, modules: dict[str, nn.Module], shape: tuple[int, ...]) -> None:
+        self.root, self.modules, self.shape = root, modules, shape
+        self.lowering = Lowering()
+        self.values: dict[fx.Node, Any] = {}
+        self.output_activation: str | None = None
+
+    def read(self, graph: fx.Graph) -> ReluNetwork:
+        for node in graph.nodes:
+            try:
+                self.values[node] = self._value(node)
+                if self._is_in_place(node):
+                    self._overwrite(node)
+            except UnsupportedModelError as error:
+                raise UnsupportedModelError(f"{self._describe(node)}: {error}") from None
+            except (ValueError, TypeError, IndexError, RuntimeError, AttributeError) as error:
+                raise UnsupportedModelError(
+                    f"{self._describe(node)} does not fit its input: {error}"
+                ) from None
+        output = self.values[node]
+        if not isinstance(output, Expression):
+            raise UnsupportedModelError(f"forward must return one tensor; it returns {output!r:.80}.")
+        return self.lowering.network(
+            output, input_shape=self.shape, output_activation=self.output_activation
+        )
+
+    def _value(self, node: fx.Node) -> Any:
+        arguments = fx.map_arg(node.args, self.values.__getitem__)
+        options = fx.map_arg(node.kwargs, self.values.__getitem__)
+        match node.op:
+            case "placeholder":
+                return self._placeholder(node)
+            case "output":
+                return arguments[0]
+            case "get_attr":
+                return array(operator.attrgetter(str(node.target))(self.root))
+        if (activation := self._activation(node)) in OUTPUT_ACTIVATIONS.values():
+            return self._cut_off(node, activation, arguments[0])
+        if node.op == "call_module":
+            part = self.modules[str(node.target)]
+            return _handler(MODULES, type(part))(self.lowering, arguments[0], part)
+        table = FUNCTIONS if node.op == "call_function" else METHODS
+        if not _depends_on_input([*arguments, *options.values()]):
+            return self._plain(node, arguments, options)
+        return _handler(table, node.target)(self.lowering, *arguments, **options)
+
+    def _placeholder(self, node: fx.Node) -> Expression | Any:
+        if any(isinstance(v, Expression) for v in self.values.values()):
+            if node.args:  # a further argument of forward with a default
+                return node.args[0]
+            raise UnsupportedModelError(f"forward takes more than one input ({node.target}).")
+        return self.lowering.input((1, *self.shape))
+
+    def _plain(self, node: fx.Node, arguments: Any, options: Any) -> Any:
+        """Compute with Python numbers and constant arrays, such as sizes for a reshape."""
+        if node.op == "call_function" and getattr(node.target, "__module__", "") == "_operator":
+            return node.target(*arguments, **options)
+        raise UnsupportedModelError("it computes with something other than the input.")
+
+    def _is_in_place(self, node: fx.Node) -> bool:
+        if not (node.args and isinstance(self.values.get(node.args[0]), Expression)):
+            return False
+        if node.op == "call_module":
+            return bool(getattr(self.modules[str(node.target)], "inplace", False))
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        augmented = getattr(node.target, "__module__", "") == "_operator" and name.startswith("i")
+        return bool(node.kwargs.get("inplace")) or name.endswith("_") or augmented
+
+    def _overwrite(self, node: fx.Node) -> None:
+        """Let everything that names the changed tensor see the change."""
+        changed, base = self.values[node.args[0]], node.args[0]
+        for other, value in self.values.items():
+            if value is changed:
+                self.values[other] = self.values[node]
+        while self._kind(base) in VIEWS:
+            base = base.args[0]
+            if any(user > node for user in base.users):
+                raise UnsupportedModelError("it changes a view in place, and the base is used again.")
+
+    def _kind(self, node: fx.Node) -> Any:
+        return type(self.modules[str(node.target)]) if node.op == "call_module" else node.target
+
+    def _activation(self, node: fx.Node) -> str | None:
+        return OUTPUT_ACTIVATIONS.get(self._kind(node))
+
+    def _cut_off(self, node: fx.Node, activation: str | None, x: Any) -> Any:
+        if [user.op for user in node.users] != ["output"]:
+            raise UnsupportedModelError("it is not piecewise linear and not the last operation.")
+        self.output_activation = activation
+        return x
+
+    def _describe(self, node: fx.Node) -> str:
+        if node.op == "call_module":
+            part = self.modules[str(node.target)]
+            return f"module {str(node.target)!r} ({type(part).__name__})"
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "?")
+        return f"operation {name!r} (node {node.name!r})"
+
+
+def _depends_on_input(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(_depends_on_input(part) for part in value)
+    return isinstance(value, Expression)
+
+
+def _handler(table: dict[Any, Any], key: Any) -> Any:
+    if key in table:
+        return table[key]
+    names = sorted({name if isinstance(name, str) else name.__name__ for name in table})
+    raise UnsupportedModelError(f"not supported; pindown reads {', '.join(names)}.")
+
+
+def _trace(module: nn.Module) -> tuple[fx.Graph, dict[str, nn.Module]]:
+    with _evaluation_mode(module):
+        try:
+            graph = fx.Tracer().trace(module)
+        except Exception as error:  # forward is arbitrary Python: anything may be raised
+            raise UnsupportedModelError(
+                f"torch.fx cannot trace {type(module).__name__}.forward ({error}); "
+                "export the model with torch.onnx.export and load the file instead."
+            ) from error
+    return graph, dict(module.named_modules())
+
+
+@contextmanager
+def _evaluation_mode(module: nn.Module) -> Iterator[None]:
+    """Switch to evaluation mode, and back to exactly what every submodule was in."""
+    before = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in before:
+            part.training = training
+
+
+def _first_linear_input(graph: fx.Graph, modules: dict[str, nn.Module]) -> tuple[int, ...]:
+    for node in graph.nodes:
+        part = modules.get(str(node.target)) if node.op == "call_module" else None
+        if isinstance(part, nn.Linear):
+            return (part.in_features,)
+        if part is not None and next(part.parameters(), None) is not None:
+            break
+    raise ValueError(
+        "the input shape cannot be read off this module; pass input_shape=(...), "
+        "the shape of one input without the batch."
+    )

@@ -1,0 +1,1 @@
+"""Findings as a page, as text, as Markdown and as JSON."""

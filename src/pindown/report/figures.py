@@ -1,0 +1,198 @@
+"""Pictures of findings as small inline SVG that follows the page's colours.
+
+Text stays text, colours become CSS variables (so dark mode works without a second picture), and ids
+are the same on every run and different between pictures.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pindown.findings.pictures import Histogram, Picture, Scale, StackedBars
+from pindown.findings.wording import number_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Colours that occur nowhere else; each is replaced by the CSS variable beside it.
+_INK, _MUTED, _LINE = "#010203", "#010204", "#010205"
+_FILLS = ("#010211", "#010212", "#010213", "#010214")
+_WARN, _SPAN = "#010221", "#010222"
+_VARIABLES = {
+    _INK: "--ink",
+    _MUTED: "--muted",
+    _LINE: "--line",
+    _WARN: "--warn",
+    _SPAN: "--span",
+    **{fill: f"--fill-{i}" for i, fill in enumerate(_FILLS, 1)},
+}
+_WIDTH = 4.0  # inches; shown at about this size, so that letters are as large as the page's
+_STYLE = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9.5,
+    "text.color": _INK,
+    "axes.labelcolor": _MUTED,
+    "axes.edgecolor": _LINE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "xtick.color": _MUTED,
+    "ytick.color": _MUTED,
+    "xtick.major.size": 3,
+    "ytick.major.size": 0,
+    "legend.frameon": False,
+    "legend.labelcolor": _INK,
+}
+_MOST_BARS = 24
+# The same word has the same colour in every picture; what is ordinary is grey.
+_COLOURS = {
+    "dead": _WARN,
+    "constant": _FILLS[1],
+    "always on": _FILLS[0],
+    "switching": _FILLS[3],
+    "undecided": _FILLS[3],
+}
+
+
+def draw(picture: Picture, prefix: str) -> str:
+    """Return the picture as an ``<svg>`` element.
+
+    Args:
+        picture: What to draw.
+        prefix: Put before every id, so that several pictures fit in one page.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    painters: dict[type, tuple[Callable[[Axes, Any], None], float]] = {
+        Histogram: (_draw_histogram, 2.3),
+        StackedBars: (_draw_bars, 0.9 + 0.3 * _bars_shown(picture)),
+        Scale: (_draw_scale, 1.9),
+    }
+    paint, height = painters[type(picture)]
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": prefix}):
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        FigureCanvasSVG(figure)
+        paint(figure.add_subplot(), picture)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    return _inline(buffer.getvalue(), prefix)
+
+
+def _bars_shown(picture: Picture) -> int:
+    return min(len(picture.labels), _MOST_BARS) if isinstance(picture, StackedBars) else 0
+
+
+def _draw_histogram(ax: Axes, picture: Histogram) -> None:
+    edges, below = picture.edges, picture.highlight_below
+    for left, right, height in zip(edges, edges[1:], picture.counts, strict=False):
+        wrong = below is not None and (left + right) / 2 < below
+        ax.bar(
+            left, height, right - left, align="edge", color=_WARN if wrong else _FILLS[0], linewidth=0
+        )
+    top = max(picture.counts)
+    for mark in picture.marks:
+        ax.axvline(mark.position, color=_INK, linewidth=1, linestyle=(0, (3, 2)))
+        ax.annotate(
+            f" {mark.label} {number_text(mark.position)}",
+            (mark.position, 1.12 * top),
+            va="top",
+            ha="left",
+        )
+    if below is not None and edges[0] < below < edges[-1]:
+        ax.axvline(below, color=_INK, linewidth=1)
+    ax.set_ylim(0, 1.18 * top)
+    ax.set_xlabel(picture.x_label)
+    ax.set_ylabel(picture.y_label)
+    ax.locator_params(axis="y", nbins=4, integer=True)
+
+
+def _draw_bars(ax: Axes, picture: StackedBars) -> None:
+    labels, values = picture.labels[:_MOST_BARS], picture.values[:_MOST_BARS]
+    starts = [0.0] * len(labels)
+    # Nothing is worth a colour that nothing has.
+    parts = [p for p in range(len(picture.parts)) if any(row[p] for row in values)] or [0]
+    for p in parts:
+        lengths = [row[p] for row in values]
+        ax.barh(
+            labels,
+            lengths,
+            left=starts,
+            height=0.62,
+            color=_colour(picture.parts[p], p),
+            label=picture.parts[p],
+        )
+        starts = [start + length for start, length in zip(starts, lengths, strict=True)]
+    if len(picture.parts) == 1:
+        for i, total in enumerate(starts):
+            ax.annotate(number_text(total), (total, i), (4, 0), textcoords="offset points", va="center")
+        ax.set_xlim(0, 1.15 * max(starts, default=1.0) or 1.0)
+    else:
+        ax.legend(
+            loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=4, handlelength=1, columnspacing=1.2
+        )
+    ax.invert_yaxis()
+    ax.set_xlabel(picture.x_label)
+    ax.locator_params(axis="x", nbins=6)
+
+
+def _colour(part: str, index: int) -> str:
+    return _COLOURS.get(part, _FILLS[index % len(_FILLS)])
+
+
+def _draw_scale(ax: Axes, picture: Scale) -> None:
+    positions = [mark.position for mark in picture.points]
+    low, high = min(positions), max(positions)
+    if high > 3 * low > 0:
+        ax.set_xscale("log")
+        ax.set_xlim(low / (high / low) ** 0.1, high * (high / low) ** 0.25)
+    else:
+        pad = 0.2 * (high - low) or 0.1 * abs(high) or 1.0
+        ax.set_xlim(low - pad, high + 1.5 * pad)
+    ax.axvspan(*picture.span, color=_SPAN, linewidth=0)
+    labels = [mark.label for mark in picture.points]
+    ax.plot(positions, labels, "o", color=_FILLS[0], markersize=6)
+    for i, position in enumerate(positions):
+        ax.annotate(
+            number_text(position), (position, i), (7, 0), textcoords="offset points", va="center"
+        )
+    ax.set_ylim(len(labels) - 0.5, -0.5)
+    ax.set_xlabel(picture.x_label)
+    _plain_ticks(ax, low, high)
+
+
+def _plain_ticks(ax: Axes, low: float, high: float) -> None:
+    """Write 50, not 5 times ten to the one, and only a few of them."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    if ax.get_xscale() == "log":
+        decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
+        per_decade = (1, 2, 5) if len(decades) <= 5 else (1,)
+        left, right = ax.get_xlim()
+        ticks = [m * 10.0**e for e in decades for m in per_decade if left <= m * 10.0**e <= right]
+        ax.xaxis.set_major_locator(FixedLocator(ticks[:: max(1, len(ticks) // 6)]))
+        ax.xaxis.set_minor_locator(NullLocator())
+    else:
+        ax.locator_params(axis="x", nbins=5)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number_text(value)))
+
+
+def _inline(svg: str, prefix: str) -> str:
+    """Cut a whole SVG file down to an element that fits into the page."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<style.*?</style>\s*", "", svg, flags=re.DOTALL)  # would apply to the whole page
+    svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'font: ([\d.]+)px [^;"]*', r"font-size: \1px", svg)  # the page's own typeface
+    for colour, variable in _VARIABLES.items():
+        svg = svg.replace(colour, f"var({variable})")
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", svg)
+    svg = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', svg)
+    return re.sub(r"\n\s*", "\n", svg).strip()

@@ -1,0 +1,142 @@
+"""What the questions answer about networks whose facts are known."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pindown import ReluNetwork
+from pindown.audit import audit
+from pindown.findings.accuracy import wilson_interval
+from pindown.geometry import Box
+
+
+def test_units_on_the_data(handmade, unit_interval):
+    finding = audit(handmade, unit_interval)["UNIT-01"]
+    assert finding.table.rows == ((1, 6, 1, 1, 1, 3),)
+    assert finding.number.value == pytest.approx(1 / 6) and finding.number.kind == "exact"
+    assert finding.verdict == "1 dead, 1 constant, 1 always on, 3 switching of 6 units"
+
+
+def test_units_on_the_box_are_proved_and_shrink_with_it(handmade):
+    wide = audit(handmade, box=(0, 1))["UNIT-02"]
+    assert wide.table.rows == ((1, 6, 1, 2, 3),)
+    narrow = audit(handmade, box=Box([0.8], [0.9]))["UNIT-02"]
+    assert narrow.table.rows == ((1, 6, 2, 4, 0),) and narrow.number.value == 1.0
+
+
+def test_what_is_proved_on_the_box_holds_on_the_data():
+    rng = np.random.default_rng(0)
+    widths = (4, 30, 30, 3)
+    pairs = itertools.pairwise(widths)
+    net = ReluNetwork.from_layers(
+        [(rng.standard_normal((m, n)), rng.standard_normal(m)) for n, m in pairs]
+    )
+    X = 0.2 * rng.standard_normal((100, 4))
+    result = audit(net, X)
+    for data, box in zip(result["UNIT-01"].table.rows, result["UNIT-02"].table.rows, strict=True):
+        assert box[2] <= data[2] and box[3] <= data[3] + data[4]
+    assert result["UNIT-02"].number.value > 0
+    assert "the bounding box of the data" in result["UNIT-02"].reading
+
+
+def test_weight_symmetry(handmade):
+    finding = audit(handmade)["SYM-01"]
+    assert finding.verdict == "units: 1 without incoming weights, 1 duplicate, 2 opposite"
+    assert finding.number.value == 2
+    quiet = ReluNetwork.from_layers([([[1.0], [2.0]], [0.5, 3]), ([[1.0, 1.0]], [0])])
+    assert audit(quiet)["SYM-01"].verdict == "no zero, duplicate, proportional or opposite units"
+
+
+def test_permuting_and_rescaling_units_leaves_the_facts(handmade, unit_interval):
+    (W, b), (V, c) = handmade.layers
+    order, scale = np.array([3, 5, 0, 2, 4, 1]), np.array([2.0, 4.0, 0.5, 1.0, 8.0, 2.0])
+    other = ReluNetwork.from_layers(
+        [(W[order] * scale[:, None], b[order] * scale), (V[:, order] / scale, c)]
+    )
+    ours, theirs = audit(handmade, unit_interval), audit(other, unit_interval)
+    assert ours["UNIT-01"] == theirs["UNIT-01"] and ours["UNIT-02"] == theirs["UNIT-02"]
+    assert ours["SYM-01"].number == theirs["SYM-01"].number
+    assert ours["LIP-01"].number.value == pytest.approx(theirs["LIP-01"].number.value, rel=1e-6)
+
+
+def test_architecture_counts_and_notes():
+    net = ReluNetwork.from_layers(
+        [(np.ones((3, 2)), np.zeros(3)), (np.ones((2, 3)), np.zeros(2))],
+        output_activation="softmax",
+        notes=("Dropout was removed",),
+    )
+    finding = audit(net)["ARC-01"]
+    assert finding.number.value == 17 and "12 multiply-adds" in finding.reading
+    assert "softmax" in finding.reading and "Dropout was removed" in finding.reading
+
+
+def test_accuracy_and_its_interval():
+    net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0])])  # class 0 iff x >= 0
+    X, y = np.array([[1.0], [2.0], [-1.0], [-2.0]]), [0, 0, 1, 0]
+    finding = audit(net, X, y)["ACC-01"]
+    assert finding.number.value == 0.75 and finding.number.n == 4
+    assert finding.number.standard_error == pytest.approx(np.sqrt(0.75 * 0.25 / 4))
+    assert finding.table.rows == ((0, 3, 2, 2 / 3, 1), (1, 1, 1, 1.0, None))
+    margins = audit(net, X, y)["ACC-02"]
+    assert margins.table.rows[0] == (3, 0, 1, -4.0)
+    assert margins.number.value == 2.0
+
+
+def test_wilson_interval_covers_at_its_confidence():
+    rng = np.random.default_rng(0)
+    for p in (0.05, 0.5, 0.97):
+        hits = [
+            low <= p <= high
+            for low, high in (wilson_interval(k, 100) for k in rng.binomial(100, p, 2000))
+        ]
+        assert 0.92 <= np.mean(hits) <= 0.98
+
+
+def test_regression(absolute_value):
+    X = np.array([[-2.0], [1.0], [3.0]])
+    finding = audit(absolute_value, X, [2.0, 1.0, 4.5])["ACC-01"]
+    assert finding.number.value == pytest.approx(np.sqrt(1.5**2 / 3))
+    assert "R²" in finding.verdict
+    assert audit(absolute_value, X, [2.0, 1.0, 4.5])["ACC-02"].status == "not applicable"
+    assert "undefined" in audit(absolute_value, X, [7.0, 7.0, 7.0])["ACC-01"].verdict
+
+
+def test_test_data_are_judged_and_training_data_stand_beside():
+    net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0])])
+    result = audit(net, [[1.0], [-1.0]], [0, 1], test=([[1.0], [2.0]], [0, 1]))
+    finding = result["ACC-01"]
+    assert finding.number.value == 0.5 and "100% on the data" in finding.verdict
+    assert "2 rows of the test data" in finding.verdict
+    unlabelled = audit(net, [[1.0], [-1.0]], [0, 1], test=([[1.0]], None))["ACC-01"]
+    assert unlabelled.number.value == 1.0
+
+
+def test_certified_radius_holds():
+    # No point closer than the stated radius changes the class of a row at the median margin.
+    rng = np.random.default_rng(0)
+    net = ReluNetwork.from_layers(
+        [
+            (rng.standard_normal((12, 3)), rng.standard_normal(12)),
+            (rng.standard_normal((3, 12)), np.zeros(3)),
+        ]
+    )
+    X = rng.standard_normal((201, 3))
+    outputs = net(X)
+    labels = outputs.argmax(axis=1)
+    margin = np.sort(outputs, axis=1)[:, -1] - np.sort(outputs, axis=1)[:, -2]
+    upper = audit(net, X, labels)["LIP-01"].number.value
+    radius = np.median(margin) / (np.sqrt(2) * upper)
+    firm = X[margin >= np.median(margin)]
+    for _ in range(200):
+        step = rng.standard_normal(firm.shape)
+        step *= radius / np.linalg.norm(step, axis=1, keepdims=True)
+        assert (net(firm + step).argmax(axis=1) == net(firm).argmax(axis=1)).all()
+
+
+def test_layer_norms():
+    net = ReluNetwork.from_layers([(np.diag([3.0, 4.0]), [0, 0]), (np.eye(2), [0, 0])])
+    finding = audit(net)["NORM-01"]
+    (_, _, spectral, frobenius, rank), (*_, full_rank) = finding.table.rows
+    assert spectral == pytest.approx(4) and frobenius == pytest.approx(5)
+    assert rank == pytest.approx(25 / 16) and full_rank == pytest.approx(2)

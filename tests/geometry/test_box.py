@@ -1,0 +1,86 @@
+"""Boxes hold what they say, and refuse what is no box."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pindown.geometry import Box
+from pindown.geometry.box import as_box
+from pindown.geometry.rounding import add_down, add_up, gamma
+
+
+def test_center_and_radius_cover_the_box_exactly():
+    rng = np.random.default_rng(0)
+    for scale in (1e-300, 1e-3, 1.0, 1e8, 1e300):
+        corners = np.sort(scale * rng.standard_normal((2, 50)), axis=0)
+        box = Box(*corners)
+        for numbers in zip(box.lower, box.upper, box.center, box.radius, strict=True):
+            low, high, center, radius = map(Fraction, numbers)
+            assert center - radius <= low and high <= center + radius
+
+
+def test_radius_of_a_plain_box_is_plain():
+    np.testing.assert_array_equal(Box([-1, 0, 3], [1, 4, 3]).radius, [1, 2, 0])
+
+
+def test_around_contains_the_data_and_touches_it():
+    X = np.random.default_rng(1).standard_normal((30, 4))
+    box = Box.around(X)
+    assert box.contains(X).all()
+    assert not Box(box.lower + 1e-9, box.upper).contains(X).all()
+
+
+def test_samples_lie_inside_also_in_flat_and_wide_boxes():
+    rng = np.random.default_rng(0)
+    box = Box([0.1, -1e308, 1.0], [0.1, 1e308, np.nextafter(1.0, 2.0)])
+    assert box.contains(box.sample(200, rng)).all()
+    assert (
+        box.sample(5, np.random.default_rng(3)).tolist()
+        == box.sample(5, np.random.default_rng(3)).tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "message"),
+    [
+        ([0, 2], [1, 1], "coordinate 1 has lower 2 > upper 1"),
+        ([0], [1, 2], "equal length; got 1 and 2"),
+        ([], [], "d >= 1"),
+        ([np.nan], [1], "lower must be finite"),
+        ([0], [np.inf], "upper must be finite"),
+        ([[0]], [[1]], "shape"),
+    ],
+)
+def test_what_is_no_box_is_refused(lower, upper, message):
+    with pytest.raises(ValueError, match=message):
+        Box(lower, upper)
+
+
+def test_box_is_a_value():
+    box = Box.cube(3, -1, 1)
+    assert box == Box([-1, -1, -1], [1, 1, 1]) and hash(box) == hash(Box.cube(3, -1, 1))
+    assert box != Box.cube(2, -1, 1) and box != "box"
+    with pytest.raises(ValueError, match="read-only"):
+        box.lower[0] = 5
+
+
+def test_as_box_takes_pairs_and_names_what_does_not_fit():
+    assert as_box((0, 1), 2) == Box.cube(2, 0, 1)
+    for wrong in (5, (1, 2, 3), "ab", (0, "x")):
+        with pytest.raises(ValueError, match=r"pair \(lower, upper\)"):
+            as_box(wrong, 2)
+    with pytest.raises(ValueError, match="the box has 3 dimensions; the network takes 2"):
+        as_box(Box.cube(3, 0, 1), 2)
+
+
+def test_directed_sums_and_gamma_against_rationals():
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 200)) * 10.0 ** rng.integers(-20, 20, (2, 200))
+    for x, y, up, down in zip(a, b, add_up(a, b), add_down(a, b), strict=True):
+        exact = Fraction(x) + Fraction(y)
+        assert Fraction(down) <= exact <= Fraction(up)
+        assert up <= np.nextafter(down, np.inf)
+    u = Fraction(1, 2**53)
+    for n in (1, 7, 1000):
+        assert Fraction(gamma(n)) >= n * u / (1 - n * u)

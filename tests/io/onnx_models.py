@@ -1,0 +1,83 @@
+"""Small ONNX models made on the spot, and onnxruntime as the independent opinion on them."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+from pindown.io.onnx_reader import network_from_onnx
+
+OPSETS = (7, 9, 11, 13, 17, 21)
+SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[3] / "shared")) / "models"
+DATA = Path(__file__).parents[1] / "data"
+# The IR version that came with an operator set; onnxruntime refuses pairs that never existed together.
+_IR_VERSIONS = {7: 3, 8: 3, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 17: 8, 18: 8, 21: 10}
+
+
+def make_model(nodes, weights, in_shape, out_shape=None, opset=13, weights_as_inputs=None):
+    """Return a ModelProto with the tensors ``x`` in and ``y`` out.
+
+    Args:
+        nodes: Tuples (op, inputs, outputs, attributes).
+        weights: Name -> array.
+        in_shape: Shape of ``x``; text is a symbolic length.
+        out_shape: Shape of ``y``, or None to declare none.
+        opset: Version of the operator set.
+        weights_as_inputs: Whether weights are listed as inputs too, as before IR version 4.
+    """
+    made = [
+        helper.make_node(op, inputs, outputs, name=f"{op}_{i}", **attributes)
+        for i, (op, inputs, outputs, attributes) in enumerate(nodes)
+    ]
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
+    ir_version = _IR_VERSIONS[opset]
+    listed = []
+    if weights_as_inputs or (weights_as_inputs is None and ir_version < 4):
+        listed = [helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in tensors]
+    graph = helper.make_graph(
+        made,
+        "test",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, in_shape), *listed],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, out_shape)],
+        tensors,
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version
+    )
+
+
+def random_inputs(net, n, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, net.in_features)).astype(np.float32)
+
+
+def run_onnxruntime(data, rows, input_shape):
+    """Return the flattened outputs of onnxruntime, fed one row at a time."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    entry = session.get_inputs()[0]
+    shape = [n if isinstance(n, int) and n > 0 else 1 for n in entry.shape]
+    assert int(np.prod(shape)) == int(np.prod(input_shape))
+    dtype = np.float64 if entry.type == "tensor(double)" else np.float32
+    return np.array(
+        [session.run(None, {entry.name: row.reshape(shape).astype(dtype)})[0].ravel() for row in rows]
+    )
+
+
+def relative_gap(ours, theirs):
+    assert ours.shape == theirs.shape
+    return float(np.abs(ours - theirs).max() / max(1.0, np.abs(theirs).max()))
+
+
+def assert_agrees(model, n=20, tol=1e-5, seed=0):
+    """Check that pindown reads the model as the function that onnxruntime computes; return the net."""
+    data = model.SerializeToString()
+    net = network_from_onnx(data)
+    rows = random_inputs(net, n, seed)
+    theirs = run_onnxruntime(data, rows, net.input_shape)
+    gap = relative_gap(net(rows), theirs)
+    assert gap < tol, gap
+    return net

@@ -1,0 +1,518 @@
+"""How whole ONNX models are read: batch axes, last activations, stored tensors, and every refusal."""
+
+import gzip
+import os
+import threading
+import warnings
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from pindown.errors import ModelFileError, UnsupportedModelError
+from pindown.io import files, load
+from pindown.io.onnx_reader import network_from_onnx
+from tests.io.onnx_models import assert_agrees, make_model, relative_gap, run_onnxruntime
+
+i64 = np.int64
+
+
+def read(model):
+    return network_from_onnx(model.SerializeToString())
+
+
+def refusal(model, kind=UnsupportedModelError):
+    with pytest.raises(kind) as caught:
+        read(model)
+    return str(caught.value)
+
+
+def dense_model(in_shape, out_shape=None, op="Relu"):
+    weights = {"W": np.ones((3, 2), "f4")}
+    return make_model(
+        [("MatMul", ["x", "W"], ["h"], {}), (op, ["h"], ["y"], {})], weights, in_shape, out_shape
+    )
+
+
+# ---------------------------------------------------------------------- the model's ends
+
+
+@pytest.mark.parametrize(
+    "in_shape, out_shape, sample",
+    [
+        (["n", 3], ["n", 2], (3,)),
+        ([None, 3], [None, 2], (3,)),
+        ([1, 3], [1, 2], (3,)),
+        ([3], [2], (3,)),
+        ([8, 3], [8, 2], (3,)),
+        ([8, 3], [4, 4], (8, 3)),
+        ([8, 3], None, (8, 3)),
+        (["n", 4, 3], None, (4, 3)),
+    ],
+)
+def test_which_axis_is_the_batch(in_shape, out_shape, sample):
+    net = read(dense_model(in_shape, out_shape))
+    assert net.input_shape == sample
+    assert bool(net.notes) == (in_shape == [8, 3] and sample == (3,))
+
+
+def test_symbolic_axis_that_is_not_the_batch_is_named():
+    assert "'width'" in refusal(dense_model(["n", "width", 3]))
+    assert "'d'" in refusal(dense_model(["d"]))
+
+
+def test_fixed_batch_that_is_built_into_a_reshape_is_explained():
+    nodes = [("Reshape", ["x", "shape"], ["y"], {})]
+    model = make_model(nodes, {"shape": np.array([4, 6], i64)}, [4, 2, 3], [4, 6])
+    assert "fixed batch of 4" in refusal(model, ModelFileError)
+
+
+def test_weights_that_are_listed_as_inputs_are_weights(tiny_model):
+    for tensor in tiny_model.graph.initializer:
+        tiny_model.graph.input.append(helper.make_tensor_value_info(tensor.name, 1, tensor.dims))
+    assert read(tiny_model).widths == (3, 4, 2)
+
+
+def test_two_inputs_or_outputs_are_named(tiny_model):
+    two_in = onnx.ModelProto()
+    two_in.CopyFrom(tiny_model)
+    two_in.graph.input.append(helper.make_tensor_value_info("mask", 1, [1, 3]))
+    assert "'x', 'mask'" in refusal(two_in)
+    tiny_model.graph.output.append(helper.make_tensor_value_info("a", 1, ["n", 4]))
+    assert "'y', 'a'" in refusal(tiny_model)
+
+
+def test_an_input_of_integers_is_refused(tiny_model):
+    tiny_model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    assert "float" in refusal(tiny_model)
+
+
+@pytest.mark.parametrize("opset", (7, 11, 13, 17))
+@pytest.mark.parametrize(
+    "op, name", [("Softmax", "softmax"), ("LogSoftmax", "log_softmax"), ("Sigmoid", "sigmoid")]
+)
+@pytest.mark.parametrize("identity", [False, True])
+def test_last_activation_is_cut_off_and_remembered(op, name, identity, opset):
+    weights = {"W": np.random.default_rng(0).normal(size=(3, 4)).astype("f4")}
+    nodes = [
+        ("MatMul", ["x", "W"], ["z"], {}),
+        (op, ["z"], ["p"], {} if op == "Sigmoid" else {"axis": 1}),
+    ]
+    nodes.append(("Identity", ["p"], ["y"], {}))
+    if not identity:
+        nodes = [nodes[0], (op, ["z"], ["y"], nodes[1][3])]
+    model = make_model(nodes, weights, ["n", 3], opset=opset)
+    net = read(model)
+    assert net.output_activation == name
+
+    rows = np.random.default_rng(1).normal(size=(20, 3)).astype("f4")
+    z = net(rows)
+    share = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    ours = {"softmax": share, "log_softmax": np.log(share), "sigmoid": 1 / (1 + np.exp(-z))}[name]
+    assert relative_gap(ours, run_onnxruntime(model.SerializeToString(), rows, (3,))) < 1e-5
+
+
+def test_softmax_elsewhere_is_refused():
+    nodes = [("Softmax", ["x"], ["p"], {}), ("Relu", ["p"], ["y"], {})]
+    assert "last operation" in refusal(make_model(nodes, {}, ["n", 3]))
+
+
+def test_softmax_over_pixels_is_refused():
+    model = make_model([("Softmax", ["x"], ["y"], {"axis": 1})], {}, ["n", 3, 5])
+    assert "axis 1" in refusal(model)
+    # Before operator set 13 the same node flattened all axes from this one on.
+    assert (
+        read(make_model([("Softmax", ["x"], ["y"], {"axis": 1})], {}, ["n", 3, 5], opset=11)).size == 0
+    )
+
+
+def test_nodes_that_the_output_does_not_need_do_not_matter(tiny_model):
+    tiny_model.graph.node.append(helper.make_node("Gelu", ["a"], ["unused"]))
+    assert read(tiny_model).widths == (3, 4, 2)
+
+
+def test_output_that_is_the_input_or_a_constant():
+    assert np.allclose(
+        read(make_model([("Identity", ["x"], ["y"], {})], {}, ["n", 2]))([[1, 2]]), [[1, 2]]
+    )
+    constant = make_model([("Identity", ["c"], ["y"], {})], {"c": np.array([[5.0]], "f4")}, ["n", 2])
+    assert read(constant)([[1, 2]]) == 5.0
+
+
+# ---------------------------------------------------------------------- stored tensors
+
+NUMBERS = np.array([[0.5, -1.25], [3.0, 0.0078125]])
+TYPES = {
+    TensorProto.FLOAT: np.float32,
+    TensorProto.DOUBLE: np.float64,
+    TensorProto.FLOAT16: np.float16,
+    TensorProto.BFLOAT16: None,
+}
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("kind", TYPES)
+def test_float_types_are_read_exactly(kind, raw):
+    if raw:
+        if kind == TensorProto.BFLOAT16:
+            data = (NUMBERS.astype("<f4").view("<u4") >> 16).astype("<u2").tobytes()
+        else:
+            data = NUMBERS.astype(TYPES[kind]).tobytes()
+        tensor = helper.make_tensor("W", kind, (2, 2), data, raw=True)
+    else:
+        tensor = helper.make_tensor("W", kind, (2, 2), NUMBERS.ravel().tolist())
+    model = make_model([("MatMul", ["x", "W"], ["y"], {})], {}, ["n", 2])
+    model.graph.initializer.append(tensor)
+    assert (read(model).layers[0].weight == NUMBERS.T).all()
+
+
+@pytest.mark.parametrize(
+    "kind", ["INT8", "UINT8", "INT16", "UINT16", "INT32", "INT64", "UINT32", "UINT64", "BOOL"]
+)
+@pytest.mark.parametrize("raw", [True, False])
+def test_integer_types_are_read(kind, raw):
+    dtype = helper.tensor_dtype_to_np_dtype(getattr(TensorProto, kind))
+    values = np.array([1, 0]).astype(dtype)
+    content = values.tobytes() if raw else values.tolist()
+    tensor = helper.make_tensor("k", getattr(TensorProto, kind), (2,), content, raw=raw)
+    nodes = [("Cast", ["k"], ["c"], {"to": 1}), ("Add", ["x", "c"], ["y"], {})]
+    model = make_model(nodes, {}, ["n", 2])
+    model.graph.initializer.append(tensor)
+    assert (read(model).layers[0].bias == [1, 0]).all()
+
+
+def test_float32_weights_are_upcast_exactly(tiny_model):
+    weight = numpy_helper.to_array(tiny_model.graph.initializer[0])
+    assert (read(tiny_model).layers[0].weight == weight.astype(np.float64)).all()
+
+
+@pytest.fixture
+def external(tiny_model, tmp_path):
+    """The tiny model with its weights in a file beside it, and a function that edits where they lie."""
+    path = tmp_path / "model.onnx"
+    moved = onnx.ModelProto()
+    moved.CopyFrom(tiny_model)  # saving moves the weights out of the model it is given
+    onnx.save_model(
+        moved, path, save_as_external_data=True, location="model.onnx.data", size_threshold=0
+    )
+
+    def edit(**facts):
+        model = onnx.load(path, load_external_data=False)
+        entries = {entry.key: entry for entry in model.graph.initializer[0].external_data}
+        for key, value in facts.items():
+            entries[key].value = value
+        path.write_bytes(model.SerializeToString())
+        return path
+
+    return path, edit
+
+
+def test_weights_in_a_file_beside_the_model_are_read(external, tiny_model):
+    assert load(external[0]) == read(tiny_model)
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["../secret.data", "/etc/passwd", "sub/model.data", "..", ".", "", "C:\\w.data", "a\\b", "a\0b"],
+)
+def test_weights_are_read_from_no_other_place(external, tmp_path, location):
+    (tmp_path.parent / "secret.data").write_bytes(bytes(1000))
+    with pytest.raises(ModelFileError, match="own directory"):
+        load(external[1](location=location))
+
+
+def test_links_out_of_the_directory_are_not_followed(external, tmp_path_factory):
+    path, edit = external
+    secret = tmp_path_factory.mktemp("elsewhere") / "secret.data"
+    secret.write_bytes(bytes(1000))
+    (path.parent / "linked.data").symlink_to(secret)
+    with pytest.raises(ModelFileError, match="link"):
+        load(edit(location="linked.data"))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"offset": "100000"}, {"offset": "-8"}, {"length": "99999999999"}, {"length": "4"}, {"offset": "x"},
+     {"length": "-1"}, {"offset": "9" * 5000}],
+)  # fmt: skip
+def test_places_outside_the_data_file_are_refused(external, facts):
+    with pytest.raises(ModelFileError, match="W1"):
+        load(external[1](**facts))
+
+
+def test_missing_data_file_is_named(external):
+    (external[0].parent / "model.onnx.data").unlink()
+    with pytest.raises(ModelFileError, match=r"model\.onnx\.data"):
+        load(external[0])
+
+
+def test_models_in_memory_have_no_files_beside_them(external):
+    with pytest.raises(ModelFileError, match="path"):
+        network_from_onnx(external[0].read_bytes())
+
+
+# ---------------------------------------------------------------------- bad files
+
+
+def test_missing_empty_directory(tmp_path):
+    for name in ("missing.onnx", "missing.onnx.gz", "missing.safetensors", "missing.pt"):
+        with pytest.raises(ModelFileError, match="no such file"):
+            load(tmp_path / name)
+    for name in ("empty.onnx", "empty.onnx.gz", "empty.safetensors", "empty.pth"):
+        (tmp_path / name).touch()
+        with pytest.raises(ModelFileError, match="empty"):
+            load(tmp_path / name)
+    (tmp_path / "folder.onnx").mkdir()
+    with pytest.raises(ModelFileError, match="directory"):
+        load(tmp_path / "folder.onnx")
+
+
+def test_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.onnx")
+    with pytest.raises(ModelFileError, match="regular file"):
+        load(tmp_path / "pipe.onnx")
+
+
+@pytest.mark.parametrize("name", ["model.h5", "model", "model.gz", "model.onnx.bak"])
+def test_unknown_endings(tmp_path, name):
+    (tmp_path / name).write_bytes(b"something")
+    with pytest.raises(ModelFileError, match=r"\.safetensors"):
+        load(tmp_path / name)
+
+
+def test_every_truncation_is_refused(tiny_model):
+    data = tiny_model.SerializeToString()
+    for n in range(len(data)):
+        with pytest.raises((ModelFileError, UnsupportedModelError)):
+            network_from_onnx(data[:n])
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a model", b"\x80\x04\x95", b"PK\x03\x04", b"\x1f\x8b\x08", b"\0" * 100]
+)
+def test_other_files_are_not_onnx(content):
+    with pytest.raises(ModelFileError):
+        network_from_onnx(content)
+
+
+def test_gzip_that_is_damaged(tiny_model, tmp_path):
+    packed = gzip.compress(tiny_model.SerializeToString())
+    path = tmp_path / "model.onnx.gz"
+    for broken in (
+        packed[:-20],
+        packed[:10],
+        packed[:-8] + bytes(8),
+        b"plain",
+        packed[:30] + b"x" + packed[31:],
+    ):
+        path.write_bytes(broken)
+        with pytest.raises(ModelFileError, match="gzip"):
+            load(path)
+    path.write_bytes(packed)
+    assert load(path) == read(tiny_model)
+
+
+def test_gzip_bomb_stops_at_the_limit(tmp_path):
+    path = tmp_path / "bomb.onnx.gz"
+    path.write_bytes(gzip.compress(bytes(2**26)))
+    assert path.stat().st_size < 2**17
+    with pytest.raises(ModelFileError, match="unpacks to more than 1 MB"):
+        files.read_gzip(path, limit=2**20)
+
+
+def test_a_tensor_that_claims_ten_gigabytes(tiny_model):
+    tiny_model.graph.initializer[0].dims[:] = [50_000, 50_000]
+    assert "W1" in refusal(tiny_model)
+    tiny_model.graph.initializer[0].dims[:] = [12_000, 12_000]
+    assert "W1" in refusal(tiny_model, ModelFileError)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("op", ["Gemm", "MatMul", "Add", "Conv", "BatchNormalization", "Concat"])
+def test_weights_that_are_not_finite_are_named(op, bad):
+    shapes = {
+        "Gemm": [(3, 2)],
+        "MatMul": [(3, 2)],
+        "Add": [(3,)],
+        "Conv": [(1, 3, 2)],
+        "Concat": [(1, 3)],
+    }
+    weights = {f"w{i}": np.ones(s, "f4") for i, s in enumerate(shapes.get(op, [(3,)] * 4))}
+    weights["w0"].flat[1] = bad
+    attributes = {"axis": 1} if op == "Concat" else {}
+    in_shape = [1, 3, 4] if op == "Conv" else [1, 3]
+    message = refusal(
+        make_model([(op, ["x", *weights], ["y"], attributes)], weights, in_shape), ModelFileError
+    )
+    assert "'w0'" in message and "NaN or infinite" in message
+
+
+def test_weights_that_overflow_when_merged_are_refused():
+    big = np.full((2, 2), 1e300)
+    nodes = [("MatMul", ["x", "W"], ["h"], {}), ("MatMul", ["h", "W"], ["y"], {})]
+    assert "overflow" in refusal(make_model(nodes, {"W": big}, ["n", 2]), ModelFileError)
+
+
+@pytest.mark.parametrize("op", ["Gelu", "Tanh", "Sin", "Softplus", "If", "LSTM"])
+def test_unsupported_operations_are_named(op):
+    message = refusal(dense_model(["n", 3], op=op))
+    assert f"node 1 '{op}_1' ({op})" in message and "Relu" in message
+
+
+def test_custom_domains_are_named(tiny_model):
+    tiny_model.graph.node[1].domain = "com.example"
+    assert "'com.example'" in refusal(tiny_model)
+
+
+@pytest.mark.parametrize("version, kind", [(6, UnsupportedModelError), (1000, UnsupportedModelError)])
+def test_operator_sets_out_of_range(tiny_model, version, kind):
+    tiny_model.opset_import[0].version = version
+    assert str(version) in refusal(tiny_model, kind)
+
+
+def test_operator_set_missing(tiny_model):
+    del tiny_model.opset_import[:]
+    assert "operator set" in refusal(tiny_model, ModelFileError)
+
+
+def test_cyclic_graph(tiny_model):
+    tiny_model.graph.node[0].input[0] = "y"
+    assert "circle" in refusal(tiny_model, ModelFileError)
+    tiny_model.graph.node[0].input[0] = "z"
+    assert "circle" in refusal(tiny_model, ModelFileError)
+
+
+def test_tensor_made_twice_and_tensor_made_never(tiny_model):
+    tiny_model.graph.node[0].output[0] = "y"
+    assert "two nodes" in refusal(tiny_model, ModelFileError)
+    tiny_model.graph.node[0].output[0] = "elsewhere"
+    assert "'z'" in refusal(tiny_model, ModelFileError)
+
+
+HUGE = {
+    "input": ([("Relu", ["x"], ["y"], {})], {}, [1, 10**9]),
+    "many axes": ([("Reshape", ["x", "s"], ["y"], {})], {"s": np.full(10**5, 2**62, i64)}, [1, 4]),
+    "expand": ([("Expand", ["x", "s"], ["y"], {})], {"s": np.array([10**6, 10**6], i64)}, [1, 1]),
+    "tile": ([("Tile", ["x", "s"], ["y"], {})], {"s": np.array([10**9, 10**9], i64)}, [1, 1]),
+    "pad": ([("Pad", ["x", "s"], ["y"], {})], {"s": np.array([0, 10**12, 0, 0], i64)}, [1, 4]),
+    "constant": ([("ConstantOfShape", ["s"], ["c"], {}), ("Add", ["x", "c"], ["y"], {})],
+                 {"s": np.array([2**40], i64)}, [1, 1]),
+    "range": ([("Range", ["a", "b", "c"], ["r"], {}), ("Add", ["x", "r"], ["y"], {})],
+              {"a": np.array(0, i64), "b": np.array(2**60, i64), "c": np.array(1, i64)}, [1, 1]),
+    "broadcast": ([("Add", ["a", "b"], ["c"], {}), ("Add", ["x", "c"], ["y"], {})],
+                  {"a": np.ones((10**5, 1), "f4"), "b": np.ones((1, 10**5), "f4")}, [1, 1]),
+    "product": ([("MatMul", ["a", "b"], ["c"], {}), ("Add", ["x", "c"], ["y"], {})],
+                {"a": np.ones((10**5, 1), "f4"), "b": np.ones((1, 10**5), "f4")}, [1, 1]),
+    "pads of a convolution": ([("Conv", ["x", "K"], ["y"], {"pads": [10**6, 10**6, 10**6, 10**6]})],
+                              {"K": np.ones((1, 1, 1, 1), "f4")}, [1, 1, 4, 4]),
+    "kernel of a pool": ([("MaxPool", ["x"], ["y"], {"kernel_shape": [10**9]})], {}, [1, 1, 4]),
+    "windows": ([("AveragePool", ["x"], ["y"], {"kernel_shape": [1000, 1000]})], {}, [1, 1, 1999, 1999]),
+    "channels": ([("Conv", ["x", "K"], ["y"], {})], {"K": np.ones((900, 900, 3, 3), "f4")},
+                 [1, 900, 40, 40]),
+    "gather": ([("Gather", ["x", "i"], ["y"], {"axis": 1})], {"i": np.zeros((3000, 3000), i64)}, [1, 2]),
+}  # fmt: skip
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("case", HUGE)
+def test_huge_claims_are_refused_before_memory_is_spent(case):
+    nodes, weights, in_shape = HUGE[case]
+    data = make_model(nodes, weights, in_shape).SerializeToString()
+    with pytest.raises((UnsupportedModelError, ModelFileError)):
+        network_from_onnx(data)
+
+
+@pytest.mark.timeout(120)
+def test_doubling_again_and_again_is_refused():
+    nodes = [("Concat", [f"t{k}", f"t{k}"], [f"t{k + 1}"], {"axis": 1}) for k in range(40)]
+    nodes = [("Identity", ["x"], ["t0"], {}), *nodes, ("Relu", ["t40"], ["y"], {})]
+    assert "limit" in refusal(make_model(nodes, {}, [1, 4]))
+
+
+@pytest.mark.timeout(120)
+def test_thousands_of_layers_are_read():
+    nodes = [("Relu", [f"t{k}"], [f"t{k + 1}"], {}) for k in range(3_000)]
+    nodes[0] = ("Relu", ["x"], ["t1"], {})
+    nodes.append(("Identity", ["t3000"], ["y"], {}))
+    assert read(make_model(nodes, {}, [1, 1])).depth == 3_001
+
+
+def test_errors_name_the_file(tmp_path):
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(b"broken")
+    with pytest.raises(ModelFileError, match=r"broken\.onnx: "):
+        load(path)
+
+
+def test_reading_from_several_threads(tiny_model):
+    data = tiny_model.SerializeToString()
+    nets = []
+    threads = [threading.Thread(target=lambda: nets.append(network_from_onnx(data))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(nets)) == 1 and len(nets) == 8
+
+
+# ---------------------------------------------------------------------- what torch exports
+
+
+@pytest.fixture(scope="module")
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("opset", (9, 11, 13, 17))
+def test_what_torch_exports(torch, tmp_path, dynamic, opset):
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(2, 4, 3, padding=1)
+            self.norm = nn.BatchNorm2d(4)
+            self.pool = nn.MaxPool2d(2, ceil_mode=opset > 9)
+            self.head = nn.Sequential(nn.Linear(36, 8), nn.LeakyReLU(0.1), nn.Dropout(), nn.Linear(8, 3))
+
+        def forward(self, x):
+            x = torch.relu(self.norm(self.conv((x - 0.5) / 0.25)))
+            x = torch.nn.functional.relu6(x + x.mean(dim=(2, 3), keepdim=True))
+            x = self.pool(x)
+            return torch.log_softmax(self.head(x.view(x.size(0), -1)), dim=1)
+
+    torch.manual_seed(0)
+    net, path = Net().eval(), tmp_path / "net.onnx"
+    sample = torch.randn(1, 2, 6, 6) if not dynamic else torch.randn(3, 2, 6, 6)
+    axes = {"dynamic_axes": {"x": {0: "batch"}}} if dynamic else {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                net,
+                (sample,),
+                path,
+                opset_version=opset,
+                input_names=["x"],
+                dynamo=False,
+                verbose=False,
+                **axes,
+            )
+    except (ImportError, ModuleNotFoundError) as error:
+        pytest.skip(f"torch cannot export here: {error}")
+    ours = load(path)
+    assert ours.output_activation == "log_softmax" and ours.input_shape == (2, 6, 6)
+    X = torch.randn(20, 2, 6, 6)
+    with torch.no_grad():
+        theirs = net(X).numpy()
+    z = ours(X.numpy())
+    z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
+    assert relative_gap(z, theirs) < 1e-4
+
+
+def test_notes_say_what_a_half_precision_cast_means():
+    nodes = [("Cast", ["x"], ["h"], {"to": TensorProto.FLOAT16}), ("Cast", ["h"], ["y"], {"to": 1})]
+    assert any("16-bit" in note for note in read(make_model(nodes, {}, ["n", 2])).notes)
+    assert_agrees(make_model([("Cast", ["x"], ["y"], {"to": 1})], {}, ["n", 2]))

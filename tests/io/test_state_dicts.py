@@ -1,0 +1,323 @@
+"""Bare tensors: plain MLPs are inferred, everything else is refused, and no pickle is ever run."""
+
+import contextlib
+import json
+import pickle
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+from safetensors.torch import save_file as save_torch_file
+from torch import nn
+
+from pindown.errors import ModelFileError, UnsupportedModelError
+from pindown.io import load
+
+
+@pytest.fixture
+def mlp():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 2, bias=False)
+    )
+
+
+def assert_computes(net, module):
+    X = torch.randn(20, 3, dtype=torch.float64)
+    with torch.no_grad():
+        assert np.allclose(net(X.numpy()), module.double()(X).numpy(), rtol=1e-12, atol=1e-12)
+
+
+# ---------------------------------------------------------------------- what is read
+
+
+@pytest.mark.parametrize("ending", [".pt", ".pth"])
+@pytest.mark.parametrize("nested", [None, "state_dict", "model_state_dict"])
+@pytest.mark.parametrize("zipped", [True, False])
+def test_torch_files(tmp_path, mlp, ending, nested, zipped):
+    path = tmp_path / f"weights{ending}"
+    content = mlp.state_dict() if nested is None else {"epoch": 3, nested: mlp.state_dict()}
+    torch.save(content, path, _use_new_zipfile_serialization=zipped)
+    net = load(path)
+    assert_computes(net, mlp)
+    assert any("ReLU was assumed" in note for note in net.notes)
+
+
+def test_safetensors_are_ordered_by_number(tmp_path):
+    torch.manual_seed(0)
+    layers = [nn.Linear(3, 3) for _ in range(12)]  # "10" sorts before "2" as text; shapes tell nothing
+    module = nn.Sequential(*(part for layer in layers for part in (layer, nn.ReLU())), nn.Linear(3, 3))
+    save_torch_file(module.state_dict(), tmp_path / "net.safetensors")
+    assert_computes(load(tmp_path / "net.safetensors"), module)
+
+
+def test_one_number_may_vary_among_several(tmp_path):
+    rng = np.random.default_rng(0)
+    weights = [rng.normal(size=(2, 2)) for _ in range(3)]
+    save_file({f"block1.fc{k}.weight": W for k, W in enumerate(weights)}, tmp_path / "net.safetensors")
+    net = load(tmp_path / "net.safetensors")
+    assert all((layer.weight == W).all() for layer, W in zip(net.layers, weights, strict=True))
+
+
+def test_safetensors_are_ordered_by_shape_where_names_do_not_tell(tmp_path):
+    tensors = {
+        "out.weight": np.ones((1, 5)),
+        "in.weight": np.ones((4, 3)),
+        "mid.weight": np.ones((5, 4)),
+    }
+    save_file(tensors, tmp_path / "net.safetensors")
+    assert load(tmp_path / "net.safetensors").widths == (3, 4, 5, 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_precisions_are_read_exactly(tmp_path, mlp, dtype):
+    state = {name: tensor.to(dtype) for name, tensor in mlp.state_dict().items()}
+    torch.save(state, tmp_path / "net.pt")
+    save_torch_file(state, tmp_path / "net.safetensors")
+    for name in ("net.pt", "net.safetensors"):
+        weight = load(tmp_path / name).layers[0].weight
+        assert (weight == state["0.weight"].double().numpy()).all()
+
+
+def test_transposed_weights_are_read(tmp_path):
+    W = torch.randn(3, 2).T
+    torch.save({"weight": W}, tmp_path / "net.pt")
+    assert (load(tmp_path / "net.pt").layers[0].weight == W.double().numpy()).all()
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    "module, tensor",
+    [
+        (nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 2)), "'0.weight'"),
+        (nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)), "'1."),
+        (nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2)), "'1."),
+        (nn.LSTM(3, 2), "'weight_"),
+        (
+            nn.ModuleDict({"embedding": nn.Embedding(3, 2), "head": nn.Linear(3, 2)}),
+            "'embedding.weight'",
+        ),
+    ],
+)
+def test_other_architectures_are_refused_by_tensor(tmp_path, module, tensor):
+    torch.save(module.state_dict(), tmp_path / "net.pt")
+    save_torch_file(module.state_dict(), tmp_path / "net.safetensors")
+    for name in ("net.pt", "net.safetensors"):
+        with pytest.raises(UnsupportedModelError, match=r"torch\.onnx\.export") as caught:
+            load(tmp_path / name)
+        assert tensor in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "shapes", [[(5, 5), (5, 5)], [(4, 3), (7, 6)], [(3, 2), (2, 3), (3, 2), (2, 3)]]
+)
+def test_order_that_cannot_be_inferred(tmp_path, shapes):
+    tensors = {f"{name}.weight": np.ones(shape) for name, shape in zip("abcd", shapes, strict=False)}
+    save_file(tensors, tmp_path / "net.safetensors")
+    with pytest.raises(UnsupportedModelError, match="chain"):
+        load(tmp_path / "net.safetensors")
+
+
+@pytest.mark.timeout(20)
+def test_search_for_the_order_ends(tmp_path):
+    names = [f"{chr(97 + k % 26)}{chr(97 + k // 26)}" for k in range(60)]
+    shapes = [(3, 2), (2, 3)] * 29 + [(9, 8), (8, 9)]
+    save_file(
+        {f"{name}.weight": np.ones(shape) for name, shape in zip(names, shapes, strict=True)},
+        tmp_path / "net.safetensors",
+    )
+    with pytest.raises(UnsupportedModelError):
+        load(tmp_path / "net.safetensors")
+
+
+def test_layers_that_do_not_chain(tmp_path):
+    torch.save(nn.ModuleList([nn.Linear(3, 4), nn.Linear(5, 2)]).state_dict(), tmp_path / "net.pt")
+    with pytest.raises(UnsupportedModelError, match="'0' gives 4 values, '1' takes 5"):
+        load(tmp_path / "net.pt")
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite(tmp_path, mlp, bad):
+    state = mlp.state_dict()
+    state["2.bias"][1] = bad
+    torch.save(state, tmp_path / "net.pt")
+    save_torch_file(state, tmp_path / "net.safetensors")
+    for name in ("net.pt", "net.safetensors"):
+        with pytest.raises(ModelFileError, match=r"'2\.bias'"):
+            load(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "content", [{}, {"lr": 0.1}, [torch.ones(2, 2)], torch.ones(2, 2), {"a": torch.ones(2, 2)}]
+)
+def test_files_without_layers(tmp_path, content):
+    torch.save(content, tmp_path / "net.pt")
+    with pytest.raises(UnsupportedModelError):
+        load(tmp_path / "net.pt")
+
+
+def test_a_tensor_that_claims_more_than_it_stores(tmp_path):
+    torch.save({"weight": torch.ones(1).expand(10**6, 10**6)}, tmp_path / "net.pt")
+    with pytest.raises((ModelFileError, UnsupportedModelError), match="weight"):
+        load(tmp_path / "net.pt")
+    torch.save({"weight": torch.ones(1).expand(100, 100)}, tmp_path / "net.pt")
+    with pytest.raises(ModelFileError, match="more than it stores"):
+        load(tmp_path / "net.pt")
+
+
+def test_compressed_archives_are_refused(tmp_path, mlp):
+    torch.save(mlp.state_dict(), tmp_path / "net.pt")
+    with (
+        zipfile.ZipFile(tmp_path / "net.pt") as plain,
+        zipfile.ZipFile(tmp_path / "bomb.pt", "w") as packed,
+    ):
+        for member in plain.infolist():
+            packed.writestr(member.filename, plain.read(member), zipfile.ZIP_DEFLATED)
+    with pytest.raises(ModelFileError, match="compressed"):
+        load(tmp_path / "bomb.pt")
+
+
+# ---------------------------------------------------------------------- pickles
+
+
+class Hostile:
+    """What an attacker pickles: opening it would create a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+@pytest.mark.parametrize("name", ["evil.pkl", "evil.pickle", "evil.joblib", "evil.pt", "evil.pth"])
+def test_hostile_pickles_are_not_executed(tmp_path, name):
+    proof, path = tmp_path / "executed", tmp_path / name
+    path.write_bytes(pickle.dumps(Hostile(proof)))
+    pickle.loads(path.read_bytes()).close()  # the attack is real
+    proof.unlink()
+    with pytest.raises(
+        (ModelFileError, UnsupportedModelError), match=r"pickle can run code|not a torch file"
+    ):
+        load(path)
+    assert not proof.exists()
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_hostile_torch_files_are_not_executed(tmp_path, zipped):
+    proof, path = tmp_path / "executed", tmp_path / "evil.pt"
+    torch.save(
+        {"weight": torch.ones(2, 2), "x": Hostile(proof)}, path, _use_new_zipfile_serialization=zipped
+    )
+    torch.load(path, weights_only=False)["x"].close()
+    proof.unlink()
+    with pytest.raises(UnsupportedModelError, match="pickle can run code"):
+        load(path)
+    assert not proof.exists()
+
+
+def test_pickled_modules_are_refused_with_the_way_out(tmp_path, mlp):
+    torch.save(mlp, tmp_path / "module.pt")
+    with pytest.raises(UnsupportedModelError, match=r"torch\.save\(model\.state_dict\(\)"):
+        load(tmp_path / "module.pt")
+
+
+# ---------------------------------------------------------------------- damaged files
+
+
+def header(fields, data=b""):
+    text = json.dumps(fields).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"x",
+        b"\xff" * 8,
+        struct.pack("<Q", 10 * 2**30) + b"{}",
+        header({"weight": {"dtype": "F32", "shape": [50_000, 50_000], "data_offsets": [0, 10**10]}}),
+        header({"weight": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 8]}}, bytes(8)),
+        header(
+            {"weight": {"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 16]}}, bytes(16)
+        ),
+        header({"weight": {"dtype": "F99", "shape": [2, 2], "data_offsets": [0, 16]}}, bytes(16)),
+        struct.pack("<Q", 40_000) + b"[" * 40_000,
+    ],
+)
+def test_safetensors_that_lie(tmp_path, content):
+    path = tmp_path / "net.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match="not a safetensors file"):
+        load(path)
+
+
+def own_file(tmp_path, tensors, facts):
+    save_file(tensors, tmp_path / "net.safetensors", metadata={"pindown": facts})
+    return tmp_path / "net.safetensors"
+
+
+SPARSE = {
+    "layers.1.data": np.ones(2),
+    "layers.1.indices": np.array([0, 1]),
+    "layers.1.indptr": np.array([0, 1, 2]),
+    "layers.1.shape": np.array([2, 3]),
+    "layers.1.bias": np.zeros(2),
+}
+FACTS = json.dumps({"format": 1, "input_shape": [3], "output_activation": None, "notes": []})
+
+
+def test_own_sparse_files_are_read(tmp_path):
+    assert load(own_file(tmp_path, SPARSE, FACTS)).widths == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"layers.1.indices": np.array([0, 7])},
+        {"layers.1.indices": np.array([0, -1])},
+        {"layers.1.indptr": np.array([0, 2, 1])},
+        {"layers.1.indptr": np.array([0, 1, 9])},
+        {"layers.1.shape": np.array([2, 10**12])},
+        {"layers.1.shape": np.array([10**12, 3])},
+        {"layers.1.shape": np.array([2])},
+        {"layers.1.shape": np.array([-2, 3])},
+        {"layers.1.data": np.array([1.0, np.nan])},
+        {"layers.1.bias": np.zeros((2, 1))},
+        {"layers.2.extra": np.zeros(2)},
+    ],
+)
+def test_own_files_that_are_damaged(tmp_path, changed):
+    with pytest.raises((ModelFileError, UnsupportedModelError)):
+        load(own_file(tmp_path, SPARSE | changed, FACTS))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    ["", "[]", "{}", "[" * 100_000, '{"format": 99}', FACTS.replace("[3]", "[4]"),
+     FACTS.replace("[3]", '"ab"'), FACTS.replace("[3]", "[NaN]"), FACTS.replace("null", "5"),
+     FACTS.replace('"notes": []', '"notes": 3')],
+)  # fmt: skip
+def test_own_files_with_damaged_facts(tmp_path, facts):
+    with pytest.raises((ModelFileError, UnsupportedModelError)):
+        load(own_file(tmp_path, SPARSE, facts))
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_mutated_torch_files(tmp_path, mlp, zipped):
+    path = tmp_path / "net.pt"
+    torch.save(mlp.state_dict(), path, _use_new_zipfile_serialization=zipped)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    for k in range(400):
+        data = bytearray(whole if k % 4 else whole[: rng.integers(len(whole))])
+        for _ in range(int(rng.integers(1, 6))):
+            if data:
+                data[rng.integers(len(data))] = rng.integers(256)
+        path.write_bytes(bytes(data))
+        with contextlib.suppress(ModelFileError, UnsupportedModelError):
+            load(path)

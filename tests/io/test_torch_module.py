@@ -1,0 +1,220 @@
+"""Reading torch modules: every rule against torch itself, in float64."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from pindown import ReluNetwork
+from pindown.errors import UnsupportedModelError
+
+
+def agree(module: nn.Module, shape: tuple[int, ...], n: int = 30, **options) -> ReluNetwork:
+    """Check the reading against the module in evaluation mode, and return it."""
+    module = module.double().eval()
+    net = ReluNetwork.from_torch(module, input_shape=shape, **options)
+    X = np.random.default_rng(0).normal(size=(n, *shape))
+    with torch.no_grad():
+        wanted = module(torch.from_numpy(X)).numpy().reshape(n, -1)
+    np.testing.assert_allclose(net(X), wanted, rtol=1e-9, atol=1e-9)
+    return net
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def test_sequential_mlp_is_taken_over_number_for_number():
+    module = nn.Sequential(nn.Linear(4, 7), nn.ReLU(), nn.Linear(7, 5), nn.ReLU(), nn.Linear(5, 2))
+    net = ReluNetwork.from_torch(module)
+    assert net.widths == (4, 7, 5, 2)
+    for layer, (W, b) in zip([module[0], module[2], module[4]], net.layers, strict=True):
+        np.testing.assert_array_equal(W, layer.weight.detach().double().numpy())
+        np.testing.assert_array_equal(b, layer.bias.detach().double().numpy())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_convolutions(seed):
+    rng = np.random.default_rng(seed)
+    dims = int(rng.integers(1, 4))
+    groups = int(rng.integers(1, 3))
+    conv = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}[dims]
+    options = {
+        "kernel_size": tuple(int(k) for k in rng.integers(1, 4, dims)),
+        "dilation": tuple(int(k) for k in rng.integers(1, 3, dims)),
+        "groups": groups,
+        "bias": bool(rng.integers(2)),
+    }
+    if rng.random() < 0.3:
+        options["padding"] = "same"
+    else:
+        options["padding"] = tuple(int(k) for k in rng.integers(0, 3, dims))
+        options["stride"] = tuple(int(k) for k in rng.integers(1, 3, dims))
+    agree(nn.Sequential(conv(2 * groups, 4, **options), nn.ReLU()), (2 * groups, *(7, 6, 5)[:dims]), n=5)
+
+
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding"), [(2, None, 0), (3, 2, 1), ((2, 3), (1, 2), (1, 0)), (3, 1, 1)]
+)
+@pytest.mark.parametrize("kind", ["max", "average", "average without padding"])
+def test_pooling(kind, kernel, stride, padding, ceil_mode):
+    if kind == "max":
+        pool = nn.MaxPool2d(kernel, stride, padding, ceil_mode=ceil_mode)
+    else:
+        pool = nn.AvgPool2d(kernel, stride, padding, ceil_mode, count_include_pad=kind == "average")
+    agree(nn.Sequential(nn.Conv2d(1, 2, 2), nn.ReLU(), pool), (1, 8, 9), n=10)
+
+
+def test_two_by_two_max_pooling_costs_three_gates_a_window():
+    net = agree(nn.MaxPool2d(2), (1, 4, 4))
+    gates = sum(int((abs(W).sum(axis=1) > 1).sum()) for W, _ in net.layers[:-1])
+    assert net.depth == 3
+    assert gates == 4 * 3  # the other ReLUs hand values through, one weight each
+
+
+class Residual(nn.Module):
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.stem, self.a, self.b = nn.Conv2d(2, 4, 3), nn.Conv2d(4, 4, 3, padding=1), nn.Linear(64, 3)
+        self.norm, self.relu = nn.BatchNorm2d(4), nn.ReLU(inplace=inplace)
+        self.norm.running_mean.normal_()
+        self.norm.running_var.uniform_(0.5, 2)
+
+    def forward(self, x):
+        x = self.stem(x)
+        y = self.norm(self.a(self.relu(x)))
+        y = F.relu(y + x)
+        return self.b(torch.flatten(y, 1))
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_residual_connections_also_when_the_relu_works_in_place(inplace):
+    # In place, the shortcut x is what the ReLU left of it: another function.
+    agree(Residual(inplace), (2, 6, 6))
+
+
+def test_changing_a_view_whose_base_is_used_again_is_refused():
+    class Trap(nn.Module):
+        def forward(self, x):
+            y = x * 2.0
+            y.view(-1, 4).relu_()
+            return y
+
+    with pytest.raises(UnsupportedModelError, match="in place"):
+        ReluNetwork.from_torch(Trap(), input_shape=(4,))
+
+
+def test_input_skip_to_the_output():
+    class Skip(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Sequential(
+                nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3)
+            )
+
+        def forward(self, x):
+            return x + self.body(x)
+
+    net = agree(Skip(), (3,))
+    assert net.hidden_widths == (8 + 6, 8 + 6)  # x = relu(x) - relu(-x): two units for each input
+
+
+class Operations(nn.Module):
+    """One forward with most of the small operations in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.randn(3, 1, 1))
+        self.weight = nn.Parameter(torch.randn(12, 5))
+        self.prelu, self.leaky = nn.PReLU(5, init=0.3), nn.LeakyReLU(0.2)
+
+    def forward(self, x):
+        x = (x - self.mean) / 0.5
+        a, b = x[:, :1], x[:, 1:]
+        y = torch.cat([b, a.clamp(-0.5, 0.7)], dim=1).permute(0, 2, 3, 1).contiguous()
+        y = y.reshape(y.size(0), -1)
+        y = F.dropout(self.prelu(y @ self.weight), 0.5, self.training)
+        z = self.leaky(-y).abs() + torch.maximum(y, 0.1 * y) - torch.minimum(y, 2 - y)
+        return z.mul(2.0).unsqueeze(1).squeeze(1) + F.relu6(3 * y) + y.mean(dim=1, keepdim=True)
+
+
+def test_small_operations():
+    agree(Operations(), (3, 2, 2))
+
+
+def test_adaptive_pooling_and_dropout():
+    module = nn.Sequential(
+        nn.Conv2d(1, 3, 3),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Dropout(),
+        nn.Linear(3, 2),
+    )
+    agree(module, (1, 6, 6))
+
+
+def test_training_mode_is_read_as_evaluation_mode_and_left_alone():
+    module = nn.Sequential(
+        nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Dropout(), nn.Linear(4, 2)
+    ).double()
+    module(torch.randn(50, 3, dtype=torch.float64))
+    module[3].eval()
+    net = ReluNetwork.from_torch(module)
+    assert [part.training for part in module] == [True, True, True, False, True]
+    X = torch.randn(20, 3, dtype=torch.float64)
+    np.testing.assert_allclose(net(X.numpy()), module.eval()(X).detach().numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("last", "name"),
+    [(nn.Softmax(1), "softmax"), (nn.LogSoftmax(1), "log_softmax"), (nn.Sigmoid(), "sigmoid")],
+)
+def test_a_last_activation_is_cut_off_and_remembered(last, name):
+    body = nn.Linear(3, 4).double()
+    net = ReluNetwork.from_torch(nn.Sequential(body, last))
+    assert net.output_activation == name
+    X = torch.randn(5, 3, dtype=torch.float64)
+    np.testing.assert_allclose(net(X.numpy()), body(X).detach().numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (nn.Sequential(nn.Linear(2, 2), nn.GELU()), "'1' \\(GELU\\).*not supported"),
+        (nn.Sequential(nn.Linear(2, 2), nn.Sigmoid(), nn.Linear(2, 1)), "not piecewise linear"),
+        (nn.Sequential(nn.Linear(3, 2)), "does not fit|cannot combine"),
+        (
+            nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2, track_running_stats=False)),
+            "running statistics",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_named(module, words):
+    with pytest.raises(UnsupportedModelError, match=words):
+        ReluNetwork.from_torch(module, input_shape=(2,))
+
+
+def test_untraceable_forward_and_missing_shape():
+    class Branching(nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else -x
+
+    with pytest.raises(UnsupportedModelError, match=r"cannot trace Branching.*torch\.onnx\.export"):
+        ReluNetwork.from_torch(Branching(), input_shape=(2,))
+    with pytest.raises(ValueError, match="input_shape"):
+        ReluNetwork.from_torch(nn.Sequential(nn.Conv2d(1, 1, 2)))
+    with pytest.raises(TypeError, match=r"torch\.nn\.Module"):
+        ReluNetwork.from_torch("model.pt")
+
+
+def test_to_torch_computes_the_network():
+    net = agree(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)), (1, 4, 4))
+    X = np.random.default_rng(1).normal(size=(9, 1, 4, 4))
+    np.testing.assert_allclose(net.to_torch()(torch.from_numpy(X)).detach().numpy(), net(X), atol=1e-12)
+    assert ReluNetwork.from_torch(net.to_torch(), input_shape=(1, 4, 4)) == ReluNetwork.from_torch(
+        net.to_torch(), input_shape=(1, 4, 4)
+    )

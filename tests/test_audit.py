@@ -1,0 +1,202 @@
+"""The audit as a whole: it answers, keeps to its time, and refuses what does not fit."""
+
+import itertools
+import json
+import math
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pindown import ReluNetwork
+from pindown.audit import audit
+from pindown.findings import CATALOGUE
+from pindown.findings.registry import QUESTIONS
+
+DATA = Path(__file__).parent / "data"
+
+
+def random_net(widths, seed=0):
+    rng = np.random.default_rng(seed)
+    pairs = itertools.pairwise(widths)
+    return ReluNetwork.from_layers(
+        [(rng.standard_normal((m, n)) / np.sqrt(n), 0.1 * rng.standard_normal(m)) for n, m in pairs]
+    )
+
+
+@pytest.fixture(scope="module")
+def classified():
+    net = random_net((6, 20, 15, 3))
+    X = np.random.default_rng(1).standard_normal((300, 6))
+    return net, X, (net(X) + np.random.default_rng(2).standard_normal((300, 3))).argmax(axis=1)
+
+
+def test_all_questions_are_answered(classified):
+    result = audit(*classified)
+    assert [f.code for f in result.findings] == [q.code for q in CATALOGUE]
+    assert all(f.answered and f.reading and f.scale and f.number for f in result.findings)
+    assert "6 inputs to 3 outputs through 35 ReLUs" in result.verdict
+    assert "ARC-01" in str(result) and "8 of 8 questions" in repr(result)
+    assert "ACC-01" in result._repr_html_()
+
+
+def test_same_seed_same_answer(classified):
+    a, b = audit(*classified, seed=3), audit(*classified, seed=3)
+    assert a.findings == b.findings and a.to_html() == b.to_html() and a.to_json() == b.to_json()
+
+
+def test_muting_one_question_does_not_change_another(classified):
+    whole, part = audit(*classified), audit(*classified, only=["LIP-01"])
+    assert [f.code for f in part.findings] == ["LIP-01"] and part["LIP-01"] == whole["LIP-01"]
+    muted = audit(*classified, ignore=["LIP-01", "ARC-01"])
+    assert [f.code for f in muted.findings] == [
+        f.code for f in whole.findings if f.code[:3] not in ("LIP", "ARC")
+    ]
+    with pytest.raises(KeyError, match="no finding 'ARC-01'"):
+        muted["ARC-01"]
+
+
+def test_without_data_some_questions_do_not_apply():
+    result = audit(random_net((4, 5, 2)))
+    reasons = {f.code: f.verdict for f in result.findings if f.status == "not applicable"}
+    assert reasons["UNIT-01"] == "not applicable, because no data were given"
+    assert reasons["UNIT-02"] == "not applicable, because neither data nor a box was given"
+    assert set(reasons) == {"UNIT-01", "UNIT-02", "ACC-01", "ACC-02"}
+    affine = audit(random_net((4, 2)), np.zeros((2, 4)))
+    assert "it has no ReLU" in affine["UNIT-01"].verdict and affine["LIP-01"].answered
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"X": np.zeros((0, 6))}, "X is empty; give at least one row"),
+        ({"X": np.zeros((2, 5))}, r"X: the network takes inputs of shape \(n, 6\)"),
+        ({"X": np.full((2, 6), np.nan)}, "X: inputs must be finite; 2 of 2 rows"),
+        ({"X": [["a"] * 6]}, "X: inputs must be real numbers"),
+        ({"y": [0, 1]}, "y was given without X"),
+        ({"X": np.zeros((2, 6)), "y": [0]}, "got 1 rows for 2 inputs"),
+        ({"X": np.zeros((2, 6)), "y": [0, 3]}, "classes 0 to 2"),
+        ({"X": np.zeros((2, 6)), "y": [0, math.nan]}, "NaN"),
+        ({"X": np.zeros((2, 6)), "test": (np.zeros((2, 6)), [0, 9])}, "the test y must hold classes"),
+        ({"test": (np.zeros((1, 2)), None)}, "the test X: the network takes"),
+        ({"box": (0, [1, 2])}, "equal length"),
+        ({"box": ([1] * 6, [0] * 6)}, "lower <= upper"),
+        ({"only": ["ARC-99"]}, "only names unknown findings ARC-99; known are ARC-01, UNIT-01"),
+        ({"ignore": ["x"]}, "ignore names unknown findings x"),
+        ({"budget": 0}, "budget must be a positive number of seconds; got 0"),
+        ({"budget": math.nan}, "budget must be positive|budget must be a positive"),
+        ({"budget": "soon"}, "got 'soon'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(given, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        audit(random_net((6, 4, 3)), **given)
+    assert len(str(caught.value)) < 300 and "\n" not in str(caught.value)
+
+
+def test_only_networks_are_audited():
+    with pytest.raises(TypeError, match="ReluNetwork; got str"):
+        audit("model.onnx")
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.zeros((1, 6)), [1]),  # one row
+        (np.random.default_rng(0).random((20, 6)), [2] * 20),  # one class
+        (np.ones((20, 6)), [0, 1] * 10),  # constant data: a flat box
+        (np.random.default_rng(0).random((20, 6)) * 1e-300, [0] * 20),
+        (np.random.default_rng(0).random((20, 6)) * 1e150, [0] * 20),
+        (np.zeros(6), None),  # one input without a batch axis
+    ],
+)
+def test_unusual_data_still_get_answers(X, y):
+    result = audit(random_net((6, 8, 3)), X, y)
+    assert not [f.verdict for f in result.findings if f.status == "error"]
+    json.loads(result.to_json())
+    result.to_html()
+
+
+def test_unusual_networks_still_get_answers():
+    constant = ReluNetwork.from_layers([(np.zeros((3, 2)), [1, 2, 3]), (np.zeros((2, 3)), [5, 5])])
+    huge = ReluNetwork.from_layers([(np.full((2, 2), 1e200), [0, 0]), (np.full((2, 2), 1e150), [0, 0])])
+    one = ReluNetwork.from_layers([([[1.0]], [0])])
+    for net in (constant, huge, one):
+        d = net.in_features
+        result = audit(net, np.eye(4, d) + 1, [0, 1, 0, 1])
+        assert not [f.verdict for f in result.findings if f.status == "error"]
+        json.loads(result.to_json())
+        result.to_html()
+    assert "constant" in audit(constant)["LIP-01"].reading
+    assert audit(huge, np.ones((1, 2)))["UNIT-01"].verdict.endswith("overflows float64 on this data")
+
+
+def test_a_real_model_raises_no_error_finding():
+    from pindown.io import load
+
+    net = load(DATA / "tll_2d_n16_0.onnx.gz")
+    result = audit(net, np.random.default_rng(0).uniform(-2, 2, (500, 2)))
+    assert not [f.verdict for f in result.findings if f.status == "error"]
+    assert result["SYM-01"].number.value > 0
+
+
+def test_the_budget_is_kept_by_a_large_network():
+    net = random_net((784, 2048, 2048, 10))
+    X = np.random.default_rng(0).random((60_000, 784), dtype=np.float32)
+    y = np.zeros(60_000, dtype=int)
+    start = time.monotonic()
+    result = audit(net, X, y, budget=2.0)
+    elapsed = time.monotonic() - start
+    assert elapsed <= 1.1 * 2.0 + 1.0
+    assert not [f.verdict for f in result.findings if f.status == "error"]
+    if result["UNIT-01"].answered:
+        assert "of 60,000 rows (time ran out)" in result["UNIT-01"].reading
+        assert result["UNIT-01"].hypotheses[0].status == "violated"
+
+
+def test_questions_that_do_not_fit_are_said_to_be_not_run(classified):
+    result = audit(*classified, budget=1e-9)
+    assert {f.verdict for f in result.findings} == {"not run, because the budget of 1e-09 s was used up"}
+    assert result.to_html() and result.verdict == ""
+
+
+def test_ctrl_c_keeps_what_was_finished(classified):
+    def press(title, done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    result = audit(*classified, progress=press)
+    assert result.interrupted and [f.answered for f in result.findings] == [True] * 3 + [False] * 5
+    assert result.findings[-1].verdict == "not run, because the audit was interrupted"
+    assert "interrupted" in result.to_html() and json.loads(result.to_json())["interrupted"]
+
+
+def test_a_failing_question_is_named_and_the_others_answer(classified, monkeypatch):
+    def fail(subject):
+        raise RuntimeError("<boom>")
+
+    broken = replace(QUESTIONS["UNIT-02"], ask=fail)
+    monkeypatch.setattr(
+        sys.modules["pindown.audit"], "CATALOGUE", (QUESTIONS["ARC-01"], broken, QUESTIONS["ACC-01"])
+    )
+    result = audit(*classified)
+    assert [f.status for f in result.findings] == ["answered", "error", "answered"]
+    assert result["UNIT-02"].verdict == "failed with RuntimeError: <boom>"
+    assert "&lt;boom&gt;" in result.to_html()
+
+
+def test_progress_counts_up(classified):
+    calls = []
+    audit(*classified, progress=lambda title, done, total: calls.append((done, total)))
+    assert calls == [(i, 8) for i in range(9)]
+
+
+def test_audit_imports_nothing_heavy():
+    heavy = ("torch", "matplotlib", "sklearn", "jinja2", "rich", "onnx")
+    code = f"import sys, pindown.audit; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,270 @@
+"""The command line as a user meets it: output, files, exit codes, one line for bad input."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from pindown import ReluNetwork, load
+from pindown.cli import main
+from pindown.demo import write_demo_files
+from tests.test_network import random_network
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command line; return (exit code, stdout, stderr)."""
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            main([str(a) for a in arguments])
+        captured = capsys.readouterr()
+        return stopped.value.code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "model.onnx"
+    random_network((3, 8, 2)).save(path)
+    return path
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "data.npz", X=rng.normal(size=(20, 3)), y=rng.integers(0, 2, 20))
+    return tmp_path / "data.npz"
+
+
+def test_an_audit_prints_its_findings(run, model, data):
+    code, out, _ = run("audit", model, "--data", data)
+    assert code == 0
+    for word in (
+        "model.onnx",
+        "ARC-01",
+        "UNIT-01",
+        "UNIT-02",
+        "ACC-01",
+        "ACC-02",
+        "LIP-01",
+        "NORM-01",
+        "SYM-01",
+    ):
+        assert word in out
+
+
+def test_every_kind_of_output(run, model, data, tmp_path):
+    page, document, text = tmp_path / "a.html", tmp_path / "a.json", tmp_path / "a.md"
+    code, _, err = run(
+        "audit", model, "--data", data, "--html", page, "--json", document, "--markdown", text
+    )
+    assert code == 0
+    assert page.read_text().lower().startswith("<!doctype html>")
+    assert {f["code"] for f in json.loads(document.read_text())["findings"]} >= {"ARC-01", "ACC-01"}
+    assert "ARC-01" in text.read_text()
+    assert str(page) in err
+
+
+def test_json_alone_goes_to_stdout_and_nothing_else_does(run, model):
+    code, out, _ = run("audit", model, "--json")
+    assert code == 0
+    assert json.loads(out)["schema"] == 1
+    code, out, _ = run("audit", "--json", "-", "--only", "ARC-01", model)
+    assert [f["code"] for f in json.loads(out)["findings"]] == ["ARC-01"]
+
+
+def test_only_and_ignore(run, model):
+    _, out, _ = run("audit", model, "--only", "ARC-01, SYM-01", "--ignore", "SYM-01")
+    assert "ARC-01" in out
+    assert "SYM-01" not in out
+
+
+def test_box_as_numbers_and_as_a_file(run, model, tmp_path):
+    code, out, _ = run("audit", model, "--box", "-0.5,0.5", "--only", "UNIT-02")
+    assert code == 0
+    assert "undecided" in out
+    np.savez(tmp_path / "box.npz", lower=-np.ones(3), upper=np.ones(3))
+    assert run("audit", model, "--box", tmp_path / "box.npz", "--only", "UNIT-02")[0] == 0
+
+
+def test_help_shows_an_example(run):
+    assert "pindown audit model.onnx" in run("audit", "--help")[1]
+    assert "pindown demo" in run("demo", "--help")[1]
+    assert "audit" in run("--help")[1]
+    code, out, _ = run("--version")
+    assert (code, out.split()[0]) == (0, "pindown")
+
+
+class Hostile:
+    def __reduce__(self):
+        return (os.mkdir, (os.environ["PINDOWN_TEST_TRAP"],))
+
+
+def gelu_model(path: Path) -> None:
+    W = numpy_helper.from_array(np.ones((3, 2), np.float32), "W")
+    nodes = [
+        helper.make_node("MatMul", ["x", "W"], ["h"]),
+        helper.make_node("Gelu", ["h"], ["y"], name="act"),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 2])
+    graph = helper.make_graph(nodes, "g", [x], [y], [W])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), path)
+
+
+def bad_models(folder: Path, good: Path):
+    """Yield file names with a word that the complaint must hold."""
+    whole = good.read_bytes()
+    contents = {
+        "empty.onnx": (b"", "empty"),
+        "truncated.onnx": (whole[: len(whole) // 2], "truncated.onnx"),
+        "noise.onnx": (np.random.default_rng(0).bytes(1000), "noise.onnx"),
+        "claims.safetensors": ((10 * 2**30).to_bytes(8, "little") + b"{", "claims.safetensors"),
+        "hostile.pkl": (pickle.dumps(Hostile()), "pickle"),
+        "hostile.pt": (pickle.dumps(Hostile()), "pickle"),
+        "model.h5": (b"\x89HDF", "model.h5"),
+    }
+    for name, (content, word) in contents.items():
+        (folder / name).write_bytes(content)
+        yield name, word
+    flat = onnx.load(good)
+    flat.graph.initializer[0].raw_data = b"\x00\x00\xc0\x7f" * (
+        len(flat.graph.initializer[0].raw_data) // 4
+    )
+    onnx.save(flat, folder / "nan.onnx")
+    yield "nan.onnx", "finite"
+    gelu_model(folder / "gelu.onnx")
+    yield "gelu.onnx", "Gelu"
+    (folder / "folder.onnx").mkdir()
+    yield "folder.onnx", "folder.onnx"
+    yield "missing.onnx", "missing.onnx"
+
+
+def test_bad_models_get_one_line_and_code_3(run, tmp_path, monkeypatch):
+    trap = tmp_path / "executed"
+    monkeypatch.setenv("PINDOWN_TEST_TRAP", str(trap))
+    good = tmp_path / "good.onnx"
+    random_network((3, 4, 2)).save(good, dtype="float32")
+    for name, word in bad_models(tmp_path, good):
+        code, out, err = run("audit", tmp_path / name)
+        assert (code, out) == (3, ""), name
+        assert err.startswith("pindown: "), name
+        assert err.count("\n") == 1, err
+        assert word in err, err
+        assert not trap.exists(), f"{name} was executed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--data", "missing.npz"], "no data file"),
+        (["--box", "1,0"], "lower"),
+        (["--box", "a,b"], "--box takes"),
+        (["--box", "nan,1"], "finite"),
+        (["--budget", "0"], "budget"),
+        (["--budget", "soon"], "budget"),
+        (["--only", "XYZ-99"], "ARC-01"),
+        (["--json", "model.onnx"], ".json"),
+        (["--html", "none/there.html"], "folder"),
+        (["--nonsense"], "nonsense"),
+    ],
+)
+def test_bad_arguments_get_one_line_and_code_3(run, model, monkeypatch, arguments, word):
+    monkeypatch.chdir(model.parent)
+    before = model.read_bytes()
+    code, _, err = run("audit", model, *arguments)
+    assert code == 3
+    assert word in err
+    assert err.count("\n") == 1
+    assert model.read_bytes() == before
+
+
+def test_data_that_do_not_fit(run, model, tmp_path):
+    for X, y, word in [
+        (np.zeros((5, 4)), np.zeros(5, int), r"(n, 3)"),
+        (np.full((5, 3), np.nan), np.zeros(5, int), "NaN"),
+        (np.zeros((5, 3)), np.array([0, 1, 2, 0, 1]), "0"),
+        (np.zeros((0, 3)), np.zeros(0, int), "no inputs"),
+    ]:
+        np.savez(tmp_path / "bad.npz", X=X, y=y)
+        code, _, err = run("audit", model, "--data", tmp_path / "bad.npz")
+        assert code == 3, word
+        assert word in err
+        assert err.count("\n") == 1
+
+
+def test_no_command_and_missing_argument(run):
+    assert run("audit")[0] == 3
+    assert run("frobnicate")[0] == 3
+
+
+def test_demo_writes_and_names_the_page(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("demo")
+    assert code == 0
+    assert "pindown-demo/audit.html" in out + err
+    page = tmp_path / "pindown-demo" / "audit.html"
+    assert 10_000 < page.stat().st_size < 500_000
+    assert "train" in out
+
+
+def test_the_demo_network_survives_the_file(tmp_path):
+    files = write_demo_files(tmp_path)
+    net = load(files.model)
+    assert (net.widths, net.output_activation) == ((64, 32, 32, 10), "softmax")
+    test = np.load(files.test)
+    assert np.mean(net(test["X"]).argmax(axis=1) == test["y"]) > 0.94
+    again = write_demo_files(tmp_path / "again")
+    assert load(again.model) == net  # same seed, same network
+
+
+def test_ctrl_c_delivers_what_was_finished(tmp_path):
+    rng = np.random.default_rng(0)
+    wide = [
+        (rng.normal(size=(o, i)) / np.sqrt(i), np.zeros(o))
+        for i, o in [(784, 2000), (2000, 2000), (2000, 10)]
+    ]
+    ReluNetwork.from_layers(wide).save(tmp_path / "wide.onnx", dtype="float32")
+    np.save(tmp_path / "X.npy", rng.normal(size=(30_000, 784)).astype(np.float32))
+    command = [
+        sys.executable,
+        "-m",
+        "pindown.cli",
+        "audit",
+        "wide.onnx",
+        "--data",
+        "X.npy",
+        "--json",
+        "out.json",
+    ]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    findings = json.loads((tmp_path / "out.json").read_text())["findings"]
+    assert any(f["status"] == "not run" for f in findings)
+
+
+def test_import_is_light():
+    code = (
+        "import sys, pindown\n"
+        "heavy = ('torch', 'numba', 'matplotlib', 'sklearn', 'onnx', 'jinja2', 'rich')\n"
+        "print(*[name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
