@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,19 +28,18 @@ def best_of(action: Callable[[], object], repeats: int = 7) -> float:
 
 def in_new_process(code: str, repeats: int = 5) -> float:
     """Best time that a fresh interpreter prints for a piece of code."""
-    return min(
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-        for _ in range(repeats)
-    )
+
+    def once() -> float:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        return float(done.stdout)
+
+    return min(once() for _ in range(repeats))
 
 
 def evaluation_rows() -> list[tuple[str, str]]:
     rng = np.random.default_rng(0)
     widths = (784, 256, 256, 256, 256, 10)
-    layers = [
-        (rng.normal(size=(o, i)) / np.sqrt(i), rng.normal(size=o))
-        for i, o in zip(widths, widths[1:], strict=False)
-    ]
+    layers = [(rng.normal(size=(o, i)) / np.sqrt(i), rng.normal(size=o)) for i, o in pairwise(widths)]
     net = pn.ReluNetwork.from_layers(layers)
     module = net.to_torch()
     X = rng.normal(size=(10_000, 784))

@@ -19,7 +19,8 @@ def machine() -> str:
         for line in Path("/proc/cpuinfo").read_text().splitlines()
         if line.startswith("model name")
     ]
-    return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    processor = names[0] if names else platform.processor()
+    return f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
 def main() -> None:
@@ -32,7 +33,8 @@ def main() -> None:
     for name in BENCHMARKS:
         module = importlib.import_module(name)
         print(f"running {name}", file=sys.stderr)
-        lines += ["", f"## {name}", "", (module.__doc__ or "").strip(), "", "| what | result |", "|---|---|"]
+        about = (module.__doc__ or "").strip()
+        lines += ["", f"## {name}", "", about, "", "| what | result |", "|---|---|"]
         lines += [f"| {what} | {result} |" for what, result in module.run()]
     (HERE / "RESULTS.md").write_text("\n".join(lines) + "\n")
     print((HERE / "RESULTS.md").read_text())

@@ -149,6 +149,9 @@ def test_a_network_is_a_value():
     assert hash(net) == hash(same)
     assert net != other
     sparse = ReluNetwork.from_layers([(sp.csr_array(np.eye(2)), [0, 0])])
+    assert sparse == ReluNetwork.from_layers([(np.eye(2), [0, 0])])  # however it is stored
+    long = sp.csr_array((np.ones(2), np.arange(2, dtype=np.int64), np.arange(3, dtype=np.int64)))
+    assert sparse == ReluNetwork.from_layers([(long, [0, 0])])
     with pytest.raises(ValueError, match="read-only"):
         sparse.layers[0].weight.data[0] = 2
 

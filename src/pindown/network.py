@@ -154,10 +154,10 @@ class ReluNetwork:
         """SHA-256 of all numbers: equal exactly when all layers are equal number for number."""
         digest = hashlib.sha256()
         for weight, bias in self.layers:
-            sparse = sp.issparse(weight)
-            parts = (weight.data, weight.indices, weight.indptr) if sparse else (weight,)
-            digest.update(f"{sparse}{weight.shape}".encode())
-            for part in (*parts, bias):
+            W = sp.csr_array(weight)  # the same numbers, however they are stored
+            indices = (W.indices.astype(np.int64), W.indptr.astype(np.int64))
+            digest.update(repr(W.shape).encode())
+            for part in (W.data, *indices, bias):
                 digest.update(part.tobytes())
         return digest.hexdigest()
 

@@ -52,7 +52,7 @@ def units_on_the_data(subject: Subject) -> Finding:
         reading=f"On {observed.seen} of the {name}: a dead unit is never positive, so removing it "
         "changes nothing on these rows; a unit that is always on acts linearly; only switching units "
         "bend the function. Other inputs may wake a dead unit.",
-        scale="The share of dead units. At 0% every unit takes part on some row; dead units are capacity "
+        scale="The share of dead units. At 0% every unit takes part on some row; dead ones are capacity "
         "that these rows do not use.",
         figure=_bars("Units of each layer by what they do on the data", _ON_DATA, counts),
         table=_layer_table("What the units of each layer do on the data", _ON_DATA, counts),

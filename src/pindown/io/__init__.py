@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pindown.errors import ModelFileError, UnsupportedModelError
+from pindown.io.onnx_reader import read_onnx  # with the package: its 50 ms would hurt the first load
 
 if TYPE_CHECKING:
     from pindown.network import ReluNetwork
@@ -85,8 +86,6 @@ def _one_line(message: str) -> str:
 
 def _read(file: Path, name: str) -> ReluNetwork:
     if name.endswith((".onnx", ".onnx.gz")):
-        from pindown.io.onnx_reader import read_onnx
-
         return read_onnx(file)
     if name.endswith(".safetensors"):
         from pindown.io.safetensors_file import read_safetensors

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.errors import ModelFileError, UnsupportedModelError
+from pindown.io.expression import Expression, concatenate
 from pindown.io.limits import MAX_UNITS, check_entries, check_rank
-from pindown.io.lowering import Expression, concatenate
 from pindown.io.onnx_node import Node, Value, as_expression
 from pindown.io.onnx_tensors import BOOL_TYPE, FLOAT_TYPES, INTEGER_TYPES
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array, is_finite
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io.lowering import Expression, Lowering
+from pindown.io.expression import Expression
+from pindown.io.lowering import Lowering
 from pindown.io.onnx_tensors import decode_tensor
 
 Value: TypeAlias = Expression | NDArray[Any]  # what depends on the input, and what is constant

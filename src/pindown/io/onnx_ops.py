@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.errors import ModelFileError, UnsupportedModelError
+from pindown.io.expression import Expression
 from pindown.io.limits import MAX_UNITS, check_entries, check_multiplications
-from pindown.io.lowering import Expression
 from pindown.io.onnx_moves import MOVES, moved, together
 from pindown.io.onnx_node import Node, Value, as_expression
 from pindown.io.onnx_spatial import SPATIAL

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import scipy.sparse as sp
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from pindown.affine import is_finite, stored_entries
 from pindown.errors import ModelFileError, UnsupportedModelError
+from pindown.io.expression import Expression
 from pindown.io.files import read_bytes, read_gzip
 from pindown.io.limits import MAX_TOTAL_ENTRIES, check_entries
-from pindown.io.lowering import Expression, Lowering
+from pindown.io.lowering import Lowering
 from pindown.io.onnx_graph import (
     DEFAULT_DOMAINS,
     ModelInput,
@@ -31,6 +34,7 @@ from pindown.io.onnx_graph import (
 from pindown.io.onnx_node import Node, Value, as_expression
 from pindown.io.onnx_ops import OPERATIONS, SUPPORTED
 from pindown.io.onnx_tensors import FLOAT_TYPES, decode_tensor
+from pindown.io.protobuf_scan import check_structure, damaged
 from pindown.network import ReluNetwork
 
 _ACTIVATIONS = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
@@ -63,16 +67,12 @@ def network_from_onnx(data: bytes, folder: Path | None = None) -> ReluNetwork:
 
 
 def _parse(data: bytes) -> Any:
-    import onnx
-    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-
+    check_structure(data)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
     except DecodeError:
-        raise ModelFileError(
-            "this is not an ONNX file, or it is cut short or damaged; export or download it again."
-        ) from None
+        raise damaged() from None
     if not model.HasField("graph") or not model.graph.output:
         raise ModelFileError("the file holds no ONNX graph with an output; is it cut short, or no ONNX?")
     return model

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io.lowering import Expression, per_channel
+from pindown.io.expression import Expression, per_channel
 from pindown.io.onnx_node import Node, Value
 from pindown.io.windows import Window
 

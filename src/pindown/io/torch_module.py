@@ -16,7 +16,8 @@ from torch import fx, nn
 
 from pindown.affine import dense
 from pindown.errors import UnsupportedModelError
-from pindown.io.lowering import Expression, Lowering
+from pindown.io.expression import Expression
+from pindown.io.lowering import Lowering
 from pindown.io.torch_ops import FUNCTIONS, METHODS, MODULES, OUTPUT_ACTIVATIONS, VIEWS, array
 from pindown.network import ReluNetwork
 

@@ -18,7 +18,8 @@ from torch import nn
 
 from pindown.affine import Array
 from pindown.errors import UnsupportedModelError
-from pindown.io.lowering import Expression, Lowering, concatenate, per_channel
+from pindown.io.expression import Expression, concatenate, per_channel
+from pindown.io.lowering import Lowering
 from pindown.io.windows import Window
 
 OUTPUT_ACTIVATIONS: dict[Any, str] = {
