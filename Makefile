@@ -23,7 +23,7 @@ experiments: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/mkdocs build --strict
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs site
 
 clean:
 	rm -rf $(VENV) site dist demo

@@ -1,0 +1,16 @@
+"""Sphinx configuration."""
+
+from pindown import __version__
+
+project = "pindown"
+author = "the pindown developers"
+copyright = "2026, the pindown developers"
+release = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = "pindown"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+napoleon_use_ivar = True  # an attribute is described once, not once more as a field
