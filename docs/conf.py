@@ -14,3 +14,4 @@ html_title = "pindown"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_use_ivar = True  # an attribute is described once, not once more as a field
+autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array", "Matrix": "Matrix"}

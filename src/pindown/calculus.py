@@ -4,7 +4,7 @@ The functions that ReLU networks compute are closed under composition and linear
 the networks here have the sizes the theory counts: :math:`s_f + s_g` for both, plus
 :math:`2 k` ReLUs for every layer by which the shallower one must be padded.
 
-Arora et al. 2018, Lemmas D.1 and D.2.
+Mukherjee 2020, Lemmas 2.A.2, 2.A.3 and 2.A.5.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class ReluNetwork:
         >>> net
         ReluNetwork(1 -> 2 -> 1, 7 parameters)
 
-    Arora et al. 2018, Definition 1; Phuong 2021, section 2.1.
+    Mukherjee 2020, Definition 1; Phuong 2021, section 1.2.
     """
 
     layers: tuple[Affine, ...]
@@ -229,6 +229,8 @@ class ReluNetwork:
         >>> A, c = net.local_affine([-3.0])
         >>> A.item(), c.item()
         (-1.0, 0.0)
+
+        Phuong 2021, Lemma A.7, with the offset (A.15) corrected; see docs/errata.md.
         """
         rows, single = self.as_rows(x)
         return self.affine_of_pattern(self.pattern(rows[0] if single else rows))

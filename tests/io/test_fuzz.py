@@ -18,7 +18,15 @@ PIECES = [
 assert sum(count for _, _, count in PIECES) >= 20_000
 
 
-@pytest.mark.parametrize("kind, seed, count", PIECES, ids=str)
+# Seeds that no ordinary run tries, for a long look before a release.
+MORE = [(kind, 1000 + seed, 5 * count) for kind, seed, count in PIECES]
+
+
+@pytest.mark.parametrize(
+    "kind, seed, count",
+    [*PIECES, *(pytest.param(*piece, marks=pytest.mark.slow) for piece in MORE)],
+    ids=str,
+)
 def test_mutated_files_are_read_or_refused(kind, seed, count, tmp_path):
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.io.fuzz_worker"]
     run = subprocess.run(
