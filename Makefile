@@ -20,13 +20,13 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/run.py
 
 experiments: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 -m slow
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs site
 
 clean:
-	rm -rf $(VENV) site dist demo
+	rm -rf $(VENV) site dist pindown-demo
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pindown needs Python 3.11 or newer")'

@@ -192,3 +192,39 @@ def test_progress_counts_up(classified):
     calls = []
     audit(*classified, progress=lambda title, done, total: calls.append((done, total)))
     assert calls == [(i, 8) for i in range(9)]
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, "a"])
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(ValueError, match="seed must be an integer that is not negative"):
+        audit(random_net((2, 2)), seed=seed)
+
+
+def test_no_question_left_is_refused():
+    for codes in ({"only": []}, {"only": ["ARC-01"], "ignore": ["ARC-01"]}):
+        with pytest.raises(ValueError, match="leave no question"):
+            audit(random_net((2, 2)), **codes)
+
+
+def test_names_and_notes_from_files_cannot_command_a_terminal(tmp_path):
+    net = ReluNetwork.from_layers([(np.eye(2), [0, 0])], notes=("node \x1b[2J",))
+    result = audit(net, name="a\x1b[31m\udcff.onnx")
+    result.to_json(tmp_path / "a.json")  # a lone surrogate has no UTF-8
+    result.to_html(tmp_path / "a.html")
+    assert result.name == "a?[31m?.onnx" and "\x1b" not in str(result)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e-308, 1e-200, 1e160, 1e300])
+def test_weights_at_the_ends_of_float64_still_make_a_page(scale):
+    net = ReluNetwork.from_layers([(scale * np.array([[1.0, 2], [3, 4], [0, 1]]), [0, 0, 0])])
+    result = audit(net, np.eye(2), [0, 1])
+    assert not [f.verdict for f in result.findings if f.status == "error"]
+    assert "nan" not in result.to_html()
+
+
+def test_the_page_of_a_very_deep_network_is_small():
+    result = audit(random_net([4] * 1001), np.ones((3, 4)), budget=20)
+    page = result.to_html()
+    assert len(page.encode()) < 500_000 and "and 800 more; all are in the JSON" in page
+    assert len(result["ARC-01"].verdict) < 200

@@ -268,3 +268,39 @@ def test_import_is_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_words_for_classes_are_numbered_aloud(run, model, tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,c,label\n1,2,3,dog\n4,5,6,cat\n")
+    code, _, err = run("audit", model, "--data", tmp_path / "a.csv", "--only", "ACC-01")
+    assert code == 0 and "0 cat, 1 dog" in err
+    (tmp_path / "b.csv").write_text("a,b,c,label\n1,2,3,dog\n")
+    code, _, err = run("audit", model, "--data", tmp_path / "b.csv")
+    assert code == 3 and err.count("\n") == 1 and "as numbers 0 to 1" in err
+
+
+def piped(model, reader, *options, **environment):
+    command = f"{sys.executable} -m pindown.cli audit {model} {' '.join(options)} | {reader}"
+    return subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_a_reader_that_stops_early_is_no_error(model):
+    for reader, options in (("true", ()), ("head -1", ()), ("true", ("--json",))):
+        done = piped(model, reader, *options)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_terminal_without_arrows_still_gets_the_audit(model):
+    done = piped(model, "cat", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0 and "3 ? 8 ? 2" in done.stdout
+
+
+def test_a_closed_stdout_is_no_traceback(model):
+    done = piped(model, "cat", "--html", str(model.with_suffix(".html")), ">&-")
+    assert "Traceback" not in done.stderr and model.with_suffix(".html").exists()

@@ -1,5 +1,8 @@
 """The network value: evaluation, patterns, local maps, truncation and refusal of bad input."""
 
+import copy
+import pickle
+import tracemalloc
 from fractions import Fraction
 from itertools import pairwise
 
@@ -195,3 +198,82 @@ def test_other_bad_input_is_refused():
     with pytest.raises(ValueError, match="pattern has 2 entries"):
         net.affine_of_pattern(np.ones(3, bool))
     assert net(np.full((2, 3), 1e200)).shape == (2, 1)  # large sums that are finite pass
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
+def test_copies_and_pickles_are_equal_and_read_only_too(copied, sparse):
+    net = random_network((4, 3, 2), sparse=sparse)
+    again = copied(net)
+    assert again == net
+    W, b = again.layers[0]
+    for part in (W.data if sparse else W, b):
+        with pytest.raises(ValueError, match="read-only"):
+            part[0] = 1.0
+
+
+def test_sparse_entries_that_cancel_are_no_entries():
+    twice = sp.csr_array(([1.0, -1.0, 2.0], [0, 0, 1], [0, 3]), shape=(1, 2))
+    net = ReluNetwork.from_layers([(twice, [0])])
+    assert net == ReluNetwork.from_layers([([[0.0, 2.0]], [0])])
+    assert net.n_parameters == 2
+
+
+def test_numbers_that_are_not_float64_are_refused():
+    with pytest.raises(TypeError, match="real numbers"):
+        ReluNetwork.from_layers([(sp.csr_array([[1j]]), [0])])
+    with pytest.raises(ValueError, match="fit float64"):
+        ReluNetwork.from_layers([([[10**400]], [0])])
+
+
+def test_the_constructor_takes_affine_maps_only():
+    net = random_network((3, 2))
+    assert ReluNetwork(list(net.layers)).layers == net.layers  # a tuple: nobody can append to it
+    with pytest.raises(TypeError, match="from_layers"):
+        ReluNetwork([(np.eye(2), np.zeros(2))])
+    with pytest.raises(ValueError, match="positive"):
+        ReluNetwork(net.layers, input_shape=(-1, -3))
+
+
+def test_arithmetic_with_anything_else_is_a_type_error():
+    net = random_network((2, 2))
+    for calculate in (
+        lambda: net + 3,
+        lambda: net - None,
+        lambda: net @ "net",
+        lambda: None * net,
+    ):
+        with pytest.raises(TypeError):
+            calculate()
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (3, 4, 2)])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_no_rows_have_no_local_maps(shape, sparse):
+    A, c = random_network(shape, sparse=sparse).local_affine(np.zeros((0, 3)))
+    assert A.shape == (0, 2, 3)
+    assert c.shape == (0, 2)
+
+
+def test_evaluation_memory_does_not_grow_with_the_depth():
+    peaks = []
+    for depth in (3, 60):
+        net = random_network([200] * depth)
+        X = np.ones((1000, 200))
+        tracemalloc.start()
+        net(X)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0]
+
+
+def test_a_deep_network_prints_itself_in_a_line():
+    text = repr(random_network([1] * 1000))
+    assert len(text) < 200
+    assert "984 more" in text
+
+
+def test_fractions_hold_no_integers_that_overflow():
+    net = ReluNetwork.from_layers([([[2.0**60]], [0]), ([[2.0**60]], [0])])
+    assert net.as_fractions()([np.int64(3)]) == [3 * 2**120]
+    assert net.as_fractions()([np.float32(0.5)]) == [2**119]

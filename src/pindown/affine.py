@@ -32,6 +32,10 @@ class Affine(NamedTuple):
     weight: Matrix
     bias: Array
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are frozen too; NumPy alone would forget that."""
+        return _frozen, tuple(self)
+
     @property
     def in_features(self) -> int:
         """Length of ``a``."""
@@ -46,6 +50,11 @@ class Affine(NamedTuple):
     def n_parameters(self) -> int:
         """Stored weights (the non-zeros of a sparse matrix) and biases."""
         return stored_entries(self.weight) + int(self.bias.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory; a sparse matrix also stores where its numbers are."""
+        return sum(part.nbytes for part in (*_arrays(self.weight), self.bias))
 
     def __call__(self, rows: Array, out: Array | None = None) -> Array:
         """Map each row: (n, in) -> (n, out), into ``out`` when it is given."""
@@ -126,30 +135,48 @@ def block_diagonal(matrices: list[Matrix]) -> Matrix:
     return compact(sp.block_diag([sp.coo_array(matrix) for matrix in matrices], format="csr"))
 
 
+def _frozen(weight: Matrix, bias: Array) -> Affine:
+    for part in (*_arrays(weight), bias):
+        part.flags.writeable = False
+    return Affine(weight, bias)
+
+
+def _arrays(matrix: Matrix) -> tuple[NDArray[Any], ...]:
+    """Return the arrays a matrix is stored in."""
+    return (matrix.data, matrix.indices, matrix.indptr) if sp.issparse(matrix) else (matrix,)
+
+
 def _frozen_matrix(weight: ArrayLike | Matrix) -> Matrix:
     if not sp.issparse(weight):
         return _frozen_array(weight, "weight")
+    _require_real(np.dtype(weight.dtype), "weight")  # type: ignore[union-attr]
     W = sp.csr_array(weight, dtype=np.float64, copy=True)
-    W.eliminate_zeros()
     W.sum_duplicates()  # also sorts: canonical form before freezing, SciPy would do it in place
+    W.eliminate_zeros()  # after that: duplicates may cancel
     _require_finite(W.data, "weight")
-    for part in (W.data, W.indices, W.indptr):
+    for part in _arrays(W):
         part.flags.writeable = False
     return W
 
 
 def _frozen_array(values: ArrayLike, name: str) -> Array:
     raw = np.asarray(values)
-    if raw.dtype.kind not in "biufO":
-        raise TypeError(f"{name} must hold real numbers; got dtype {raw.dtype}.")
+    _require_real(raw.dtype, name)
     try:
         array = np.array(raw, dtype=np.float64, order="C")
+    except OverflowError:
+        raise ValueError(f"{name} must hold numbers that fit float64; got a larger one.") from None
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must hold real numbers; got {error}.") from None
     _require_finite(array, name)
     array += 0.0  # turns -0.0 into 0.0, so that equal numbers have equal bytes
     array.flags.writeable = False
     return array
+
+
+def _require_real(dtype: np.dtype[Any], name: str) -> None:
+    if dtype.kind not in "biufO":
+        raise TypeError(f"{name} must hold real numbers; got dtype {dtype}.")
 
 
 def _require_finite(values: Array, name: str) -> None:

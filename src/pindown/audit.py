@@ -8,11 +8,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.findings import CATALOGUE, Finding, Question
 from pindown.findings.deadline import Deadline
 from pindown.findings.subject import Subject
+from pindown.findings.wording import printable
 from pindown.geometry import Box
 from pindown.network import ReluNetwork
 
@@ -128,7 +130,7 @@ def audit(
         The findings. Ctrl-C ends the audit early and keeps what was finished.
 
     Raises:
-        ValueError: If data, labels, box, budget or codes do not fit.
+        ValueError: If data, labels, box, budget, seed or codes do not fit.
 
     >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
     >>> print(audit(net, only=["ARC-01"]).verdict)
@@ -141,9 +143,10 @@ def audit(
             "ReluNetwork.from_torch or from_sklearn for models in memory."
         )
     questions = _chosen(only, ignore)
-    subject = Subject.of(net, X, y, test, box, deadline, seed)
+    root = _checked_seed(seed)
+    subject = Subject.of(net, X, y, test, box, deadline, root)
     findings, interrupted = _ask_all(questions, subject, progress)
-    return Audit(net, findings, name, _given(subject), float(budget), seed, interrupted)
+    return Audit(net, findings, printable(name), _given(subject), float(budget), root, interrupted)
 
 
 def _ask_all(
@@ -168,7 +171,10 @@ def _chosen(only: Iterable[str] | None, ignore: Iterable[str] | None) -> list[Qu
     known = [question.code for question in CATALOGUE]
     wanted = None if only is None else _codes(only, "only", known)
     muted = set() if ignore is None else _codes(ignore, "ignore", known)
-    return [q for q in CATALOGUE if (wanted is None or q.code in wanted) and q.code not in muted]
+    chosen = [q for q in CATALOGUE if (wanted is None or q.code in wanted) and q.code not in muted]
+    if not chosen:
+        raise ValueError(f"only and ignore leave no question to ask; known are {', '.join(known)}.")
+    return chosen
 
 
 def _codes(codes: Iterable[str], name: str, known: list[str]) -> set[str]:
@@ -189,6 +195,12 @@ def _checked_budget(budget: Any) -> float:
     if not seconds > 0:
         raise ValueError(f"budget must be a positive number of seconds; got {budget!r}.")
     return seconds
+
+
+def _checked_seed(seed: Any) -> int:
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed must be an integer that is not negative; got {seed!r}.")
+    return int(seed)
 
 
 def _given(subject: Subject) -> str:

@@ -5,6 +5,7 @@ Exit codes: 0 done, 3 bad input (one line says what), 130 interrupted.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -12,8 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pindown.findings.wording import printable
+
 if TYPE_CHECKING:
     from pindown.audit import Audit
+    from pindown.datasets import Table
     from pindown.geometry import Box
 
 BAD_INPUT = 3
@@ -38,11 +42,20 @@ _OPTIONAL_VALUES = {"--json": "-", "--markdown": "-", "--html": "pindown-audit.h
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit."""
     given = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # an arrow must not end an audit on a plain terminal
     try:
         code = app(args=_with_default_values(given), standalone_mode=False) or 0
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except _UsageError as error:
         _complain(error.format_message())
         code = BAD_INPUT
+    except (BrokenPipeError, SystemExit):
+        # The reader has seen enough, as with "| head"; Click and Rich turn this into an exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
         if os.environ.get("PINDOWN_DEBUG"):
             raise
@@ -115,7 +128,7 @@ def audit(
 ) -> int:
     """Ask a network everything pindown can answer, within a time budget."""
     from pindown.audit import audit as run_audit
-    from pindown.datasets import load_table
+    from pindown.datasets import load_table, numbered_alike
     from pindown.io import load
     from pindown.report.text import progress_bar
 
@@ -123,6 +136,8 @@ def audit(
     net = load(model)
     table = load_table(data, target) if data else None
     held_out = load_table(test, target) if test else None
+    table, held_out = numbered_alike(table, held_out, n_classes=max(2, net.out_features))
+    _say_numbering(table or held_out)
     with progress_bar() as report:
         result = run_audit(
             net,
@@ -157,6 +172,12 @@ def demo(out: Folder = Path("pindown-demo"), budget: Budget = 30.0) -> int:
         f"pindown audit {files.model} --data {files.train} --test {files.test} --html report.html"
     )
     return code
+
+
+def _say_numbering(table: Table | None) -> None:
+    if table is not None and table.classes:
+        listed = ", ".join(f"{i} {name}" for i, name in enumerate(table.classes[:20]))
+        typer.echo(f"labels are words, numbered by the alphabet: {printable(listed)}", err=True)
 
 
 def _deliver(result: Audit, *, html: str | None, json: str | None, markdown: str | None) -> None:
@@ -228,7 +249,7 @@ def _with_default_values(arguments: list[str]) -> list[str]:
 
 
 def _complain(message: str) -> None:
-    typer.echo(f"pindown: {' '.join(message.split())}", err=True)
+    typer.echo(f"pindown: {printable(' '.join(message.split()))}", err=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import cycle, pairwise
+from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 # layer stay in cache (measured fastest at 784-256x4-10), and never more than the memory cap.
 _CHUNK_ROWS = 1024
 _CHUNK_BYTES = 256 * 2**20
+_SHOWN_WIDTHS = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,8 +62,11 @@ class ReluNetwork:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
         if not self.layers:
             raise ValueError("a network needs at least one affine layer; got none.")
+        if not all(isinstance(layer, Affine) for layer in self.layers):
+            raise TypeError("layers must be Affine maps; ReluNetwork.from_layers takes pairs of arrays.")
         for i, (first, second) in enumerate(pairwise(self.layers), 1):
             if first.out_features != second.in_features:
                 raise ValueError(
@@ -70,6 +75,8 @@ class ReluNetwork:
                 )
         if not self.input_shape:
             object.__setattr__(self, "input_shape", (self.in_features,))
+        if min(self.input_shape) < 1:
+            raise ValueError(f"the lengths in input_shape must be positive; got {self.input_shape}.")
         if math.prod(self.input_shape) != self.in_features:
             raise ValueError(
                 f"input_shape {self.input_shape} holds {math.prod(self.input_shape)} values; "
@@ -168,8 +175,12 @@ class ReluNetwork:
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        widths = " -> ".join(map(str, self.widths))
-        return f"ReluNetwork({widths}, {self.n_parameters:,} parameters)"
+        widths = [str(width) for width in self.widths]
+        if len(widths) > _SHOWN_WIDTHS:
+            half = _SHOWN_WIDTHS // 2
+            left_out = len(widths) - 2 * half
+            widths[half:-half] = [f"... {left_out:,} more ..."]
+        return f"ReluNetwork({' -> '.join(widths)}, {self.n_parameters:,} parameters)"
 
     # ------------------------------------------------------------------ evaluating it
 
@@ -180,12 +191,15 @@ class ReluNetwork:
         """
         rows, single = self.as_rows(X)
         out = np.empty((len(rows), self.out_features))
-        buffers = [np.empty((self._chunk_rows, width)) for width in self.hidden_widths]
+        # Two buffers in turn: one for each layer would grow with the depth.
+        space = min(self._chunk_rows, len(rows)) * max(self.hidden_widths, default=0)
+        buffers = [np.empty(space), np.empty(space)]
         with np.errstate(over="ignore", invalid="ignore"):  # _require_no_overflow speaks instead
             for part in self.chunks(len(rows)):
                 a = rows[part]
-                for layer, buffer in zip(self.layers, buffers, strict=False):
-                    a = layer(a, out=buffer[: len(a)])
+                for layer, buffer in zip(self.layers[:-1], cycle(buffers), strict=False):
+                    shape = len(a), layer.out_features
+                    a = layer(a, out=buffer[: math.prod(shape)].reshape(shape))
                     np.maximum(a, 0.0, out=a)
                 self.layers[-1](a, out=out[part])
         _require_no_overflow(out)
@@ -247,7 +261,7 @@ class ReluNetwork:
         c = np.zeros((n, k))
         for layer, mask in zip(reversed(self.layers), [*reversed(masks), None], strict=True):
             c += A @ layer.bias
-            A = layer.pull_back(A.reshape(n * k, -1)).reshape(n, k, -1)
+            A = layer.pull_back(A.reshape(n * k, layer.out_features)).reshape(n, k, layer.in_features)
             if mask is not None:
                 A *= mask[:, None, :]
         return (A[0], c[0]) if np.ndim(pattern) == 1 else (A, c)
@@ -299,20 +313,26 @@ class ReluNetwork:
             output_activation=self.output_activation if stop == self.depth else None,
         )
 
-    def __matmul__(self, inner: ReluNetwork) -> ReluNetwork:
+    def __matmul__(self, inner: object) -> ReluNetwork:
         """Return the composition ``x -> self(inner(x))``."""
+        if not isinstance(inner, ReluNetwork):
+            return NotImplemented
         from pindown.calculus import compose
 
         return compose(self, inner)
 
-    def __add__(self, other: ReluNetwork) -> ReluNetwork:
+    def __add__(self, other: object) -> ReluNetwork:
         """Return ``x -> self(x) + other(x)``."""
+        if not isinstance(other, ReluNetwork):
+            return NotImplemented
         from pindown.calculus import linear_combination
 
         return linear_combination([1.0, 1.0], [self, other])
 
-    def __sub__(self, other: ReluNetwork) -> ReluNetwork:
+    def __sub__(self, other: object) -> ReluNetwork:
         """Return ``x -> self(x) - other(x)``."""
+        if not isinstance(other, ReluNetwork):
+            return NotImplemented
         from pindown.calculus import linear_combination
 
         return linear_combination([1.0, -1.0], [self, other])
@@ -321,9 +341,12 @@ class ReluNetwork:
         """Return ``x -> -self(x)``."""
         return -1.0 * self
 
-    def __rmul__(self, factor: float) -> ReluNetwork:
+    def __rmul__(self, factor: object) -> ReluNetwork:
         """Return ``x -> factor * self(x)``."""
-        last = Affine.of(factor * self.layers[-1].weight, factor * self.layers[-1].bias)
+        if not isinstance(factor, Real):
+            return NotImplemented
+        weight, bias = self.layers[-1]
+        last = Affine.of(float(factor) * weight, float(factor) * bias)
         return replace(self, layers=(*self.layers[:-1], last), output_activation=None)
 
     # ------------------------------------------------------------------ ways out

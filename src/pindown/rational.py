@@ -83,5 +83,7 @@ class RationalNetwork:
 def _rational(values: Any) -> Rationals:
     array: Rationals = np.array(values, dtype=object)
     for index in np.ndindex(array.shape):
-        array[index] = Fraction(array[index])
+        value = array[index]
+        # NumPy's integers would stay inside the fraction and overflow there.
+        array[index] = Fraction(value.item() if isinstance(value, np.generic) else value)
     return array

@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from pindown.datasets import load_table
+from pindown.datasets import Table, load_table, numbered_alike
 from pindown.errors import DataFileError
 
 X = np.arange(12.0).reshape(4, 3)
@@ -134,3 +134,15 @@ def test_every_truncation_is_refused(tmp_path):
         (tmp_path / "b.npz").write_bytes(whole[:n])
         with pytest.raises(DataFileError):
             load_table(tmp_path / "b.npz")
+
+
+def test_words_are_numbered_alike_or_refused():
+    whole = Table(X[:3], np.array([0, 1, 2]), ("ant", "cat", "dog"))
+    part = Table(X[:2], np.array([0, 1]), ("cat", "dog"))
+    first, second, none = numbered_alike(whole, part, None, n_classes=3)
+    assert first.y.tolist() == [0, 1, 2] and second.y.tolist() == [1, 2] and none is None
+    plain = Table(X, y)
+    assert numbered_alike(plain, n_classes=3) == [plain]
+    for tables in ([part], [whole, plain]):
+        with pytest.raises(DataFileError, match="as numbers 0 to 2"):
+            numbered_alike(*tables, n_classes=3)

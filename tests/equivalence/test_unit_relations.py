@@ -107,3 +107,42 @@ def test_many_equal_and_many_different_units_are_fast():
 
 def test_affine_network_has_no_hidden_layer():
     assert unit_relations(ReluNetwork.from_layers([(np.eye(2), [0, 0])])) == ()
+
+
+@pytest.mark.parametrize("scale", [1e-323, 1e-200, 1e-160, 1.0, 1e160, 1e200])
+def test_relations_at_the_ends_of_float64(scale):
+    rows = scale * np.array([[1.0, 2.0], [1.0, 3.0], [1.0, 2.0], [-2.0, -4.0]])
+    layer = layer_of(rows, np.zeros(4))
+    assert [group.units for group in layer.parallel] == [(0, 2, 3)]
+    assert layer.parallel[0].factors == (1.0, 1.0, -2.0) and all(layer.parallel[0].exact)
+    assert layer.redundant == (2,)
+
+
+@pytest.mark.parametrize("as_matrix", [np.asarray, sp.csr_array])
+def test_multiples_across_scales_are_found(as_matrix):
+    t = np.array([1.0, 2.0**600, -(2.0**-600), 2.0**-600])
+    W, b = t[:, None] * np.array([1.0, 3.0]), t
+    net = ReluNetwork.from_layers([(as_matrix(W), b), (np.ones((1, 4)), [0])])
+    (group,) = unit_relations(net)[0].parallel
+    assert all(group.exact) and group.factors == tuple(t)
+    tiny_and_huge = layer_of([[1e-200, 0], [1e200, 0], [-1e200, 0]], np.zeros(3))
+    assert tiny_and_huge.redundant == (1,)  # the factors leave float64, their signs do not
+
+
+def test_exact_duplicates_are_found_beside_a_near_one():
+    layer = layer_of([[1 + 1e-8, 2], [1, 2], [1, 2]], [3, 3, 3])
+    assert layer.redundant == (2,)
+    assert [layer.count("duplicate", exact=e) for e in (True, False)] == [1, 1]
+
+
+def test_many_units_that_hand_values_through_keep_to_the_budget():
+    net = ReluNetwork.from_layers(
+        [(sp.eye_array(30_000, format="csr"), np.zeros(30_000)), (np.ones((1, 30_000)), [0])]
+    )
+    start = time.monotonic()
+    assert unit_relations(net)[0].parallel == ()
+    assert time.monotonic() - start < 10.0
+    with pytest.raises(TimeoutError):
+        unit_relations(
+            ReluNetwork.from_layers([(np.ones((50, 2)), np.ones(50)), (np.ones((1, 50)), [0])]), budget=0
+        )

@@ -140,3 +140,52 @@ def test_layer_norms():
     (_, _, spectral, frobenius, rank), (*_, full_rank) = finding.table.rows
     assert spectral == pytest.approx(4) and frobenius == pytest.approx(5)
     assert rank == pytest.approx(25 / 16) and full_rank == pytest.approx(2)
+
+
+@pytest.mark.parametrize("n", [1, 3, 6, 10, 1000])
+def test_wilson_interval_of_all_or_nothing_touches_the_end(n):
+    assert wilson_interval(0, n)[0] == 0.0 and wilson_interval(n, n)[1] == 1.0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200, 1e300])
+def test_regression_at_any_scale(scale):
+    net = ReluNetwork.from_layers([([[scale]], [0])])
+    X, noise = np.linspace(-1, 1, 50)[:, None], np.random.default_rng(0).standard_normal(50)
+    finding = audit(net, X, scale * (X[:, 0] + 0.1 * noise), only=["ACC-01"])["ACC-01"]
+    assert finding.number.value / scale == pytest.approx(0.1 * np.sqrt(np.mean(noise**2)))
+    assert "R² 0.9" in finding.verdict
+
+
+def test_targets_of_another_kind_are_not_compared():
+    net = ReluNetwork.from_layers([(np.eye(2), [0, 0])])
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    result = audit(net, X, X + 1, test=(X, X.argmax(axis=1)))
+    assert result["ACC-01"].number.value == 1.0 and "on the data" not in result["ACC-01"].verdict
+
+
+def test_the_radius_sentence_reads_well_without_lengths_and_bounds():
+    net = ReluNetwork.from_layers([(np.eye(2), [1, 0])])
+    finding = audit(net, np.zeros((2, 2)), [0, 0], only=["LIP-01"])["LIP-01"]
+    assert "no input change shorter than 0.707 can change the class" in finding.sentence
+    huge = ReluNetwork.from_layers([([[1e200]], [0]), ([[1e200]], [0])])
+    assert "fits into float64" in audit(huge, only=["LIP-01"])["LIP-01"].sentence
+
+
+def test_bounds_in_the_table_are_rounded_outwards():
+    net = ReluNetwork.from_layers([([[2.3456, 0.0], [0.0, 1.0]], [0, 0])])
+    text = audit(net, only=["LIP-01"]).to_markdown()
+    assert "| attained | 2.34 | – |" in text and "| product | – | 2.35 |" in text
+
+
+def test_norms_that_are_only_bounded_say_so(monkeypatch):
+    monkeypatch.setattr("pindown.guarantees.robustness.spectral.LARGEST_GRAM", 1)
+    net = ReluNetwork.from_layers([(np.array([[1.0, -1.0], [1.0, 1.0]]), [0, 0])])
+    assert "spectral norms at most 2" in audit(net, only=["NORM-01"])["NORM-01"].verdict
+
+
+def test_no_relation_found_is_not_said_to_be_no_redundancy():
+    # The second unit of layer 2 is never on, whatever the input: no relation between weights shows it.
+    layers = [([[1.0], [-1.0]], [1, 2]), ([[1.0, 2.0], [-1.0, -3.0]], [0, -1]), ([[1.0, 1.0]], [0])]
+    finding = audit(ReluNetwork.from_layers(layers), only=["SYM-01"])["SYM-01"]
+    assert finding.sentence == "No unit is unconnected or repeats another, by the weights alone."

@@ -7,7 +7,7 @@ import pytest
 
 from pindown.geometry import Box
 from pindown.geometry.box import as_box
-from pindown.geometry.rounding import add_down, add_up, gamma
+from pindown.geometry.rounding import add_down, add_up, gamma, norm_down, norm_up, product_up
 
 
 def test_center_and_radius_cover_the_box_exactly():
@@ -84,3 +84,18 @@ def test_directed_sums_and_gamma_against_rationals():
     u = Fraction(1, 2**53)
     for n in (1, 7, 1000):
         assert Fraction(gamma(n)) >= n * u / (1 - n * u)
+
+
+def test_norms_and_products_are_rounded_outwards_everywhere():
+    rng = np.random.default_rng(0)
+    for scale in (5e-324, 1e-310, 1e-200, 1e-160, 1.0, 1e160, 1e300):
+        for _ in range(20):
+            vector = scale * rng.integers(1, 9, 3)
+            square = sum(Fraction(v) ** 2 for v in vector)
+            assert Fraction(norm_down(vector)) ** 2 <= square <= Fraction(norm_up(vector)) ** 2
+    for factors in ([1e-200, 1e-200], [1e-200, 1e300, 1e-200], [5e-324, 0.3], [0.1] * 7, [3.0]):
+        exact = Fraction(1)
+        for factor in factors:
+            exact *= Fraction(factor)
+        assert Fraction(product_up(factors)) >= exact
+    assert product_up([0.0, np.inf]) == 0.0 and product_up([1e200, 1e200]) == np.inf

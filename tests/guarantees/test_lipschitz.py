@@ -1,6 +1,7 @@
 """Upper bounds lie above every slope, lower bounds are attained, units may be renamed and rescaled."""
 
 import itertools
+import sys
 import time
 from fractions import Fraction
 
@@ -186,3 +187,46 @@ def test_a_small_budget_widens_the_interval_and_is_kept():
     hasty = lipschitz_bounds(net, budget=0.3)
     assert time.monotonic() - start < 2.5
     assert 0 < hasty.lower < hasty.upper
+
+
+def chain(*weights):
+    return ReluNetwork.from_layers(
+        [(np.atleast_2d(W), np.zeros(len(np.atleast_2d(W)))) for W in weights]
+    )
+
+
+ENDS_OF_FLOAT64 = [
+    ("a small part of a layer", chain([[1.0], [1e-170]], [[0.0, 1.0]]), 1e-170),
+    ("products that underflow", chain([[1e-200]], [[1e-200]]), 1e-400),
+    ("underflow on the way", chain([[1e-200]], [[1e-200]], [[1e300]]), 1e-100),
+    ("a unit that looks idle", chain([[1.0], [1e-170]], [[1.0, 1e170]]), 2.0),
+    ("one huge weight", chain([[1e170]]), 1e170),
+    ("the largest number", chain(np.diag([sys.float_info.max, 1.0])), sys.float_info.max),
+    ("squares that underflow", chain([[1.9e-159]]), 1.9e-159),
+    ("very deep", chain(*[[[0.81]]] * 1100), 0.81**1100),
+    ("units in turn small", chain(*[np.diag([1, 0.1]), np.diag([0.1, 1])] * 300), 1e-300),
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("name", "net", "truth"), ENDS_OF_FLOAT64)
+def test_bounds_hold_at_the_ends_of_float64(name, net, truth):
+    bounds = lipschitz_bounds(net, n_points=10)
+    assert np.isfinite(bounds.lower) and bounds.lower <= truth * (1 + 1e-9)
+    uppers = [bounds.product, bounds.absolute, *([] if bounds.averaged is None else [bounds.averaged])]
+    assert min(uppers) > 0 and min(uppers) >= truth * (1 - 1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("as_matrix", [np.asarray, sp.csr_array])
+def test_norm_of_denormal_matrices_is_rounded_up(as_matrix):
+    W = 5e-324 * np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 2.0]])
+    truth = np.linalg.norm([[1.0, 1.0, 0.0], [1.0, 0.0, 2.0]], 2)
+    for budget in (np.inf, 0.0):
+        assert Fraction(spectral_norm(as_matrix(W), budget=budget).value) / Fraction(5e-324) >= truth
+
+
+@pytest.mark.filterwarnings("error")
+def test_far_away_points_are_no_trouble():
+    bounds = lipschitz_bounds(chain([[1.0, 2.0]]), X=np.full((3, 2), 1e307))
+    assert 2.2 < bounds.lower <= 5**0.5 <= bounds.upper

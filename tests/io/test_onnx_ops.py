@@ -1,5 +1,7 @@
 """Each operation, in many random configurations, against onnxruntime."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -530,3 +532,59 @@ def test_training_mode_is_refused():
     nodes = [("BatchNormalization", ["x", *weights], ["y", "m2", "v2"], {"training_mode": 1})]
     with pytest.raises(UnsupportedModelError, match="evaluation mode"):
         network_from_onnx(make_model(nodes, weights, ["n", 3], opset=15).SerializeToString())
+
+
+@pytest.mark.parametrize("low, high", [(-1e30, 0.5), (-1e30, None), (None, 1e30), (-1e10, 1e10)])
+def test_a_far_bound_does_not_hide_the_digits_of_what_it_bounds(low, high):
+    bounds = {"low": low, "high": high}
+    weights = {name: np.float32(bound) for name, bound in bounds.items() if bound is not None}
+    names = ("x", *(name if bound is not None else "" for name, bound in bounds.items()))
+    assert_agrees(one_op("Clip", ["n", 4], weights, names=names), tol=1e-6)
+
+
+@pytest.mark.parametrize("op, constant", [("Max", -1e30), ("Min", 1e30)])
+def test_a_far_constant_does_not_hide_the_digits_of_a_tensor(op, constant):
+    model = one_op(op, ["n", 4], {"c": np.float32(constant)}, names=("c", "x"))
+    assert_agrees(model, tol=1e-6)
+
+
+def test_clipping_to_infinity_is_refused():
+    model = one_op("Clip", ["n", 4], {"low": np.float32(np.inf)}, names=("x", "low"))
+    with pytest.raises(UnsupportedModelError, match="min <= max"):
+        network_from_onnx(model.SerializeToString())
+
+
+def test_outputs_of_training_put_batch_normalization_into_training_mode():
+    weights = {name: np.ones(4, "f4") for name in "sbmv"}
+    nodes = [("BatchNormalization", ["x", *"sbmv"], ["y", "m2", "v2", "m3", "v3"], {})]
+    model = make_model(nodes, weights, ["n", 4], opset=9)
+    with pytest.raises(UnsupportedModelError, match="training mode"):
+        network_from_onnx(model.SerializeToString())
+
+
+_PADS = [1999] * 4
+
+
+@pytest.mark.parametrize(
+    "op, image, kernel, attributes",
+    [
+        ("Conv", [1, 1, 1, 1], (1000, 1, 1, 1), {"pads": _PADS}),
+        ("Conv", [1, 1000, 40, 40], (1, 1000, 3, 3), {"pads": [900] * 4}),
+        ("AveragePool", [1, 1000, 1, 1], None, {"pads": _PADS, "count_include_pad": 1}),
+        ("MaxPool", [1, 1, 2000, 2000], None, {"kernel_shape": [1000, 1000]}),
+    ],
+)
+def test_small_files_that_ask_for_gigabytes_are_refused_before_they_get_them(
+    op, image, kernel, attributes
+):
+    if kernel is None:
+        model = one_op(op, image, **{"kernel_shape": [1, 1], **attributes})
+    else:
+        weights = {"W": np.ones(kernel, "f4")}
+        model = one_op(op, image, weights, names=("x", "W"), **attributes)
+    tracemalloc.start()
+    with pytest.raises(UnsupportedModelError, match="limit"):
+        network_from_onnx(model.SerializeToString())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**30

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io import files, load
+from pindown.io import files, limits, load, lowering
 from pindown.io.onnx_reader import network_from_onnx
 from tests.io.onnx_models import assert_agrees, make_model, relative_gap, run_onnxruntime
 
@@ -66,6 +66,54 @@ def test_fixed_batch_that_is_built_into_a_reshape_is_explained():
     nodes = [("Reshape", ["x", "shape"], ["y"], {})]
     model = make_model(nodes, {"shape": np.array([4, 6], i64)}, [4, 2, 3], [4, 6])
     assert "fixed batch of 4" in refusal(model, ModelFileError)
+
+
+_ROWS = {"start": np.array([-1], i64), "end": np.array([-9], i64), "zero": np.array([0], i64)}
+
+
+@pytest.mark.parametrize(
+    "nodes, weights",
+    [
+        ([("Add", ["x", "c"], ["y"], {})], {"c": np.ones((3, 4), "f4")}),
+        (
+            [("ReduceMean", ["x"], ["m"], {"axes": [0]}), ("Sub", ["x", "m"], ["y"], {})],
+            {},
+        ),
+        ([("Slice", ["x", "start", "end", "zero", "start"], ["y"], {})], _ROWS),
+    ],
+    ids=["a constant for every row", "centred rows", "reversed rows"],
+)
+def test_a_first_axis_whose_rows_are_not_treated_alike_is_no_batch(nodes, weights):
+    model = make_model(nodes, weights, [3, 4], [3, 4])
+    assert "one by one" in refusal(model)
+
+
+def test_images_of_a_fixed_batch_are_read_one_by_one():
+    rng = np.random.default_rng(0)
+    nodes = [
+        ("Conv", ["x", "W", "b"], ["a"], {"pads": [1, 1, 1, 1]}),
+        ("Relu", ["a"], ["h"], {}),
+        ("MaxPool", ["h"], ["m"], {"kernel_shape": [2, 2]}),
+        ("AveragePool", ["m"], ["p"], {"kernel_shape": [2, 2]}),
+        ("Flatten", ["p"], ["y"], {}),
+    ]
+    weights = {"W": rng.normal(size=(3, 2, 3, 3)).astype("f4"), "b": rng.normal(size=3).astype("f4")}
+    fixed = read(make_model(nodes, weights, [5, 2, 6, 6], [5, 12]))
+    assert fixed == read(make_model(nodes, weights, ["n", 2, 6, 6]))
+
+
+def test_a_model_that_takes_too_long_is_given_up(monkeypatch):
+    monkeypatch.setattr(limits, "MAX_READING_SECONDS", -1.0)
+    assert "seconds" in refusal(dense_model(["n", 3]))
+
+
+def test_many_shortcuts_are_counted_with_everything_they_store(monkeypatch):
+    depth, width = 40, 300
+    nodes = [("Relu", [f"a{k}" if k else "x"], [f"a{k + 1}"], {}) for k in range(depth)]
+    nodes.append(("Sum", [f"a{k + 1}" for k in range(depth)], ["y"], {}))
+    # One weight and one bias for every row: bare weights alone would pass.
+    monkeypatch.setattr(lowering, "MAX_TOTAL_ENTRIES", width * depth * (depth + 1) // 2 + 100_000)
+    assert "the limit" in refusal(make_model(nodes, {}, ["n", width]))
 
 
 def test_weights_that_are_listed_as_inputs_are_weights(tiny_model):

@@ -51,3 +51,9 @@ def test_what_cannot_be_read():
         ReluNetwork.from_sklearn(MLPRegressor())
     with pytest.raises(TypeError, match="LinearRegression"):
         ReluNetwork.from_sklearn(LinearRegression())
+
+
+def test_an_output_activation_that_is_not_read_is_named():
+    X, y = make_regression(30, 2, random_state=0)
+    with pytest.raises(UnsupportedModelError, match="'exp'"):
+        ReluNetwork.from_sklearn(MLPRegressor(loss="poisson", max_iter=5).fit(X, np.abs(y)))

@@ -321,3 +321,9 @@ def test_mutated_torch_files(tmp_path, mlp, zipped):
         path.write_bytes(bytes(data))
         with contextlib.suppress(ModelFileError, UnsupportedModelError):
             load(path)
+
+
+def test_the_assumed_order_is_noted(tmp_path):
+    module = nn.ModuleDict({"last": nn.Linear(3, 3), "first": nn.Linear(3, 3)})
+    torch.save(module.state_dict(), tmp_path / "net.pt")
+    assert any("order in the file was assumed" in note for note in load(tmp_path / "net.pt").notes)

@@ -5,6 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.utils import prune
 
 from pindown import ReluNetwork
 from pindown.errors import UnsupportedModelError
@@ -218,3 +219,144 @@ def test_to_torch_computes_the_network():
     assert ReluNetwork.from_torch(net.to_torch(), input_shape=(1, 4, 4)) == ReluNetwork.from_torch(
         net.to_torch(), input_shape=(1, 4, 4)
     )
+
+
+# ---------------------------------------------------------------------- changes in place, hooks
+
+
+class Forward(nn.Module):
+    """A module whose forward is the given function of one hidden layer's output."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.linear, self.relu, self.function = nn.Linear(4, 4), nn.ReLU(inplace=True), function
+
+    def forward(self, x):
+        return self.function(self, self.linear(x))
+
+
+def copy_then_change(module, h):
+    kept = h.clone()
+    return h.relu_() + kept
+
+
+def add_in_place(module, h):
+    kept = h
+    h += 1.0
+    h *= 2.0
+    h -= 0.5
+    h /= 3.0
+    return F.relu(h) + kept
+
+
+def change_twice(module, h):
+    kept = module.relu(h)
+    kept += 1.0
+    return kept - 2.0 * h
+
+
+@pytest.mark.parametrize("function", [copy_then_change, add_in_place, change_twice])
+def test_changes_in_place_reach_all_names_and_no_copy(function):
+    agree(Forward(function), (4,))
+
+
+def change_base(module, h):
+    view = h.view(-1, 2, 2)
+    h.relu_()
+    return view.flatten(1)
+
+
+def change_sibling(module, h):
+    left, middle = h[:, :2], h[:, 1:3]
+    return left.relu_() + middle
+
+
+def change_before_cast(module, h):  # in float64 a copy, in float32 none
+    cast = h.double()
+    return module.relu(h) + cast
+
+
+@pytest.mark.parametrize("function", [change_base, change_sibling, change_before_cast])
+def test_changes_in_place_that_a_view_would_show_are_refused(function):
+    with pytest.raises(UnsupportedModelError, match="in place"):
+        ReluNetwork.from_torch(Forward(function), input_shape=(4,))
+
+
+def test_an_input_may_have_the_name_of_a_method():
+    class Named(nn.Module):
+        def forward(self, view):
+            y = view * 2.0
+            return y.relu_() + view
+
+    agree(Named(), (4,))
+
+
+@pytest.mark.parametrize("part", [0, 1, 3, None])
+def test_hooks_that_may_change_the_function_are_refused(part):
+    for register in ("register_forward_hook", "register_forward_pre_hook"):
+        module = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2), nn.Softmax(1))
+        getattr(module if part is None else module[part], register)(lambda *_: None)
+        with pytest.raises(UnsupportedModelError, match="hooks"):
+            ReluNetwork.from_torch(module)
+
+
+@pytest.mark.parametrize("part", [0, None])
+def test_a_replaced_forward_is_refused(part):
+    module = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    (module if part is None else module[part]).forward = lambda x: 2.0 * x
+    with pytest.raises(UnsupportedModelError, match="forward"):
+        ReluNetwork.from_torch(module, input_shape=(2,))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("kind", ["pruned", "weight norm", "spectral norm"])
+def test_weights_that_forward_recomputes_are_not_read_stale(kind):
+    linear = nn.Linear(4, 4).double()
+    if kind == "pruned":
+        prune.l1_unstructured(linear, "weight", amount=0.5)
+    else:
+        (nn.utils.weight_norm if kind == "weight norm" else nn.utils.spectral_norm)(linear)
+    with torch.no_grad():
+        for parameter in linear.parameters():
+            parameter.mul_(3.0)  # as an optimiser's last step would
+    agree(nn.Sequential(linear, nn.ReLU(), nn.Linear(4, 2)), (4,))
+
+
+def test_the_module_is_left_as_it_was():
+    class Remembering(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last = None
+
+        def forward(self, x):
+            self.last = self.extra = x * torch.tensor([1.0, 2.0])
+            return self.last
+
+    module = Remembering()
+    before = dict(vars(module))
+    ReluNetwork.from_torch(module, input_shape=(2,))
+    assert vars(module) == before
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        (nn.Sequential(nn.Linear(3, 4), nn.Softmax(0)), (3,)),
+        (nn.Sequential(nn.Conv2d(1, 2, 2), nn.LogSoftmax(1)), (1, 3, 3)),
+        (nn.Sequential(nn.Linear(3, 4), nn.Softmax()), (2, 3)),
+    ],
+)
+def test_a_last_softmax_over_anything_but_all_outputs_is_refused(module, shape):
+    with pytest.raises(UnsupportedModelError, match="over all outputs"):
+        ReluNetwork.from_torch(module, input_shape=shape)
+
+
+@pytest.mark.parametrize("bounds", [{"min": -1e30, "max": 1.0}, {"max": 1e30}, {"min": -1e12}])
+def test_far_bounds_keep_the_digits(bounds):
+    agree(Forward(lambda module, h: torch.clamp(h, **bounds)), (4,))
+    agree(Forward(lambda module, h: torch.minimum(torch.full((4,), 1e30).double(), h)), (4,))
+
+
+def test_sizes_that_divide_by_zero_are_named():
+    with pytest.raises(UnsupportedModelError, match="AdaptiveAvgPool2d"):
+        ReluNetwork.from_torch(nn.Sequential(nn.AdaptiveAvgPool2d(0)), input_shape=(1, 2, 2))

@@ -94,6 +94,28 @@ def load_table(path: str | PathLike[str], target: str | None = None) -> Table:
     return table
 
 
+def numbered_alike(*tables: Table | None, n_classes: int) -> list[Table | None]:
+    """Number classes that are named in words alike in all tables, in alphabetical order.
+
+    Raises:
+        DataFileError: If the words of all tables together are not as many as there are classes: a
+            number would be a guess then.
+    """
+    labelled = [table for table in tables if table is not None and table.y is not None]
+    names = sorted({name for table in labelled for name in table.classes})
+    if names and (len(names) != n_classes or not all(table.classes for table in labelled)):
+        raise DataFileError(
+            f"the labels name {len(names)} classes in words where {n_classes} are needed, in all files; "
+            f"write the labels as numbers 0 to {n_classes - 1}."
+        )
+    return [
+        table
+        if table is None or not table.classes
+        else Table(table.X, np.searchsorted(names, table.classes)[table.y], tuple(names))
+        for table in tables
+    ]
+
+
 @contextmanager
 def _readable(file: Path) -> Iterator[None]:
     """Turn whatever the libraries raise about a damaged file into one sentence."""

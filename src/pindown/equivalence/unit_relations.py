@@ -12,15 +12,18 @@ equal only by permuting and rescaling units).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
+from math import copysign, inf
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pindown.affine import Affine, Array, Matrix
+from pindown.affine import Affine, Array, Matrix, dense
+from pindown.geometry.rounding import SMALLEST, UNIT_ROUNDOFF
 from pindown.network import ReluNetwork
 
 _SPLITTER = 2.0**27 + 1.0  # cuts a float64 into two halves whose products are exact
@@ -29,6 +32,9 @@ _SPLITTER = 2.0**27 + 1.0  # cuts a float64 into two halves whose products are e
 @dataclass(frozen=True)
 class ParallelUnits:
     """Units of one layer whose rows ``(W_i, b_i)`` are multiples of the first one's.
+
+    Exact multiples of each other are one group. If further units are parallel to these to rounding,
+    one unit of each exact group stands for it in another group.
 
     Attributes:
         units: Their indices in the layer, ascending.
@@ -89,7 +95,7 @@ class LayerRelations:
 
 
 def unit_relations(
-    net: ReluNetwork, *, relative: float = 1e-6, seed: int = 0
+    net: ReluNetwork, *, relative: float = 1e-6, seed: int = 0, budget: float = inf
 ) -> tuple[LayerRelations, ...]:
     r"""Find constant, unused, duplicate, proportional and opposite units of every hidden layer.
 
@@ -97,7 +103,12 @@ def unit_relations(
         net: The network, layers dense or sparse.
         relative: Rows count as multiples of each other if, scaled to length one, they differ by at
             most this; the default forgives float32 rounding. Exact multiples are marked as such.
-        seed: Chooses the projections. The result depends on it only with probability zero.
+        seed: Chooses the projections. The result depends on it only with probability zero (for rows
+            that are parallel to the tolerance only, below 1e-14 for a pair).
+        budget: Seconds it may take.
+
+    Raises:
+        TimeoutError: If the budget does not suffice.
 
     >>> W = [[1.0, 2.0], [2.0, 4.0], [-1.0, -2.0], [0.0, 0.0]]
     >>> net = ReluNetwork.from_layers([(W, [1, 2, -1, 5]), (np.ones((1, 4)), [0])])
@@ -105,19 +116,20 @@ def unit_relations(
     >>> layer.constant, layer.parallel[0].units, layer.parallel[0].factors
     ((3,), (0, 1, 2), (1.0, 2.0, -1.0))
     """
+    until = time.monotonic() + budget
     return tuple(
-        _layer_relations(i, layer, following, relative, seed)
+        _layer_relations(i, layer, following, relative, seed, until)
         for i, (layer, following) in enumerate(zip(net.layers, net.layers[1:], strict=False), 1)
     )
 
 
 def _layer_relations(
-    number: int, layer: Affine, following: Affine, relative: float, seed: int
+    number: int, layer: Affine, following: Affine, relative: float, seed: int, until: float
 ) -> LayerRelations:
     constant = tuple(np.flatnonzero(_squared_lengths(layer.weight) == 0.0).tolist())
     constant = tuple(unit for unit in constant if not _row(layer, unit)[:-1].any())
     unused = tuple(np.flatnonzero(~_used_columns(following.weight)).tolist())
-    groups = _parallel_groups(layer, set(constant), relative, seed)
+    groups = _parallel_groups(layer, set(constant), relative, seed, until)
     return LayerRelations(number, layer.out_features, constant, unused, groups)
 
 
@@ -137,58 +149,88 @@ def _used_columns(weight: Matrix) -> NDArray[np.bool_]:
 def _row(layer: Affine, unit: int) -> Array:
     """Return one unit's weights and bias."""
     W, b = layer
-    weights = W[[unit]].toarray()[0] if sp.issparse(W) else W[unit]
-    return np.append(weights, b[unit])
+    if not sp.issparse(W):
+        return np.append(W[unit], b[unit])
+    row = np.zeros(layer.in_features + 1)  # by hand: SciPy's indexing takes ten times as long
+    stored = slice(W.indptr[unit], W.indptr[unit + 1])
+    row[W.indices[stored]], row[-1] = W.data[stored], b[unit]
+    return row
 
 
 def _parallel_groups(
-    layer: Affine, skip: set[int], relative: float, seed: int
+    layer: Affine, skip: set[int], relative: float, seed: int, until: float
 ) -> tuple[ParallelUnits, ...]:
+    """Group exact multiples; then the first units of these groups, if parallel to the tolerance."""
+    d = layer.in_features
     keys = _projection_keys(layer, seed)
     row = partial(_row, layer)
-    window = 8.0 * relative * np.sqrt(layer.in_features + 1)  # a key moves by at most |g| times the row
-    groups: list[list[tuple[int, float, bool]]] = []
-    open_groups: list[int] = []  # those whose first key is within the window of the current one
-    for unit in np.argsort(np.abs(keys[:, 0]), kind="stable").tolist():
-        if unit in skip:
-            continue
-        here = keys[unit]
-        open_groups = [g for g in open_groups if abs(here[0]) - abs(keys[groups[g][0][0], 0]) <= window]
-        for g in open_groups:
-            first = groups[g][0][0]
-            if not _keys_agree(keys[first], here, window):
-                continue
-            relation = _multiple(row(first), row(unit), relative)
-            if relation is not None:
-                groups[g].append((unit, *relation))
-                break
-        else:
-            groups.append([(unit, 1.0, True)])
-            open_groups.append(len(groups) - 1)
-    found = [_from_lowest(group, row, relative) for group in groups if len(group) > 1]
+    units = [unit for unit in range(layer.out_features) if unit not in skip]
+    # Keys of exact multiples differ by rounding only, at most |g|, about sqrt(d + 1), times the row's.
+    rounding = 8.0 * (d + 10) * UNIT_ROUNDOFF * np.sqrt(d + 1)
+    exact = _sweep(units, keys, rounding, lambda a, b: _are_multiples(row(a), row(b)), until)
+    firsts = sorted(min(group) for group in exact)
+    # What is parallel to the tolerance only moves a key, normally distributed, by eight deviations.
+    window = rounding + 8.0 * relative
+    near = _sweep(
+        firsts, keys, window, lambda a, b: _multiple(row(a), row(b), relative) is not None, until
+    )
+    found = [_from_lowest(group, row, relative) for group in (*exact, *near) if len(group) > 1]
     return tuple(sorted(found, key=lambda group: group.units))
+
+
+def _sweep(
+    units: list[int], keys: Array, window: float, related: Callable[[int, int], bool], until: float
+) -> list[list[int]]:
+    """Put every unit into the first group whose first unit has keys near its own and is related."""
+    order = np.array(units, dtype=np.intp)[np.argsort(np.abs(keys[units, 0]), kind="stable")]
+    apart = np.diff(np.abs(keys[order, 0]), prepend=-np.inf, append=np.inf) > window
+    alone = apart[:-1] & apart[1:]
+    groups = [[unit] for unit in order[alone].tolist()]
+    firsts, start = np.empty((len(groups) + len(units), 2)), len(groups)  # keys of groups, by size
+    for unit in order[~alone].tolist():
+        if time.monotonic() > until:
+            raise TimeoutError("the units could not be compared in the time given.")
+        here = keys[unit]
+        while start < len(groups) and abs(here[0]) - abs(firsts[start, 0]) > window:
+            start += 1
+        known = firsts[start : len(groups)]
+        near = [(np.abs(known - sign * here) <= window).all(axis=1) for sign in (1.0, -1.0)]
+        candidates = (start + np.flatnonzero(near[0] | near[1])).tolist()
+        mine = next((groups[g] for g in candidates if related(groups[g][0], unit)), None)
+        if mine is None:
+            firsts[len(groups)] = here
+            groups.append([unit])
+        else:
+            mine.append(unit)
+    return groups
 
 
 def _projection_keys(layer: Affine, seed: int) -> Array:
     """Return two random projections of each row, scaled to length one: equal up to sign if parallel."""
     g = np.random.default_rng(seed).standard_normal((layer.in_features + 1, 2))
+    W, b = _moderate_rows(layer)
+    length = np.sqrt(_squared_lengths(W) + b**2)
+    keys = np.asarray(W @ g[:-1]) + b[:, None] * g[-1]
+    return keys / np.where(length > 0.0, length, 1.0)[:, None]
+
+
+def _moderate_rows(layer: Affine) -> tuple[Matrix, Array]:
+    """Return W and b with rows times powers of two, where their squares would leave float64."""
     W, b = layer
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        length = np.sqrt(_squared_lengths(W) + b**2)
-        keys = (np.asarray(W @ g[:-1]) + b[:, None] * g[-1]) / length[:, None]
-    # Rows whose squares leave float64 all get key 0, and are then compared with each other.
-    return np.where(np.isfinite(keys), keys, 0.0)
+    largest = np.maximum(np.asarray(dense(abs(W).max(axis=1))).reshape(-1), np.abs(b))
+    exponents = -np.frexp(largest)[1]
+    if np.all((largest == 0.0) | (np.abs(exponents) < 400)):
+        return W, b
+    if not sp.issparse(W):
+        return np.ldexp(W, exponents[:, None]), np.ldexp(b, exponents)
+    scaled = W.copy()
+    scaled.data = np.ldexp(W.data, np.repeat(exponents, np.diff(W.indptr)))
+    return scaled, np.ldexp(b, exponents)
 
 
-def _keys_agree(a: Array, b: Array, window: float) -> bool:
-    return bool(np.abs(a - b).max() <= window or np.abs(a + b).max() <= window)
-
-
-def _from_lowest(
-    group: list[tuple[int, float, bool]], row: Callable[[int], Array], relative: float
-) -> ParallelUnits:
+def _from_lowest(group: list[int], row: Callable[[int], Array], relative: float) -> ParallelUnits:
     """Order the group by unit and give all factors relative to its lowest unit."""
-    units = tuple(sorted(unit for unit, _, _ in group))
+    units = tuple(sorted(group))
     first = row(units[0])
     relations = [_multiple(first, row(unit), 4.0 * relative) for unit in units]
     factors, exact = zip(*[relation or (1.0, False) for relation in relations], strict=True)
@@ -200,22 +242,34 @@ def _multiple(a: Array, b: Array, relative: float) -> tuple[float, bool] | None:
     pivot = int(np.argmax(np.abs(a)))
     if b[pivot] == 0.0:
         return None
-    if _same_products(b, a[pivot], a, b[pivot]):
-        return float(b[pivot] / a[pivot]), True
+    ratio = float(b[pivot]) / float(a[pivot])
+    factor = copysign(max(abs(ratio), SMALLEST), ratio)  # too small for float64, but not zero
+    if _are_multiples(a, b):
+        return factor, True
     p, q = a / np.abs(a).max(), b / np.abs(b).max()
-    cosine_sign = np.sign(a[pivot]) * np.sign(b[pivot])
-    p, q = p / np.linalg.norm(p), cosine_sign * q / np.linalg.norm(q)
+    p, q = p / np.linalg.norm(p), copysign(1.0, factor) * q / np.linalg.norm(q)
     if np.linalg.norm(p - q) > relative:
         return None
-    factor = float(b[pivot] / a[pivot])
-    return (float(np.sign(factor)) if abs(abs(factor) - 1.0) <= relative else factor), False
+    return (copysign(1.0, factor) if abs(abs(factor) - 1.0) <= relative else factor), False
+
+
+def _are_multiples(a: Array, b: Array) -> bool:
+    """Return whether ``b = t a`` for a number t other than zero, in exact arithmetic."""
+    pivot = int(np.argmax(np.abs(a)))
+    return bool(b[pivot] != 0.0) and _same_products(b, a[pivot], a, b[pivot])
 
 
 def _same_products(a: Array, b: float, c: Array, d: float) -> bool:
     """Return whether ``a b == c d`` in exact arithmetic, entry by entry."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        (first, first_error), (second, second_error) = _two_product(a, b), _two_product(c, d)
-        same = (first == second) & (first_error == second_error)
+    # Fractions in [1/2, 1) and exponents apart: products of the fractions cannot leave float64.
+    (a_part, a_power), (b_part, b_power) = np.frexp(a), np.frexp(b)
+    (c_part, c_power), (d_part, d_power) = np.frexp(c), np.frexp(d)
+    shift = np.clip(a_power + b_power - c_power - d_power, -4, 4)  # at 2 they differ for sure
+    (first, first_error), (second, second_error) = (
+        _two_product(a_part, b_part),
+        _two_product(c_part, d_part),
+    )
+    same = (np.ldexp(first, shift) == second) & (np.ldexp(first_error, shift) == second_error)
     return bool(np.all(same))
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.findings.deadline import NotApplicable
 from pindown.findings.finding import Cell, Finding, Hypothesis, Quantity, Table
-from pindown.findings.pictures import Histogram, Mark
+from pindown.findings.pictures import Histogram, Mark, drawable
 from pindown.findings.registry import question
 from pindown.findings.subject import Observed, Sample, Subject
 from pindown.findings.targets import Targets, margins, predicted_classes
@@ -65,8 +65,10 @@ def _classification(subject: Subject, sample: Sample, observed: Observed, target
 
 def _share_on_data(subject: Subject) -> float | None:
     """Return the accuracy on the data, if it is not the sample that is judged."""
-    data = subject.data
-    if data is None or data is subject.labelled or data.targets is None:
+    data, judged = subject.data, subject.labelled
+    if data is None or data is judged or data.targets is None:
+        return None
+    if judged is None or judged.targets is None or judged.targets.task != data.targets.task:
         return None
     observed = subject.observe(data)
     right = predicted_classes(observed.outputs) == data.targets.take(observed.rows).values
@@ -74,20 +76,24 @@ def _share_on_data(subject: Subject) -> float | None:
 
 
 def _regression(sample: Sample, observed: Observed, targets: Targets) -> Finding:
-    errors = np.mean((observed.outputs - targets.values) ** 2, axis=1)
+    # In units near the largest number squares stay in float64; a power of two rounds nothing.
+    largest = max(float(np.abs(values).max()) for values in (observed.outputs, targets.values))
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1)
+    outputs, values = observed.outputs / unit, targets.values / unit
+    errors = np.mean((outputs - values) ** 2, axis=1)
     n, mse = len(errors), float(errors.mean())
-    rmse = math.sqrt(mse)
-    spread = float(np.mean((targets.values - targets.values.mean(axis=0)) ** 2))
+    rmse = unit * math.sqrt(mse)
+    spread = float(np.mean((values - values.mean(axis=0)) ** 2))
     explained = f"R² {1 - mse / spread:.3f}" if spread > 0 else "R² undefined (all values are equal)"
-    error = float(errors.std(ddof=1)) / math.sqrt(n) / (2 * rmse) if n > 1 and rmse > 0 else None
+    guess = number_text(unit * math.sqrt(spread))
+    error = unit * float(errors.std(ddof=1) / math.sqrt(4 * n * mse)) if n > 1 and mse > 0 else None
     return Finding(
         verdict=f"RMSE {number_text(rmse)}, {explained} on {observed.seen} of the {sample.name}",
         number=Quantity(rmse, "estimate", "RMSE", standard_error=error, n=n),
         hypotheses=(Hypothesis("rows are independent and like those to come"),),
         reading="The root of the mean squared error, and the share of the variance that the network "
         "explains.",
-        scale=f"Always answering the mean has RMSE {number_text(math.sqrt(spread))} and R² 0; R² 1 is a "
-        "perfect fit.",
+        scale=f"Always answering the mean has RMSE {guess} and R² 0; R² 1 is a perfect fit.",
         sentence=f"Its root mean squared error is {number_text(rmse)} ({explained}) on "
         f"{observed.seen} of the {sample.name}.",
     )
@@ -145,7 +151,8 @@ def wilson_interval(successes: int, n: int) -> tuple[float, float]:
     p, z = successes / n, _Z95
     center = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-    return max(0.0, center - half), min(1.0, center + half)
+    low, high = max(0.0, center - half), min(1.0, center + half)
+    return 0.0 if successes == 0 else low, 1.0 if successes == n else high  # rounding must not show
 
 
 def _sampling_hypotheses(subject: Subject, sample: Sample) -> tuple[Hypothesis, ...]:
@@ -183,8 +190,10 @@ def _worst_rows(observed: Observed, targets: Targets, margin: Array) -> Table:
     )
 
 
-def _histogram(margin: Array, median: float) -> Histogram:
+def _histogram(margin: Array, median: float) -> Histogram | None:
     low, high = float(margin.min()), float(margin.max())
+    if not drawable((low, high)):
+        return None
     if high - low <= 1e-12 * max(1.0, abs(low), abs(high)):
         low, high = low - 0.5, high + 0.5
     bins = min(40, max(5, int(2 * len(margin) ** (1 / 3))))

@@ -8,7 +8,7 @@ from pindown.affine import Affine, stored_entries
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
-from pindown.findings.wording import count, memory
+from pindown.findings.wording import count, memory, printable, shape
 from pindown.network import ReluNetwork
 
 
@@ -24,9 +24,9 @@ def architecture_and_cost(subject: Subject) -> Finding:
     net = subject.net
     operations = sum(stored_entries(layer.weight) for layer in net.layers)
     hidden = len(net.hidden_widths)
-    shape = " → ".join(f"{width:,}" for width in net.widths)
     return Finding(
-        verdict=f"{shape}: {count(net.n_parameters, 'parameter')}, {count(net.size, 'ReLU')}",
+        verdict=f"{shape(net.widths)}: {count(net.n_parameters, 'parameter')}, "
+        f"{count(net.size, 'ReLU')}",
         number=Quantity(net.n_parameters, "exact", "parameters"),
         reading=_reading(net, operations),
         scale="One multiply-add per stored weight. For comparison, LeNet-5 needs about 0.4 million for "
@@ -67,7 +67,7 @@ def _reading(net: ReluNetwork, operations: int) -> str:
             else f"The model ends in {net.output_activation}, which is left out here."
         )
     if net.notes:
-        parts.append("Noted when reading the model: " + "; ".join(net.notes) + ".")
+        parts.append(f"Noted when reading the model: {printable('; '.join(net.notes))}.")
     return " ".join(parts)
 
 

@@ -11,12 +11,12 @@ import scipy.sparse as sp
 from pindown.affine import Matrix
 from pindown.findings.deadline import NotApplicable, OutOfTime
 from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
-from pindown.findings.pictures import Mark, Scale, StackedBars
+from pindown.findings.pictures import Mark, Scale, StackedBars, drawable
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.targets import margins
 from pindown.findings.wording import at_least, at_most, number_text, percent
-from pindown.geometry.rounding import norm_up
+from pindown.geometry.rounding import gamma, norm_up
 from pindown.guarantees.robustness import LipschitzBounds, lipschitz_bounds
 
 
@@ -59,8 +59,12 @@ def lipschitz_constant(subject: Subject) -> Finding:
         else "No slope was found: the network looks constant near the points tried.",
         figure=_picture(bounds),
         table=_bounds_table(bounds),
-        sentence=f"An input change of length 1 moves the output by at most {at_most(bounds.upper)}; "
-        f"the steepest place found reaches {at_least(bounds.lower)}. " + implied.sentence,
+        sentence=(
+            f"An input change of length 1 moves the output by at most {at_most(bounds.upper)}; "
+            if math.isfinite(bounds.upper)
+            else "No bound on its steepness fits into float64; "
+        )
+        + f"the steepest place found reaches {at_least(bounds.lower)}. {implied.sentence}",
     )
 
 
@@ -85,13 +89,17 @@ def _certified_radius(subject: Subject, upper: float) -> _Implied:
     if not targets.is_classification:
         return _Implied()
     margin = float(np.median(margins(observed.outputs, targets)))
+    if not math.isfinite(upper):
+        return _Implied()
     if margin <= 0:
         return _Implied("The median margin is not positive, so no radius follows for half of the rows.")
     factor = 1.0 if subject.net.out_features == 1 else math.sqrt(2.0)
-    radius = margin / (factor * upper)
-    length = float(np.median(np.linalg.norm(sample.X[observed.rows], axis=1)))
-    beside = f", {percent(radius / length)} of the median length of an input" if length > 0 else ""
-    fact = f"no input change shorter than {at_least(radius)}{beside}, can change the class"
+    radius = margin / (factor * upper) * (1.0 - gamma(4))
+    with np.errstate(over="ignore"):
+        length = float(np.median(np.linalg.norm(sample.X[observed.rows], axis=1)))
+    known = 0 < length < math.inf
+    beside = f" (about {percent(radius / length)} of the median length of an input)" if known else ""
+    fact = f"no input change shorter than {at_least(radius)}{beside} can change the class"
     return _Implied(
         f"At the median margin of {number_text(margin)}, {fact} (margin divided by "
         f"{'the bound' if factor == 1.0 else '√2 times the bound'}).",
@@ -107,7 +115,7 @@ def _picture(bounds: LipschitzBounds) -> Scale | None:
         (bounds.absolute, "absolute"),
     ]
     points = tuple(Mark(value, name) for value, name in named if value and math.isfinite(value))
-    if bounds.lower <= 0 or not math.isfinite(bounds.upper) or len(points) < 2:
+    if bounds.lower <= 0 or len(points) < 2 or not drawable(mark.position for mark in points):
         return None
     return Scale(
         "The Lipschitz constant lies in the shaded interval, from what was attained to the least bound",
@@ -120,14 +128,14 @@ def _picture(bounds: LipschitzBounds) -> Scale | None:
 def _bounds_table(bounds: LipschitzBounds) -> Table:
     return Table(
         "Bounds on the Lipschitz constant",
-        ("bound", "value", "how"),
+        ("bound", "at least", "at most", "how"),
         (
-            ("attained", bounds.lower, f"steepest of pairs near {bounds.n_points:,} points"),
-            ("averaged", bounds.averaged, "ReLU is half an identity (Combettes, Pesquet 2020)")
+            ("attained", bounds.lower, None, f"steepest of pairs near {bounds.n_points:,} points"),
+            ("averaged", None, bounds.averaged, "ReLU is half an identity (Combettes, Pesquet 2020)")
             if bounds.averaged is not None
-            else ("averaged", None, "merged layers are too large to multiply out here"),
-            ("product", bounds.product, "product of the layers' spectral norms"),
-            ("absolute", bounds.absolute, "norm of the product of absolute weights"),
+            else ("averaged", None, None, "merged layers are too large to multiply out here"),
+            ("product", None, bounds.product, "product of the layers' spectral norms"),
+            ("absolute", None, bounds.absolute, "norm of the product of absolute weights"),
         ),
     )
 
@@ -149,12 +157,13 @@ def layer_norms(subject: Subject) -> Finding:
     worst = max(range(len(weights)), key=lambda i: bounds[i].value)
     labels = tuple(f"layer {i}" for i in range(1, len(weights) + 1))
     return Finding(
-        verdict=f"spectral norms {_range([b.value for b in bounds])}; stable ranks {_range(ranks)}",
+        verdict=f"spectral norms {'' if tight else 'at most '}{_range([b.value for b in bounds])}; "
+        f"stable ranks {'' if tight else 'at least '}{_range(ranks)}",
         number=Quantity(
             bounds[worst].value,
             "exact",
             label=f"largest spectral norm (layer {worst + 1})",
-            bound="upper",
+            bound="" if tight else "upper",
         ),
         hypotheses=(
             Hypothesis("spectral norms are upper bounds, proved by a Cholesky factorisation", "checked")
@@ -168,7 +177,9 @@ def layer_norms(subject: Subject) -> Finding:
         "layer means that a few directions carry it.",
         figure=StackedBars(
             "Spectral norm of each layer", labels, ("norm",), tuple((b.value,) for b in bounds), "norm"
-        ),
+        )
+        if drawable(b.value for b in bounds)
+        else None,
         table=Table(
             "Norms of the affine layers",
             ("layer", "shape", "spectral", "Frobenius", "stable rank"),

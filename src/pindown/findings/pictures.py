@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
+
+
+def drawable(values: Iterable[float]) -> bool:
+    """Return whether numbers are of a size that axes can be laid out for without leaving float64."""
+    return all(value == 0.0 or 1e-100 < abs(value) < 1e100 for value in values)
 
 
 @dataclass(frozen=True)

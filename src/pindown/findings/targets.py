@@ -54,7 +54,8 @@ def margins(outputs: Array, targets: Targets) -> Array:
     rows = np.arange(len(outputs))
     others = outputs.copy()
     others[rows, targets.values] = -np.inf
-    return outputs[rows, targets.values] - others.max(axis=1)
+    with np.errstate(over="ignore"):
+        return outputs[rows, targets.values] - others.max(axis=1)
 
 
 def read_targets(y: Any, n: int, k: int, name: str = "y") -> Targets:

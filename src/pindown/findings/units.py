@@ -40,7 +40,7 @@ def units_on_the_data(subject: Subject) -> Finding:
     size, name = subject.net.size, subject.data.name
     return Finding(
         verdict=f"{dead:,} dead, {constant:,} constant, {on:,} always on, {switching:,} switching "
-        f"of {count(size, 'unit')}",
+        f"of {count(size, 'unit')}{'' if observed.n == observed.n_given else f' on {observed.seen}'}",
         number=Quantity(dead / size, "exact", "%", label="dead"),
         hypotheses=(
             Hypothesis(
@@ -57,7 +57,7 @@ def units_on_the_data(subject: Subject) -> Finding:
         figure=_bars("Units of each layer by what they do on the data", _ON_DATA, counts),
         table=_layer_table("What the units of each layer do on the data", _ON_DATA, counts),
         sentence=f"On {observed.seen} of the {name}, {_share(dead, size)} never switch on and "
-        f"{on + constant or 'none'} never switch off.",
+        f"{_many(on + constant)} never switch off.",
     )
 
 
@@ -94,10 +94,14 @@ def units_on_the_box(subject: Subject) -> Finding:
         figure=_bars("Units of each layer by what interval bounds prove on the box", _ON_BOX, counts),
         table=_layer_table("What interval bounds prove about the units of each layer", _ON_BOX, counts),
         sentence=f"Anywhere in {subject.box_name}, interval bounds prove {_share(dead, size)} dead and "
-        f"{on or 'none'} always on."
+        f"{_many(on)} always on."
         if dead + on
         else "",
     )
+
+
+def _many(n: int) -> str:
+    return f"{n:,}" if n else "none"
 
 
 def _share(part: int, whole: int) -> str:

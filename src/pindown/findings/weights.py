@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pindown.equivalence import unit_relations
 from pindown.equivalence.unit_relations import LayerRelations
+from pindown.findings.deadline import OutOfTime
 from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
@@ -23,7 +24,10 @@ _KINDS = ("duplicate", "proportional", "opposite")
 def weight_symmetry(subject: Subject) -> Finding:
     """Count units that repeat each other or do nothing, by their weights."""
     subject.require(1e-8 * subject.net.n_parameters)
-    layers = unit_relations(subject.net, seed=subject.seed)
+    try:
+        layers = unit_relations(subject.net, seed=subject.seed, budget=subject.deadline.left)
+    except TimeoutError:
+        raise OutOfTime from None
     redundant = sum(len(layer.redundant) for layer in layers)
     exact = {kind: sum(layer.count(kind, exact=True) for layer in layers) for kind in _KINDS}
     near = {kind: sum(layer.count(kind, exact=False) for layer in layers) for kind in _KINDS}
@@ -47,13 +51,13 @@ def weight_symmetry(subject: Subject) -> Finding:
         "networks and max pooling written with ReLUs leave some.",
         table=Table(
             "Units by what their weights say (in brackets: only to a relative 1e-6)",
-            ("layer", "units", "no input", "no output", *_KINDS, "redundant"),
+            ("layer", "units", "redundant", "no input", "no output", *_KINDS),
             tuple(_row(layer) for layer in layers),
         ),
         sentence=f"By the weights alone, {redundant:,} of {count(size, 'unit')} can be removed "
         "without changing the function."
         if redundant
-        else "No unit is redundant by its weights alone.",
+        else "No unit is unconnected or repeats another, by the weights alone.",
     )
 
 
@@ -77,10 +81,10 @@ def _row(layer: LayerRelations) -> tuple[int | str, ...]:
     return (
         layer.layer,
         layer.width,
+        len(layer.redundant),
         len(layer.constant),
         len(layer.unused),
         *(_cell(layer, kind) for kind in _KINDS),
-        len(layer.redundant),
     )
 
 

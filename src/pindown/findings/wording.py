@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 
@@ -34,12 +35,12 @@ def at_least(value: float) -> str:
 def percent(share: float) -> str:
     """Return a share of one in percent; never rounds to 0 or 100 what is not.
 
-    >>> percent(0.5), percent(1.0), percent(0.99996)
-    ('50.0%', '100%', '99.996%')
+    >>> percent(0.5), percent(1.0), percent(0.99996), percent(0.99999999)
+    ('50.0%', '100%', '99.996%', '99.999999%')
     """
     if share in (0.0, 1.0):
         return f"{100 * share:.0f}%"
-    for digits in (1, 2, 3, 4):
+    for digits in range(1, 5 if share < 0.5 else 15):
         text = f"{100 * share:.{digits}f}"
         if float(text) not in (0.0, 100.0):
             return f"{text}%"
@@ -56,6 +57,27 @@ def count(n: int, noun: str, plural: str | None = None) -> str:
     if n == 0:
         return f"no {many}"
     return f"1 {noun}" if n == 1 else f"{n:,} {many}"
+
+
+def shape(widths: Sequence[int]) -> str:
+    """Return the widths of a network, the middle of a deep one left out.
+
+    >>> shape((784, 256, 10)), shape([8] * 200)
+    ('784 → 256 → 10', '8 → 8 → 8 → 8 → 8 → … 190 more … → 8 → 8 → 8 → 8 → 8')
+    """
+    words = [f"{width:,}" for width in widths]
+    if len(words) > 16:
+        words[5:-5] = [f"… {len(words) - 10} more …"]
+    return " → ".join(words)
+
+
+def printable(text: str) -> str:
+    r"""Return text from a file without what a terminal would obey or UTF-8 cannot hold.
+
+    >>> printable("a\x1b[2Jb\nc\udcff")
+    'a?[2Jb c?'
+    """
+    return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
 def memory(size: float) -> str:

@@ -11,6 +11,9 @@ Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3.1.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import frexp, inf, ldexp, nextafter
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -18,6 +21,7 @@ from pindown.affine import Array
 
 UNIT_ROUNDOFF = 2.0**-53
 TINY = float(np.finfo(np.float64).tiny)  # below it, products lose relative accuracy
+SMALLEST = 2.0**-1074  # what underflow can take from a product, twice over
 
 
 def gamma(n: int) -> float:
@@ -50,11 +54,47 @@ def add_down(a: ArrayLike, b: ArrayLike) -> Array:
 def norm_up(vector: Array) -> float:
     """Return an upper bound on the Euclidean norm (of a matrix: the Frobenius norm)."""
     largest = float(max(np.max(vector, initial=0.0), -np.min(vector, initial=0.0)))
+    if largest in (0.0, inf):
+        return largest
+    if not 1e-140 < largest < 1e140:  # squares would leave float64
+        return nextafter(largest * norm_up(vector / largest), inf)
+    return float(np.linalg.norm(vector)) * (1.0 + gamma(vector.size + 8))
+
+
+def norm_down(vector: Array) -> float:
+    """Return a lower bound on the Euclidean norm."""
+    largest = float(np.max(np.abs(vector), initial=0.0))
     if largest == 0.0:
         return 0.0
-    if not 1e-140 < largest < 1e140:  # squares would leave float64
-        return largest * norm_up(vector / largest)
-    return float(np.linalg.norm(vector)) * (1.0 + gamma(vector.size + 8))
+    if not 1e-140 < largest < 1e140:
+        return nextafter(largest * norm_down(vector / largest), 0.0)  # from infinity to a number, too
+    return float(np.linalg.norm(vector)) * (1.0 - gamma(vector.size + 8))
+
+
+def product_up(factors: Iterable[float]) -> float:
+    """Return an upper bound on a product of numbers >= 0, also where parts of it leave float64.
+
+    >>> product_up([1e-200, 1e-200, 1e300]).__round__(110), product_up([1e-200, 1e-200]) > 0
+    (1e-100, True)
+    """
+    ordered = sorted(factors)
+    mantissa, exponent = 1.0, 0
+    for factor in ordered:
+        if factor in (0.0, inf):
+            return factor
+        fraction, shift = frexp(factor)
+        mantissa, carry = frexp(mantissa * fraction)
+        exponent += shift + carry
+    return times_power_up(mantissa * (1.0 + gamma(len(ordered) + 2)), exponent)
+
+
+def times_power_up(value: float, exponent: int) -> float:
+    """Return ``value * 2**exponent`` for a positive value, rounded up."""
+    try:
+        product = ldexp(value, exponent)
+    except OverflowError:
+        return inf
+    return product if product >= TINY else nextafter(product, inf)
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:

@@ -111,16 +111,24 @@ class Expression:
     def convolve(self, kernel: Array, bias: Array | None, window: Window, groups: int) -> Expression:
         """Convolve a (1, channels, *spatial) tensor."""
         shape, matrix = convolution_matrix(kernel, self._image("Conv"), window, groups)
-        result = self.map(matrix, (1, *shape))
+        result = self._map_images(matrix, shape)
         return result if bias is None else result.shift(per_channel(bias, len(result.shape)))
 
     def average_pool(self, window: Window, count_padding: bool) -> Expression:
         """Average each channel of a (1, channels, *spatial) tensor over sliding windows."""
         shape, matrix = averaging_matrix(self._image("AveragePool"), window, count_padding)
-        return self.map(matrix, (1, *shape))
+        return self._map_images(matrix, shape)
+
+    def _map_images(self, matrix: Matrix, shape: Sequence[int]) -> Expression:
+        """Apply a linear map to every image; several make up a constant batch."""
+        if self.shape[0] == 1:
+            return self.map(matrix, (1, *shape))
+        wanted = check_shape((self.shape[0], *shape), "a batch of images")
+        images = self.constant.reshape(self.shape[0], -1)
+        return Expression(wanted, {}, (matrix @ images.T).T.ravel())
 
     def _image(self, operation: str) -> tuple[int, ...]:
-        if len(self.shape) < 3 or self.shape[0] != 1:
+        if len(self.shape) < 3 or (self.shape[0] != 1 and self.terms):
             raise UnsupportedModelError(
                 f"{operation} needs a tensor (batch 1, channels, spatial...); got {self.shape}."
             )

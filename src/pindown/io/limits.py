@@ -7,6 +7,7 @@ the file *claims*, before they allocate.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 
 from pindown.errors import ModelFileError, UnsupportedModelError
@@ -15,10 +16,11 @@ MAX_FILE_BYTES = 2 * 2**30  # protobuf's own limit for one message
 MAX_GZIP_BYTES = 2**30  # after decompression; a bomb stops here
 MAX_ENTRIES = 250_000_000  # numbers in one dense matrix: 2 GB in float64
 MAX_SPARSE_ENTRIES = 64_000_000  # non-zeros in one sparse matrix: 0.8 GB
-MAX_TOTAL_ENTRIES = 500_000_000  # numbers in all matrices of one model together
+MAX_TOTAL_ENTRIES = 300_000_000  # numbers in all matrices of one model together
 MAX_UNITS = 4_000_000  # entries of one tensor inside the network; 64 channels of 224 x 224 pass
 MAX_MULTIPLICATIONS = 50_000_000_000  # in one matrix product: seconds dense, a minute sparse
 MAX_NODES = 20_000
+MAX_READING_SECONDS = 120.0  # for one model: every node may be bearable and all of them together not
 MAX_RANK = 64  # axes of one tensor: NumPy's own limit
 
 
@@ -49,6 +51,14 @@ def check_multiplications(*sizes: int) -> None:
         raise UnsupportedModelError(
             f"merging two affine operations would take {count:,} multiplications; "
             f"the limit is {MAX_MULTIPLICATIONS:,}."
+        )
+
+
+def check_deadline(started: float) -> None:
+    """Refuse to go on with a model on which too much time was spent since ``time.monotonic()``."""
+    if time.monotonic() - started > MAX_READING_SECONDS:
+        raise UnsupportedModelError(
+            f"reading the model takes more than {MAX_READING_SECONDS:,.0f} seconds; that is the limit."
         )
 
 

@@ -12,7 +12,7 @@ and passes unchanged, :math:`\rho(a) = a`; the network's own input passes as two
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,16 +20,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pindown.affine import Array, Matrix, blocks, compact, stored_entries
+from pindown.affine import Affine, Array, Matrix, blocks, compact
 from pindown.errors import UnsupportedModelError
 from pindown.io.expression import Expression, concatenate, product
 from pindown.io.limits import (
     MAX_TOTAL_ENTRIES,
+    MAX_UNITS,
     check_entries,
     check_shape,
 )
 from pindown.io.windows import Window, window_positions
 from pindown.network import ReluNetwork
+
+# Beyond this, adding a constant to a value and taking it off again costs digits that matter.
+FAR = 1e3
 
 
 class Lowering:
@@ -62,8 +66,10 @@ class Lowering:
 
     def clip(self, x: Expression, low: float, high: float) -> Expression:
         r"""Apply :math:`\min(\max(x, l), h)`, as :math:`l + \rho(x - l) - \rho(x - h)`."""
-        if not low <= high:
+        if not low <= high or low == math.inf or high == -math.inf:
             raise UnsupportedModelError(f"Clip needs min <= max; got {low} and {high}.")
+        if FAR < abs(high if math.isinf(low) else low) < math.inf:
+            return self._clip_far(x, low, high)
         if math.isinf(high):
             return x if math.isinf(low) else self.relu(x.shift(np.array(-low))).shift(np.array(low))
         if math.isinf(low):
@@ -73,6 +79,15 @@ class Lowering:
         both = self.relu(concatenate([x.shift(np.array(-low)), x.shift(np.array(-high))], axis=0))
         upper = both.rearrange(lambda i: i[n:]).scale(np.array(-1.0))
         return both.rearrange(lambda i: i[:n]).add(upper).shift(np.array(low))
+
+    def _clip_far(self, x: Expression, low: float, high: float) -> Expression:
+        r"""Apply :math:`x + \rho(l - x) - \rho(x - h)`: x is added to no bound that hides its digits."""
+        result = x
+        if math.isfinite(low):
+            result = result.add(self.relu(x.scale(np.array(-1.0)).shift(np.array(low))))
+        if math.isfinite(high):
+            result = result.add(self.relu(x.shift(np.array(-high))).scale(np.array(-1.0)))
+        return result
 
     def max_pool(self, x: Expression, window: Window) -> Expression:
         r"""Take the maximum over sliding windows, one spatial axis after the other.
@@ -89,6 +104,8 @@ class Lowering:
         if (table < 0).all(axis=1).any():
             raise UnsupportedModelError("MaxPool has a window that lies wholly in the padding.")
         inside = table >= 0
+        others = math.prod(x.shape) // x.shape[axis]
+        check_entries(int(inside.sum()), others, what="MaxPool's windows", limit=MAX_UNITS)
         slots = x.rearrange(lambda i: np.moveaxis(i, axis, 0)[table[inside]])
         counts = inside.sum(axis=1)
         while counts.max() > 1:
@@ -121,6 +138,10 @@ class Lowering:
             output: What the network returns, flattened.
             facts: ``input_shape``, ``output_activation`` and ``notes`` of the network.
         """
+        return ReluNetwork.from_layers(self._layers(output), **facts)
+
+    def _layers(self, output: Expression) -> Iterator[tuple[Matrix, Array]]:
+        """Yield the layers one by one, so that a layer and its frozen copy are never all there."""
         used = self._blocks_below(output)
         by_level: dict[int, list[int]] = {}
         for b in used:
@@ -128,7 +149,6 @@ class Lowering:
         top = max(by_level, default=0)
         # How block b is read off the state, the vector that the previous layer hands on.
         decode: dict[int, Matrix] = {0: _identity(self._input_size)}
-        layers = []
         last_use = self._last_use(used, output, top + 1)
         total = 0
         for level in range(1, top + 1):
@@ -137,12 +157,12 @@ class Lowering:
             keep = {b: columns for b, columns in needed.items() if len(columns)}
             parts = [_decoded(self._made[b - 1], decode) for b in fresh]
             parts += [_pass_on(decode[b][columns], b, level) for b, columns in keep.items()]
-            layers.append(_stacked(parts))
-            total += stored_entries(layers[-1][0])
+            layer = _stacked(parts)
+            total += Affine(*layer).nbytes // 8
             check_entries(total, what="the network", limit=MAX_TOTAL_ENTRIES)
+            yield layer
             decode = self._decoders(fresh, keep)
-        layers.append(_stacked([_decoded(output, decode)]))
-        return ReluNetwork.from_layers(layers, **facts)
+        yield _stacked([_decoded(output, decode)])
 
     def _last_use(
         self, used: Sequence[int], output: Expression, top: int

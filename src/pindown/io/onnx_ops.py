@@ -14,6 +14,7 @@ from pindown.affine import Array
 from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io.expression import Expression
 from pindown.io.limits import MAX_UNITS, check_entries, check_multiplications
+from pindown.io.lowering import FAR
 from pindown.io.onnx_moves import MOVES, moved, together
 from pindown.io.onnx_node import Node, Value, as_expression
 from pindown.io.onnx_spatial import SPATIAL
@@ -197,6 +198,8 @@ def _largest(node: Node, sign: float) -> Value:
     def larger(a: Value, b: Value) -> Value:
         if not isinstance(a, Expression) and not isinstance(b, Expression):
             return np.maximum(*together(a, b))
+        if not isinstance(a, Expression) and np.abs(a).max(initial=0.0) > FAR:
+            a, b = b, a  # a far constant would hide the digits of what is added to it
         gap = _plus(b, _negative(a))
         return _plus(a, node.lowering.relu(gap if isinstance(gap, Expression) else as_expression(gap)))
 

@@ -6,6 +6,7 @@ looked at, and then forwards through the table of operations in :mod:`pindown.io
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from pindown.affine import is_finite, stored_entries
 from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io.expression import Expression
 from pindown.io.files import read_bytes, read_gzip
-from pindown.io.limits import MAX_TOTAL_ENTRIES, check_entries
+from pindown.io.limits import MAX_TOTAL_ENTRIES, check_deadline, check_entries, check_shape
 from pindown.io.lowering import Lowering
 from pindown.io.onnx_graph import (
     DEFAULT_DOMAINS,
@@ -82,7 +83,7 @@ class _Reader:
     """One pass over one model."""
 
     def __init__(self, model: Any, folder: Path | None) -> None:
-        self._graph = model.graph
+        self._model, self._graph = model, model.graph
         self._folder = folder
         self._opset = operator_set(model)
         self._initializers = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -92,6 +93,7 @@ class _Reader:
         self._notes: list[str] = []
         self._charged: set[int] = set()
         self._stored = 0
+        self._started = time.monotonic()
 
     def network(self) -> ReluNetwork:
         source, output = self._input(), self._output_name()
@@ -107,12 +109,15 @@ class _Reader:
                 tensor = result if isinstance(result, Expression) else _checked_constant(result, name)
                 if activation_node is not None:
                     require_over_classes(activation_node, tensor.shape, self._opset)
-                return self._lowering.network(
+                net = self._lowering.network(
                     tensor,
                     input_shape=source.sample_shape,
                     output_activation=activation_node and _ACTIVATIONS[activation_node.op_type],
                     notes=tuple(dict.fromkeys(self._notes)),
                 )
+                if source.fixed_batch is not None:
+                    self._require_batch(net, name, (source.fixed_batch, *source.sample_shape))
+                return net
         except (ModelFileError, UnsupportedModelError) as error:
             if source.fixed_batch is None:
                 raise
@@ -120,6 +125,20 @@ class _Reader:
                 f"{error} The model was exported with a fixed batch of {source.fixed_batch}; "
                 "export it with a batch of one or a dynamic batch axis."
             ) from None
+
+    def _require_batch(self, net: ReluNetwork, name: str, shape: tuple[int, ...]) -> None:
+        """Run one whole batch through the graph: that its first axis is a batch was only a guess."""
+        rows = np.random.default_rng(0).normal(size=check_shape(shape, "the input"))
+        whole = _Reader(self._model, self._folder)
+        whole._values[self._input().name] = rows
+        whole._evaluate(name)
+        result = np.asarray(whole._values[name])
+        one_by_one = net(rows)
+        close = 1e-6 * np.abs(one_by_one).max()
+        if result.size != one_by_one.size or not np.allclose(
+            result.reshape(one_by_one.shape), one_by_one, rtol=0, atol=close
+        ):
+            raise UnsupportedModelError("the rows of the input do not go through it one by one.")
 
     # ------------------------------------------------------------------ the model's ends
 
@@ -198,6 +217,7 @@ class _Reader:
         proto = self._graph.node[index]
         operation = _operation(proto, index)
         with _named(_label(proto, index)):
+            check_deadline(self._started)
             inputs = [self._values[name] if name else None for name in proto.input]
             node = Node(
                 proto,

@@ -74,7 +74,8 @@ def _conv(node: Node) -> Value:
 
 
 def _batch_normalization(node: Node) -> Value:
-    if node.integer("training_mode", 0):
+    # Before operator set 14, listing the outputs of training was how to ask for it.
+    if node.integer("training_mode", 0) or node.n_outputs > 1:
         raise UnsupportedModelError("it is in training mode; export the model in evaluation mode.")
     if not node.integer("spatial", 1):
         raise UnsupportedModelError(

@@ -24,6 +24,11 @@ def network_from_estimator(estimator: Any) -> ReluNetwork:
     if not hasattr(estimator, "coefs_"):
         raise ValueError(f"this {type(estimator).__name__} is not fitted; call fit first.")
     layers = [(W.T, b) for W, b in zip(estimator.coefs_, estimator.intercepts_, strict=True)]
+    if estimator.out_activation_ not in _OUTPUT_ACTIVATIONS:
+        raise UnsupportedModelError(
+            f"the output activation {estimator.out_activation_!r} is not read; pindown reads "
+            f"{', '.join(_OUTPUT_ACTIVATIONS)}. A regressor has one of them with loss='squared_error'."
+        )
     output_activation = _OUTPUT_ACTIVATIONS[estimator.out_activation_]
     if estimator.activation == "relu":
         return ReluNetwork.from_layers(layers, output_activation=output_activation)

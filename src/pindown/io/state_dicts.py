@@ -33,6 +33,7 @@ _WAY_OUT = (
     "export the model with torch.onnx.export and load the .onnx file."
 )
 _ASSUMED = "A state dict does not say what lies between its layers; ReLU was assumed."
+_ASSUMED_ORDER = "Nor does it say in which order they run; the order in the file was assumed."
 _NESTED = ("state_dict", "model_state_dict")
 _MAX_SEARCH_STEPS = 10_000
 
@@ -64,7 +65,8 @@ def network_from_tensors(tensors: Mapping[str, Array], *, in_order: bool) -> Rel
                 f"the layers do not chain: '{first.name}' gives {first.weight.shape[0]} values, "
                 f"'{second.name}' takes {second.weight.shape[1]}. {_WAY_OUT}"
             )
-    return ReluNetwork.from_layers([(W, b) for _, W, b in layers], notes=(_ASSUMED,))
+    notes = (_ASSUMED, _ASSUMED_ORDER) if in_order and len(layers) > 1 else (_ASSUMED,)
+    return ReluNetwork.from_layers([(W, b) for _, W, b in layers], notes=notes)
 
 
 # ---------------------------------------------------------------------- which tensors are a layer

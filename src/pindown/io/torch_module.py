@@ -6,6 +6,7 @@ without running them on numbers, and each operation is then rewritten by :mod:`p
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ from typing import Any
 
 import torch
 from torch import fx, nn
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 
 from pindown.affine import dense
 from pindown.errors import UnsupportedModelError
@@ -20,6 +24,11 @@ from pindown.io.expression import Expression
 from pindown.io.lowering import Lowering
 from pindown.io.torch_ops import FUNCTIONS, METHODS, MODULES, OUTPUT_ACTIVATIONS, VIEWS, array
 from pindown.network import ReluNetwork
+
+# Hooks that only recompute a weight before forward runs.
+_WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
+# What a rule raises when the operation's arguments are not what it reads.
+_MISFITS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def network_from_module(module: Any, input_shape: Sequence[int] | None = None) -> ReluNetwork:
@@ -36,9 +45,11 @@ def network_from_module(module: Any, input_shape: Sequence[int] | None = None) -
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"from_torch reads a torch.nn.Module; got {type(module).__name__}.")
-    graph, modules = _trace(module)
-    shape = tuple(int(n) for n in input_shape) if input_shape else _first_linear_input(graph, modules)
-    return _Reader(module, modules, shape).read(graph)
+    with _borrowed(module):
+        _refresh_weights(module)
+        graph, modules = _trace(module)
+        shape = tuple(map(int, input_shape)) if input_shape else _first_linear_input(graph, modules)
+        return _Reader(module, modules, shape).read(graph)
 
 
 def module_from_network(net: ReluNetwork) -> nn.Sequential:
@@ -60,6 +71,7 @@ class _Reader:
         self.root, self.modules, self.shape = root, modules, shape
         self.lowering = Lowering()
         self.values: dict[fx.Node, Any] = {}
+        self.in_place: set[fx.Node] = set()
         self.output_activation: str | None = None
 
     def read(self, graph: fx.Graph) -> ReluNetwork:
@@ -67,16 +79,20 @@ class _Reader:
             try:
                 self.values[node] = self._value(node)
                 if self._is_in_place(node):
+                    self.in_place.add(node)
                     self._overwrite(node)
             except UnsupportedModelError as error:
                 raise UnsupportedModelError(f"{self._describe(node)}: {error}") from None
-            except (ValueError, TypeError, IndexError, RuntimeError, AttributeError) as error:
+            except _MISFITS as error:
                 raise UnsupportedModelError(
                     f"{self._describe(node)} does not fit its input: {error}"
                 ) from None
         output = self.values[node]
         if not isinstance(output, Expression):
-            raise UnsupportedModelError(f"forward must return one tensor; it returns {output!r:.80}.")
+            kind = type(output).__name__
+            raise UnsupportedModelError(
+                f"forward must return one tensor made from its input; it returns {kind}."
+            )
         return self.lowering.network(
             output, input_shape=self.shape, output_activation=self.output_activation
         )
@@ -90,8 +106,11 @@ class _Reader:
             case "output":
                 return arguments[0]
             case "get_attr":
-                return array(operator.attrgetter(str(node.target))(self.root))
+                return array(operator.attrgetter(str(node.target))(self.root)).copy()
+        if node.op == "call_module":
+            _require_untouched(self.modules[str(node.target)])
         if (activation := self._activation(node)) in OUTPUT_ACTIVATIONS.values():
+            self._require_over_outputs(node, arguments, options)
             return self._cut_off(node, activation, arguments[0])
         if node.op == "call_module":
             part = self.modules[str(node.target)]
@@ -125,20 +144,45 @@ class _Reader:
 
     def _overwrite(self, node: fx.Node) -> None:
         """Let everything that names the changed tensor see the change."""
-        changed, base = self.values[node.args[0]], node.args[0]
+        changed, memory = self.values[node.args[0]], self._memory(node)
         for other, value in self.values.items():
             if value is changed:
                 self.values[other] = self.values[node]
-        while self._kind(base) in VIEWS:
-            base = base.args[0]
-            if any(user > node for user in base.users):
-                raise UnsupportedModelError("it changes a view in place, and the base is used again.")
+            elif other is node or self._memory(other) is not memory:
+                continue
+            elif any(user > node for user in other.users):
+                raise UnsupportedModelError(
+                    "it changes a tensor in place, and a view or base of that tensor is used again."
+                )
+
+    def _memory(self, node: fx.Node) -> fx.Node:
+        """Return the node that made the memory in which this node's result lies."""
+        while node in self.in_place or (node.op.startswith("call") and self._kind(node) in VIEWS):
+            node = node.all_input_nodes[0]
+        return node
 
     def _kind(self, node: fx.Node) -> Any:
         return type(self.modules[str(node.target)]) if node.op == "call_module" else node.target
 
     def _activation(self, node: fx.Node) -> str | None:
         return OUTPUT_ACTIVATIONS.get(self._kind(node))
+
+    def _require_over_outputs(self, node: fx.Node, arguments: Any, options: Any) -> None:
+        """Check that a final softmax normalises over all outputs of a sample, not over, say, pixels."""
+        if self._activation(node) == "sigmoid":
+            return
+        shape = arguments[0].shape
+        if node.op == "call_module":
+            dim = self.modules[str(node.target)].dim
+        else:
+            dim = options.get("dim", arguments[1] if len(arguments) > 1 else None)
+        if dim is None:
+            dim = 0 if len(shape) in (0, 1, 3) else 1  # torch's old implicit choice
+        if shape[dim] != math.prod(shape):
+            raise UnsupportedModelError(
+                f"it works along axis {dim} of a tensor of shape {tuple(shape)}; "
+                "pindown reads one over all outputs."
+            )
 
     def _cut_off(self, node: fx.Node, activation: str | None, x: Any) -> Any:
         if [user.op for user in node.users] != ["output"]:
@@ -167,28 +211,71 @@ def _handler(table: dict[Any, Any], key: Any) -> Any:
     raise UnsupportedModelError(f"not supported; pindown reads {', '.join(names)}.")
 
 
+class _Proxy(fx.Proxy):  # type: ignore[misc]
+    """A traced tensor on which ``x += y`` is recorded as what it is, a change in place."""
+
+
+def _recorded(function: Any) -> Any:
+    def record(self: _Proxy, other: Any) -> Any:
+        return self.tracer.create_proxy("call_function", function, (self, other), {})
+
+    return record
+
+
+for _function in (operator.iadd, operator.isub, operator.imul, operator.itruediv):
+    setattr(_Proxy, f"__{_function.__name__}__", _recorded(_function))
+
+
+class _Tracer(fx.Tracer):  # type: ignore[misc]
+    def proxy(self, node: fx.Node) -> _Proxy:
+        return _Proxy(node, self)
+
+
 def _trace(module: nn.Module) -> tuple[fx.Graph, dict[str, nn.Module]]:
-    with _evaluation_mode(module):
-        try:
-            graph = fx.Tracer().trace(module)
-        except Exception as error:  # forward is arbitrary Python: anything may be raised
-            raise UnsupportedModelError(
-                f"torch.fx cannot trace {type(module).__name__}.forward ({error}); "
-                "export the model with torch.onnx.export and load the file instead."
-            ) from error
+    _require_untouched(module)  # hooks of inner modules are traced, those of the outermost are not
+    try:
+        graph = _Tracer().trace(module)
+    except Exception as error:  # forward is arbitrary Python: anything may be raised
+        raise UnsupportedModelError(
+            f"torch.fx cannot trace {type(module).__name__}.forward ({error}); "
+            "export the model with torch.onnx.export and load the file instead."
+        ) from error
     return graph, dict(module.named_modules())
 
 
 @contextmanager
-def _evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Switch to evaluation mode, and back to exactly what every submodule was in."""
-    before = [(part, part.training) for part in module.modules()]
+def _borrowed(module: nn.Module) -> Iterator[None]:
+    """Switch to evaluation mode, and afterwards leave the module exactly as it was."""
+    before = [(part, part.training, dict(vars(part))) for part in module.modules()]
     module.eval()
     try:
         yield
     finally:
-        for part, training in before:
+        for part, training, attributes in before:
+            vars(part).clear()  # tracing may store constants there, and forward traced tensors
+            vars(part).update(attributes)
             part.training = training
+
+
+def _refresh_weights(module: nn.Module) -> None:
+    """Recompute weights that forward would recompute first: since the last call they may be stale."""
+    for part in module.modules():
+        for hook in part._forward_pre_hooks.values():
+            if isinstance(hook, _WEIGHT_HOOKS):
+                hook(part, ())
+
+
+def _require_untouched(part: nn.Module) -> None:
+    """Refuse a module that does not, or not only, compute what its class says."""
+    changes = [hook for hook in part._forward_pre_hooks.values() if not isinstance(hook, _WEIGHT_HOOKS)]
+    if changes or part._forward_hooks:
+        raise UnsupportedModelError(
+            f"{type(part).__name__} has forward hooks, which may change what it computes; remove them."
+        )
+    if "forward" in vars(part):
+        raise UnsupportedModelError(
+            f"the forward of this {type(part).__name__} is another function than that of its class."
+        )
 
 
 def _first_linear_input(graph: fx.Graph, modules: dict[str, nn.Module]) -> tuple[int, ...]:

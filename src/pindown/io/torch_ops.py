@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -78,11 +79,15 @@ def _abs(low: Lowering, x: Expression) -> Expression:
     return low.leaky_relu(x, np.array(-1.0))
 
 
-def _maximum(low: Lowering, x: Expression, other: Expression) -> Expression:
+def _maximum(low: Lowering, x: Any, other: Any) -> Expression:
+    if not isinstance(x, Expression):
+        x, other = other, x  # a large constant would hide the digits of what is added to it
     return _add(low, x, low.relu(_sub(low, other, x)))
 
 
-def _minimum(low: Lowering, x: Expression, other: Expression) -> Expression:
+def _minimum(low: Lowering, x: Any, other: Any) -> Expression:
+    if not isinstance(x, Expression):
+        x, other = other, x
     return _sub(low, x, low.relu(_sub(low, x, other)))
 
 
@@ -221,6 +226,10 @@ def _mean(low: Lowering, x: Expression, dim: Any = None, keepdim: bool = False) 
 
 def _same(low: Lowering, x: Expression, *_: Any, **__: Any) -> Expression:
     return x
+
+
+def _copied(low: Lowering, x: Expression) -> Expression:
+    return replace(x)
 
 
 def _size(low: Lowering, x: Expression, dim: int | None = None) -> Any:
@@ -378,8 +387,11 @@ FUNCTIONS: dict[Any, Any] = {
     **dict.fromkeys((F.dropout, F.dropout2d), _same),
 }
 
-# Operations whose result shares memory with their input: a later in-place change shows in both.
+# Operations whose result shares (or may share) memory with their input, so that a later change in
+# place shows in both.
 VIEWS = {
+    *(nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, F.dropout, F.dropout2d),
+    *("contiguous", "detach", "double", "float"),
     *(nn.Flatten, nn.Unflatten, torch.flatten, torch.reshape, torch.squeeze, torch.unsqueeze),
     *(torch.transpose, torch.permute, operator.getitem),
     *("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose", "permute"),
@@ -404,6 +416,7 @@ METHODS: dict[str, Any] = {
     "transpose": _transpose,
     "permute": _permute,
     "size": _size,
-    # A copy of an expression is the expression: values are immutable, only names are rebound.
-    **dict.fromkeys(("contiguous", "clone", "float", "double", "detach"), _same),
+    "detach": _same,
+    # Another object, because a change in place reaches all names of one and the same object.
+    **dict.fromkeys(("clone", "contiguous", "double", "float"), _copied),
 }

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.errors import UnsupportedModelError
-from pindown.io.limits import MAX_SPARSE_ENTRIES, MAX_UNITS, check_entries
+from pindown.io.limits import MAX_SPARSE_ENTRIES, MAX_UNITS, check_entries, check_shape
 
 _MAX_SPATIAL = 1_000_000  # longest side, stride, pad or kernel anyone may claim
 
@@ -131,6 +131,8 @@ def convolution_matrix(
         )
     out_spatial, table = window_positions(spatial, window)
     n_out, points = table.shape
+    check_shape((out_channels, *out_spatial), "a convolution's output")
+    check_entries(n_out, in_group, points, what="a convolution's windows", limit=MAX_SPARSE_ENTRIES)
     inside = np.repeat((table >= 0)[:, None, :], in_group, axis=1).ravel()  # (n_out, in_group, points)
     stored = int(np.count_nonzero(inside))  # for one output channel
     size = check_entries(
@@ -159,6 +161,7 @@ def averaging_matrix(
     """Return the output shape and the matrix of average pooling of each channel."""
     channels, spatial = image_shape[0], tuple(image_shape[1:])
     out_spatial, table = window_positions(spatial, window)
+    check_shape((channels, *out_spatial), "average pooling's output")
     inside = table >= 0
     divisor = _padded_counts(spatial, window) if count_padding else inside.sum(axis=1)
     if not divisor.all():

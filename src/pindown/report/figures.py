@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pindown.findings.pictures import Histogram, Picture, Scale, StackedBars
-from pindown.findings.wording import number_text
+from pindown.findings.wording import at_least, at_most, number_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,9 +159,8 @@ def _draw_scale(ax: Axes, picture: Scale) -> None:
     labels = [mark.label for mark in picture.points]
     ax.plot(positions, labels, "o", color=_FILLS[0], markersize=6)
     for i, position in enumerate(positions):
-        ax.annotate(
-            number_text(position), (position, i), (7, 0), textcoords="offset points", va="center"
-        )
+        text = at_least(position) if position <= picture.span[0] else at_most(position)
+        ax.annotate(text, (position, i), (7, 0), textcoords="offset points", va="center")
     ax.set_ylim(len(labels) - 0.5, -0.5)
     ax.set_xlabel(picture.x_label)
     _plain_ticks(ax, low, high)

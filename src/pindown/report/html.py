@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pindown.findings import KINDS, Finding
+from pindown.findings.wording import shape
 from pindown.report.layout import cell_text, sections, unanswered
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 # A shape beside every colour: the mark must read without colour vision and on a grey print.
 SYMBOLS = {"exact": "●", "probability": "◐", "estimate": "○", "heuristic": "◌"}
 _HYPOTHESIS_SYMBOLS = {"checked": "✓", "assumed": "?", "violated": "✗"}
+
+_MOST_ROWS = 200  # of a table: a page of a very deep network must still open on a phone
 
 
 def render_page(audit: Audit) -> str:
@@ -35,7 +38,8 @@ def render_page(audit: Audit) -> str:
         unanswered=unanswered(audit),
         kinds=KINDS,
         style=_safe((folder / "page.css").read_text("utf-8")),
-        shape=" → ".join(f"{width:,}" for width in audit.network.widths),
+        shape=shape(audit.network.widths),
+        most_rows=_MOST_ROWS,
     )
     return str(page).lstrip() + "\n"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pindown.findings import CATALOGUE, GROUPS, Finding
 from pindown.findings.finding import Cell
-from pindown.findings.wording import number_text, percent
+from pindown.findings.wording import at_least, at_most, number_text, percent
 
 if TYPE_CHECKING:
     from pindown.audit import Audit
@@ -35,13 +35,17 @@ def unanswered(audit: Audit) -> list[Finding]:
 
 
 def cell_text(cell: Cell, column: str) -> str:
-    """Return a table cell as text; columns named "share ..." are percentages.
+    """Return a table cell as text; columns named "share ..." are percentages, others may be bounds.
 
     >>> cell_text(1234, "rows"), cell_text(0.5, "share right"), cell_text(None, "value")
     ('1,234', '50.0%', '–')
+    >>> cell_text(2.344, "at least"), cell_text(2.344, "at most")
+    ('2.34', '2.35')
     """
     if cell is None:
         return "–"
     if isinstance(cell, str):
         return cell
+    if column in ("at least", "at most"):
+        return at_least(cell) if column == "at least" else at_most(cell)
     return percent(cell) if column.startswith("share") else number_text(cell)

@@ -20,6 +20,10 @@ from pindown.affine import Array, Matrix
 
 _SWEEPS = 200
 _SETTLED = 1e-9
+# Any positive scales are valid. Those are chosen as if weights and scales were within these, where all
+# products stay in float64: a unit must not look idle only because its weights are small.
+_WEIGHTS = (1e-30, 1e30)
+_SQUARES = (1e-80, 1e80)
 
 
 def balanced_weights(weights: list[Matrix], *, until: float = inf) -> list[Matrix]:
@@ -36,19 +40,17 @@ def balanced_weights(weights: list[Matrix], *, until: float = inf) -> list[Matri
     >>> W1.item(), W2.item()
     (2.0, 2.0)
     """
-    with np.errstate(all="ignore"):
-        squares = _balancing_squares(weights, until)
-    if not all(np.isfinite(s).all() and np.isfinite(inverse).all() for s, inverse in squares):
-        return weights  # weights so uneven that their squares leave float64
-    return [
-        _scaled(W, np.sqrt(row), np.sqrt(column))
-        for W, (row, _), (_, column) in zip(weights, squares[1:], squares[:-1], strict=True)
-    ]
+    squares = _balancing_squares(weights, until)
+    with np.errstate(over="ignore"):
+        return [
+            _scaled(W, np.sqrt(row), np.sqrt(column))
+            for W, (row, _), (_, column) in zip(weights, squares[1:], squares[:-1], strict=True)
+        ]
 
 
 def _balancing_squares(weights: list[Matrix], until: float) -> list[tuple[Array, Array]]:
     """Return per layer of units ``(s^2, 1 / s^2)``, both zero for units without effect."""
-    Q = [W * W for W in weights]
+    Q = [_moderate_squares(W) for W in weights]
     ends = [np.ones(weights[0].shape[1]), *(np.ones(W.shape[0]) for W in weights)]
     squares = [(one, one) for one in ends]
     for _ in range(_SWEEPS):
@@ -58,7 +60,7 @@ def _balancing_squares(weights: list[Matrix], until: float) -> list[tuple[Array,
             outgoing = np.asarray(Q[layer].T @ squares[layer + 1][0])
             alive = (incoming > 0) & (outgoing > 0)
             ratio = np.sqrt(outgoing / np.where(alive, incoming, 1.0))
-            new = np.where(alive, ratio, 0.0)
+            new = np.where(alive, np.clip(ratio, *_SQUARES), 0.0)
             moved = np.abs(new - squares[layer][0])[alive] / new[alive]
             change = max(change, float(moved.max(initial=0.0)))
             squares[layer] = (new, np.where(alive, 1.0 / np.where(alive, new, 1.0), 0.0))
@@ -67,7 +69,19 @@ def _balancing_squares(weights: list[Matrix], until: float) -> list[tuple[Array,
     return squares
 
 
-def _scaled(W: Matrix, rows: Array, columns: Array) -> Matrix:
+def _moderate_squares(W: Matrix) -> Matrix:
+    """Return the squares of the weights, those that are not zero clipped to the range above."""
     if sp.issparse(W):
-        return sp.csr_array(sp.diags_array(rows) @ W @ sp.diags_array(columns))
-    return rows[:, None] * W * columns
+        squares = W.copy()
+        squares.data = np.clip(np.abs(W.data), *_WEIGHTS) ** 2
+        return squares
+    return np.where(W == 0.0, 0.0, np.clip(np.abs(W), *_WEIGHTS) ** 2)
+
+
+def _scaled(W: Matrix, rows: Array, columns: Array) -> Matrix:
+    # Scales first: their product is finite, so that no infinity meets a zero.
+    if not sp.issparse(W):
+        return rows[:, None] * columns * W
+    scaled = W.copy()
+    scaled.data = np.repeat(rows, np.diff(W.indptr)) * columns[W.indices] * W.data
+    return scaled

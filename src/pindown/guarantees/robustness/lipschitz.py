@@ -13,14 +13,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import inf, isfinite, prod
+from math import inf, isfinite, nextafter
 
 import numpy as np
 
 from pindown.affine import Array, Matrix, stored_entries
 from pindown.geometry.box import Box
 from pindown.geometry.intervals import interval_bounds
-from pindown.geometry.rounding import TINY, gamma, norm_up
+from pindown.geometry.rounding import TINY, gamma, norm_down, norm_up, product_up, times_power_up
 from pindown.guarantees.robustness.balancing import balanced_weights
 from pindown.guarantees.robustness.spectral import (
     FLOPS_PER_SECOND,
@@ -117,8 +117,7 @@ def layer_spectral_norms(weights: Sequence[Matrix], *, budget: float = inf) -> l
 
 def norm_product(norms: Sequence[NormBound]) -> float:
     r"""Return :math:`\prod_l \|W_l\|_2`, rounded up."""
-    factors = [norm.value for norm in norms]
-    return prod(factors) * (1.0 + gamma(len(factors))) if min(factors) > 0 else 0.0
+    return product_up(norm.value for norm in norms)
 
 
 def averaged_bound(weights: list[Matrix], *, budget: float = inf) -> float | None:
@@ -153,7 +152,7 @@ def averaged_bound(weights: list[Matrix], *, budget: float = inf) -> float | Non
             return None
         for j, norm in enumerate(norms, i + 1):
             totals[j] += norm * totals[i]
-    bound = totals[depth] * 2.0 ** (1 - depth) * (1.0 + gamma(2 * depth + 4))
+    bound = times_power_up(totals[depth] * (1.0 + gamma(2 * depth + 4)), 1 - depth)
     return bound if isfinite(bound) else None
 
 
@@ -211,8 +210,8 @@ def steepest_pair(
     candidates = sorted(steep, key=lambda entry: -entry[0])[:3]
     for (_, i, direction), step in product(candidates, _STEPS):
         x = points[i]
-        other = x + step * max(1.0, float(np.linalg.norm(x))) * direction
-        slope = proved_slope(net, x, other)
+        other = x + step * max(1.0, norm_up(x)) * direction
+        slope = proved_slope(net, x, other) if np.isfinite(other).all() else 0.0
         if slope > best:
             best, witness = slope, (x, other)
         if time.monotonic() > end:
@@ -227,7 +226,7 @@ def proved_slope(net: ReluNetwork, x: Array, other: Array) -> float:
     distance = norm_up(other - x)
     if distance == 0.0 or not np.isfinite(gap).all():
         return 0.0
-    return float(np.linalg.norm(gap)) * (1.0 - gamma(gap.size + x.size + 8)) / distance
+    return nextafter(norm_down(gap) * (1.0 - gamma(8)) / distance, 0.0)
 
 
 def _top_direction(net: ReluNetwork, x: Array, seed: int) -> tuple[float, Array]:
@@ -237,6 +236,8 @@ def _top_direction(net: ReluNetwork, x: Array, seed: int) -> tuple[float, Array]
     if A is None:
         return 0.0, v / np.linalg.norm(v)
     k, d = A.shape
+    scale = float(np.abs(A).max()) or 1.0
+    A /= scale  # squares of the entries must stay in float64
     if min(k, d) <= 64:
         top = np.linalg.eigh(A @ A.T if k <= d else A.T @ A)[1][:, -1]
         v = A.T @ top if k <= d else top
@@ -247,7 +248,7 @@ def _top_direction(net: ReluNetwork, x: Array, seed: int) -> tuple[float, Array]
     length = float(np.linalg.norm(v))
     if length == 0.0:  # the network is flat here
         return 0.0, np.eye(1, d)[0]
-    return float(np.linalg.norm(A @ (v / length))), v / length
+    return scale * float(np.linalg.norm(A @ (v / length))), v / length
 
 
 def _local_matrix(net: ReluNetwork, x: Array) -> Array | None:
@@ -259,7 +260,7 @@ def _local_matrix(net: ReluNetwork, x: Array) -> Array | None:
             A, _ = net.local_affine(x)
     except ValueError:  # the network overflows at x
         return None
-    return A if np.abs(A).max() < 1e150 else None
+    return A if np.isfinite(A).all() else None
 
 
 def _points(net: ReluNetwork, X: Array | None, box: Box | None, n: int, seed: int) -> Array:

@@ -12,14 +12,22 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import frexp, inf, ldexp, sqrt
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Array, Matrix, dense, stored_entries
-from pindown.geometry.rounding import TINY, UNIT_ROUNDOFF, gamma, norm_up
+from pindown.geometry.rounding import (
+    SMALLEST,
+    TINY,
+    UNIT_ROUNDOFF,
+    gamma,
+    norm_up,
+    product_up,
+    times_power_up,
+)
 
 FLOPS_PER_SECOND = 1e10  # a cautious guess for two cores; only decides what is worth starting
 LARGEST_GRAM = 4096
@@ -67,9 +75,9 @@ def spectral_norm(matrix: Matrix, *, budget: float = inf) -> NormBound:
     if min(matrix.shape) == 1:
         return NormBound(whole, "frobenius")
     if min(matrix.shape) <= LARGEST_GRAM and tight_cost(matrix) <= budget:
-        proved = _proved_by_cholesky(matrix / scale, whole / scale)
+        proved = _proved_by_cholesky(_divided(matrix, scale), whole / scale)
         if proved is not None:
-            return NormBound(proved * scale, "cholesky")
+            return NormBound(product_up([proved, scale]), "cholesky")
     return NormBound(min(whole, absolute_product_norm([matrix], budget=budget)), "absolute weights")
 
 
@@ -96,21 +104,36 @@ def absolute_product_norm(matrices: Sequence[Matrix], *, budget: float = inf) ->
     scales = [_scale(W) for W in matrices]
     if 0.0 in scales:
         return 0.0
-    p, best = np.ones(matrices[0].shape[1]), inf
+    scales = [1.0 if 1e-100 < scale < 1e100 else scale for scale in scales]
+    scaled = [_divided(W, scale) for W, scale in zip(matrices, scales, strict=True)]
+    p = np.ones(scaled[0].shape[1])
+    best = (inf, 1.0)  # an exponent e and a fraction m, for m 2^e may leave float64
     for _ in range(_POWER_STEPS):
-        q = p
-        for W, scale in zip(matrices, scales, strict=True):
-            q = _absolute_times(W, q) / scale
-        for W, scale in zip(reversed(matrices), reversed(scales), strict=True):
-            q = _absolute_transposed_times(W, q) / scale
-        previous, best = best, min(best, float(np.max(q / p)))
-        if q.max() == 0.0 or best > (1.0 - 1e-9) * previous or time.monotonic() > end:
+        q, exponent = p, 0
+        for W in scaled:
+            q, shift = _near_one(_absolute_times(W, q), W.shape[1])
+            exponent += shift
+        for W in reversed(scaled):
+            q, shift = _near_one(_absolute_transposed_times(W, q), W.shape[0])
+            exponent += shift
+        fraction, shift = frexp(float(np.max(q / p)))
+        previous, best = best, min(best, (exponent + shift, fraction))
+        settled = best[0] == previous[0] and best[1] > (1.0 - 1e-9) * previous[1]
+        if settled or time.monotonic() > end:
             break
         p = np.maximum(q / q.max(), 1e-12)
-    rounding = gamma(2 * sum(sum(W.shape) + 1 for W in matrices) + 8)
-    value = sqrt(best) * (1.0 + rounding) + TINY  # a product of tiny numbers may read zero
-    with np.errstate(over="ignore"):
-        return float(value * np.prod(scales))
+    half, odd = divmod(int(best[0]), 2)
+    rounding = gamma(2 * sum(sum(W.shape) + 5 for W in scaled) + 8)
+    root = sqrt(ldexp(best[1], odd)) * (1.0 + rounding)
+    exponents = [frexp(scale)[1] - 1 for scale in scales]
+    return times_power_up(root, half + sum(exponents))
+
+
+def _near_one(q: Array, terms: int) -> tuple[Array, int]:
+    """Return q times a power of two, and its exponent; what underflow may have taken is put back."""
+    q = q + terms * SMALLEST
+    exponent = frexp(float(q.max()))[1]
+    return np.ldexp(q, -exponent) + TINY, exponent
 
 
 def _absolute_times(W: Matrix, v: Array) -> Array:
@@ -138,7 +161,15 @@ def _scale(matrix: Matrix) -> float:
     """Return a power of two near the largest entry: division by it is exact and prevents overflow."""
     entries = matrix.data if sp.issparse(matrix) else matrix
     largest = float(max(np.max(entries, initial=0.0), -np.min(entries, initial=0.0)))
-    return float(2.0 ** np.floor(np.log2(largest))) if largest else 0.0
+    return ldexp(1.0, frexp(largest)[1] - 1) if largest else 0.0
+
+
+def _divided(matrix: Matrix, scale: float) -> Matrix:
+    if scale == 1.0 or not sp.issparse(matrix):
+        return matrix if scale == 1.0 else matrix / scale
+    divided = matrix.copy()
+    divided.data = matrix.data / scale  # SciPy multiplies by 1 / scale, which may be infinite
+    return divided
 
 
 def _proved_by_cholesky(W: Matrix, frobenius: float) -> float | None:
