@@ -22,7 +22,7 @@ def corners(box):
     return product(*zip(box.lower, box.upper, strict=True))
 
 
-def enclosed(net, box, points):
+def check_enclosed(net, box, points):
     bounds, exact = interval_bounds(net, box), net.as_fractions()
     for x in points:
         for z, interval in zip(exact.trace(list(x)), bounds, strict=True):
@@ -35,7 +35,7 @@ def test_bounds_enclose_exact_values_at_corners_and_inside(seed):
     rng = np.random.default_rng(seed)
     net = random_net(rng, (3, 5, 4, 2), scale=10.0 ** rng.integers(-4, 4))
     box = Box.around(rng.standard_normal((2, 3)))
-    enclosed(net, box, [*corners(box), *box.sample(5, rng)])
+    check_enclosed(net, box, [*corners(box), *box.sample(5, rng)])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -46,13 +46,13 @@ def test_bounds_enclose_where_everything_cancels(seed):
     W = rng.standard_normal((8, 6))
     W[:, -1] = -(W[:, :-1] @ x[:-1]) / x[-1]
     net = ReluNetwork.from_layers([(W, np.zeros(8)), (rng.standard_normal((2, 8)), [1e-17, 0])])
-    enclosed(net, Box(x, x), [x])
+    check_enclosed(net, Box(x, x), [x])
 
 
 def test_bounds_enclose_numbers_near_underflow():
     net = ReluNetwork.from_layers([([[1e-200, -3e-200]], [0]), ([[1e-150]], [0])])
     box = Box([1e-160, 1e-170], [3e-150, 2e-150])
-    enclosed(net, box, list(corners(box)))
+    check_enclosed(net, box, list(corners(box)))
 
 
 def test_first_layer_is_attained():

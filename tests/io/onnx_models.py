@@ -5,11 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
+import pytest
+from hypothesis import HealthCheck, settings
 from onnx import TensorProto, helper, numpy_helper
 
+from pindown.errors import UnsupportedModelError
 from pindown.io.onnx_reader import network_from_onnx
 
 OPSETS = (7, 9, 11, 13, 17, 21)
+many = settings(
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+i64 = np.int64
 SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[3] / "shared")) / "models"
 DATA = Path(__file__).parents[1] / "data"
 # The IR version that came with an operator set; onnxruntime refuses pairs that never existed together.
@@ -81,3 +88,31 @@ def assert_agrees(model, n=20, tol=1e-5, seed=0):
     gap = relative_gap(net(rows), theirs)
     assert gap < tol, gap
     return net
+
+
+def f32(rng, *shape):
+    return rng.normal(size=shape).astype("f4")
+
+
+def one_op(op, in_shape, weights=None, opset=13, names=("x",), out_shape=None, **attributes):
+    """A model of one operation on ``x``, whose further inputs are constants."""
+    weights = weights or {}
+    names = [*names, *weights] if names == ("x",) else list(names)
+    return make_model([(op, names, ["y"], attributes)], weights, in_shape, out_shape, opset)
+
+
+def read(model):
+    return network_from_onnx(model.SerializeToString())
+
+
+def refusal(model, kind=UnsupportedModelError):
+    with pytest.raises(kind) as caught:
+        read(model)
+    return str(caught.value)
+
+
+def dense_model(in_shape, out_shape=None, op="Relu"):
+    weights = {"W": np.ones((3, 2), "f4")}
+    return make_model(
+        [("MatMul", ["x", "W"], ["h"], {}), (op, ["h"], ["y"], {})], weights, in_shape, out_shape
+    )

@@ -11,7 +11,7 @@ from pindown import ReluNetwork
 from pindown.errors import UnsupportedModelError
 
 
-def agree(module: nn.Module, shape: tuple[int, ...], n: int = 30, **options) -> ReluNetwork:
+def check_agreement(module: nn.Module, shape: tuple[int, ...], n: int = 30, **options) -> ReluNetwork:
     """Check the reading against the module in evaluation mode, and return it."""
     module = module.double().eval()
     net = ReluNetwork.from_torch(module, input_shape=shape, **options)
@@ -53,7 +53,9 @@ def test_random_convolutions(seed):
     else:
         options["padding"] = tuple(int(k) for k in rng.integers(0, 3, dims))
         options["stride"] = tuple(int(k) for k in rng.integers(1, 3, dims))
-    agree(nn.Sequential(conv(2 * groups, 4, **options), nn.ReLU()), (2 * groups, *(7, 6, 5)[:dims]), n=5)
+    check_agreement(
+        nn.Sequential(conv(2 * groups, 4, **options), nn.ReLU()), (2 * groups, *(7, 6, 5)[:dims]), n=5
+    )
 
 
 @pytest.mark.parametrize("ceil_mode", [False, True])
@@ -66,11 +68,11 @@ def test_pooling(kind, kernel, stride, padding, ceil_mode):
         pool = nn.MaxPool2d(kernel, stride, padding, ceil_mode=ceil_mode)
     else:
         pool = nn.AvgPool2d(kernel, stride, padding, ceil_mode, count_include_pad=kind == "average")
-    agree(nn.Sequential(nn.Conv2d(1, 2, 2), nn.ReLU(), pool), (1, 8, 9), n=10)
+    check_agreement(nn.Sequential(nn.Conv2d(1, 2, 2), nn.ReLU(), pool), (1, 8, 9), n=10)
 
 
 def test_two_by_two_max_pooling_costs_three_gates_a_window():
-    net = agree(nn.MaxPool2d(2), (1, 4, 4))
+    net = check_agreement(nn.MaxPool2d(2), (1, 4, 4))
     gates = sum(int((abs(W).sum(axis=1) > 1).sum()) for W, _ in net.layers[:-1])
     assert net.depth == 3
     assert gates == 4 * 3  # the other ReLUs hand values through, one weight each
@@ -94,7 +96,7 @@ class Residual(nn.Module):
 @pytest.mark.parametrize("inplace", [False, True])
 def test_residual_connections_also_when_the_relu_works_in_place(inplace):
     # In place, the shortcut x is what the ReLU left of it: another function.
-    agree(Residual(inplace), (2, 6, 6))
+    check_agreement(Residual(inplace), (2, 6, 6))
 
 
 def test_changing_a_view_whose_base_is_used_again_is_refused():
@@ -119,7 +121,7 @@ def test_input_skip_to_the_output():
         def forward(self, x):
             return x + self.body(x)
 
-    net = agree(Skip(), (3,))
+    net = check_agreement(Skip(), (3,))
     assert net.hidden_widths == (8 + 6, 8 + 6)  # x = relu(x) - relu(-x): two units for each input
 
 
@@ -143,7 +145,7 @@ class Operations(nn.Module):
 
 
 def test_small_operations():
-    agree(Operations(), (3, 2, 2))
+    check_agreement(Operations(), (3, 2, 2))
 
 
 def test_adaptive_pooling_and_dropout():
@@ -155,7 +157,7 @@ def test_adaptive_pooling_and_dropout():
         nn.Dropout(),
         nn.Linear(3, 2),
     )
-    agree(module, (1, 6, 6))
+    check_agreement(module, (1, 6, 6))
 
 
 def test_training_mode_is_read_as_evaluation_mode_and_left_alone():
@@ -213,7 +215,9 @@ def test_untraceable_forward_and_missing_shape():
 
 
 def test_to_torch_computes_the_network():
-    net = agree(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)), (1, 4, 4))
+    net = check_agreement(
+        nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)), (1, 4, 4)
+    )
     X = np.random.default_rng(1).normal(size=(9, 1, 4, 4))
     np.testing.assert_allclose(net.to_torch()(torch.from_numpy(X)).detach().numpy(), net(X), atol=1e-12)
     assert ReluNetwork.from_torch(net.to_torch(), input_shape=(1, 4, 4)) == ReluNetwork.from_torch(
@@ -257,7 +261,7 @@ def change_twice(module, h):
 
 @pytest.mark.parametrize("function", [copy_then_change, add_in_place, change_twice])
 def test_changes_in_place_reach_all_names_and_no_copy(function):
-    agree(Forward(function), (4,))
+    check_agreement(Forward(function), (4,))
 
 
 def change_base(module, h):
@@ -288,7 +292,7 @@ def test_an_input_may_have_the_name_of_a_method():
             y = view * 2.0
             return y.relu_() + view
 
-    agree(Named(), (4,))
+    check_agreement(Named(), (4,))
 
 
 @pytest.mark.parametrize("part", [0, 1, 3, None])
@@ -319,7 +323,7 @@ def test_weights_that_forward_recomputes_are_not_read_stale(kind):
     with torch.no_grad():
         for parameter in linear.parameters():
             parameter.mul_(3.0)  # as an optimiser's last step would
-    agree(nn.Sequential(linear, nn.ReLU(), nn.Linear(4, 2)), (4,))
+    check_agreement(nn.Sequential(linear, nn.ReLU(), nn.Linear(4, 2)), (4,))
 
 
 def test_the_module_is_left_as_it_was():
@@ -353,8 +357,8 @@ def test_a_last_softmax_over_anything_but_all_outputs_is_refused(module, shape):
 
 @pytest.mark.parametrize("bounds", [{"min": -1e30, "max": 1.0}, {"max": 1e30}, {"min": -1e12}])
 def test_far_bounds_keep_the_digits(bounds):
-    agree(Forward(lambda module, h: torch.clamp(h, **bounds)), (4,))
-    agree(Forward(lambda module, h: torch.minimum(torch.full((4,), 1e30).double(), h)), (4,))
+    check_agreement(Forward(lambda module, h: torch.clamp(h, **bounds)), (4,))
+    check_agreement(Forward(lambda module, h: torch.minimum(torch.full((4,), 1e30).double(), h)), (4,))
 
 
 def test_sizes_that_divide_by_zero_are_named():
