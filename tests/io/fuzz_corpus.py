@@ -16,7 +16,12 @@ def onnx_models():
     def w(*shape):
         return rng.normal(size=shape).astype("f4")
 
-    yield make_model(
+    return [_dense(w), _image(w), _shapes(), _pieces(w), _constants()]
+
+
+def _dense(w):
+    """A classifier with a last softmax."""
+    return make_model(
         [
             ("Gemm", ["x", "W", "b"], ["z"], {"transB": 1, "alpha": 1.0, "beta": 1.0}),
             ("Relu", ["z"], ["a"], {}),
@@ -28,7 +33,11 @@ def onnx_models():
         ["n", 3],
         ["n", 2],
     )
-    yield make_model(
+
+
+def _image(w):
+    """Convolution, normalisation and pooling."""
+    return make_model(
         [
             (
                 "Conv",
@@ -52,7 +61,11 @@ def onnx_models():
         [1, 1, 5, 5],
         [1, 2],
     )
-    yield make_model(
+
+
+def _shapes():
+    """Shape arithmetic as exporters write it."""
+    return make_model(
         [
             ("Shape", ["x"], ["s"], {}),
             ("Gather", ["s", "zero"], ["g"], {"axis": 0}),
@@ -74,7 +87,11 @@ def onnx_models():
         },
         ["n", 2, 3],
     )
-    yield make_model(
+
+
+def _pieces(w):
+    """Clipping, splitting and joining."""
+    return make_model(
         [
             ("Clip", ["x", "lo", "hi"], ["c"], {}),
             ("Split", ["c", "sizes"], ["a", "b"], {"axis": 1}),
@@ -101,7 +118,11 @@ def onnx_models():
         },
         ["n", 4],
     )
-    yield make_model(
+
+
+def _constants():
+    """Tensors made from constants alone."""
+    return make_model(
         [
             ("ConstantOfShape", ["shape"], ["c"], {}),
             ("Range", ["a", "b", "s"], ["r"], {}),

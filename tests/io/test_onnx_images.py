@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pindown.errors import UnsupportedModelError
 from tests.io.onnx_models import OPSETS, assert_agrees, f32, many, one_op
 
 
