@@ -304,3 +304,9 @@ def test_a_terminal_without_arrows_still_gets_the_audit(model):
 def test_a_closed_stdout_is_no_traceback(model):
     done = piped(model, "cat", "--html", str(model.with_suffix(".html")), ">&-")
     assert "Traceback" not in done.stderr and model.with_suffix(".html").exists()
+
+
+def test_files_are_written_although_the_reader_of_stdout_stops_early(model):
+    page = model.with_suffix(".html")
+    piped(model, "true", "--html", str(page))
+    assert page.stat().st_size > 10_000

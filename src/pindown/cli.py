@@ -182,17 +182,19 @@ def _say_numbering(table: Table | None) -> None:
 
 def _deliver(result: Audit, *, html: str | None, json: str | None, markdown: str | None) -> None:
     """Write what was asked for; the terminal gets the summary unless stdout carries a document."""
+    documents = ((json, result.to_json), (markdown, result.to_markdown), (html, result.to_html))
+    files = [(target, render) for target, render in documents if target not in (None, "-")]
+    for target, render in files:  # before anything is printed: stdout may be a pipe that closes
+        render(target)
+    for where, render in documents:
+        if where == "-":
+            typer.echo(render())
     if "-" not in (json, markdown):
         from pindown.report.text import print_audit
 
         print_audit(result)
-    documents = ((json, result.to_json), (markdown, result.to_markdown), (html, result.to_html))
-    for target, render in documents:
-        if target == "-":
-            typer.echo(render())
-        elif target is not None:
-            render(target)
-            typer.echo(f"wrote {target}", err=True)
+    for target, _ in files:
+        typer.echo(f"wrote {target}", err=True)
 
 
 def _check_outputs(*, html: str | None, json: str | None, markdown: str | None) -> None:

@@ -56,8 +56,8 @@ def units_on_the_data(subject: Subject) -> Finding:
         "that these rows do not use.",
         figure=_bars("Units of each layer by what they do on the data", _ON_DATA, counts),
         table=_layer_table("What the units of each layer do on the data", _ON_DATA, counts),
-        sentence=f"On {observed.seen} of the {name}, {_share(dead, size)} never switch on and "
-        f"{_many(on + constant)} never switch off.",
+        sentence=f"On {observed.seen} of the {name}, {_share(dead, size)} are never on and "
+        f"{_many(on + constant)} always on.",
     )
 
 
