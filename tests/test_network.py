@@ -277,3 +277,14 @@ def test_fractions_hold_no_integers_that_overflow():
     net = ReluNetwork.from_layers([([[2.0**60]], [0]), ([[2.0**60]], [0])])
     assert net.as_fractions()([np.int64(3)]) == [3 * 2**120]
     assert net.as_fractions()([np.float32(0.5)]) == [2**119]
+
+
+@pytest.mark.parametrize(
+    ("indices", "indptr"),
+    [([0, 1], [0, 1000, 0]), ([0, 1], [0, 2, 1]), ([0, 5], [0, 1, 2]), ([0, -1], [0, 1, 2])],
+)
+def test_damaged_sparse_matrices_are_refused_before_compiled_code_follows_them(indices, indptr):
+    W = sp.csr_array((2, 2))
+    W.data, W.indices, W.indptr = np.ones(2), np.array(indices), np.array(indptr)
+    with pytest.raises(ValueError, match="damaged"):
+        ReluNetwork.from_layers([(W, [0, 0])])

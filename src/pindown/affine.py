@@ -151,12 +151,23 @@ def _frozen_matrix(weight: ArrayLike | Matrix) -> Matrix:
         return _frozen_array(weight, "weight")
     _require_real(np.dtype(weight.dtype), "weight")  # type: ignore[union-attr]
     W = sp.csr_array(weight, dtype=np.float64, copy=True)
+    _require_sound(W)
     W.sum_duplicates()  # also sorts: canonical form before freezing, SciPy would do it in place
     W.eliminate_zeros()  # after that: duplicates may cancel
     _require_finite(W.data, "weight")
     for part in _arrays(W):
         part.flags.writeable = False
     return W
+
+
+def _require_sound(W: sp.csr_array) -> None:
+    """Check the index arrays, which SciPy's compiled code follows blindly."""
+    # SciPy's own full check skips a matrix whose last pointer says that it is empty.
+    ordered = W.indptr[0] == 0 and (np.diff(W.indptr) >= 0).all() and W.indptr[-1] <= len(W.indices)
+    used = W.indices[: W.indptr[-1]] if ordered else W.indices
+    inside = not used.size or (used.min() >= 0 and used.max() < W.shape[1])
+    if not (ordered and inside):
+        raise ValueError("the index arrays of the sparse weight are damaged.")
 
 
 def _frozen_array(values: ArrayLike, name: str) -> Array:

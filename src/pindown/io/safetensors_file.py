@@ -180,6 +180,4 @@ def _own_layer(left: dict[str, NDArray[Any]], name: str) -> tuple[Any, Array]:
         or indptr.dtype.kind != "i"
     ):
         raise ModelFileError(f"the sparse matrix of {name} is damaged.")
-    matrix = sp.csr_array((data, indices, indptr), shape=(rows, columns))
-    matrix.check_format(full_check=True)
-    return matrix, bias
+    return sp.csr_array((data, indices, indptr), shape=(rows, columns)), bias
