@@ -136,9 +136,13 @@ def block_diagonal(matrices: list[Matrix]) -> Matrix:
 
 
 def _frozen(weight: Matrix, bias: Array) -> Affine:
-    for part in (*_arrays(weight), bias):
-        part.flags.writeable = False
+    _freeze(*_arrays(weight), bias)
     return Affine(weight, bias)
+
+
+def _freeze(*arrays: NDArray[Any]) -> None:
+    for array in arrays:
+        array.flags.writeable = False
 
 
 def _arrays(matrix: Matrix) -> tuple[NDArray[Any], ...]:
@@ -155,8 +159,7 @@ def _frozen_matrix(weight: ArrayLike | Matrix) -> Matrix:
     W.sum_duplicates()  # also sorts: canonical form before freezing, SciPy would do it in place
     W.eliminate_zeros()  # after that: duplicates may cancel
     _require_finite(W.data, "weight")
-    for part in _arrays(W):
-        part.flags.writeable = False
+    _freeze(*_arrays(W))
     return W
 
 
@@ -181,7 +184,7 @@ def _frozen_array(values: ArrayLike, name: str) -> Array:
         raise TypeError(f"{name} must hold real numbers; got {error}.") from None
     _require_finite(array, name)
     array += 0.0  # turns -0.0 into 0.0, so that equal numbers have equal bytes
-    array.flags.writeable = False
+    _freeze(array)
     return array
 
 
