@@ -1,0 +1,155 @@
+"""Working memory of a walk: the stack of cells, room to build two halves, what is known of the network."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.geometry.kernels.flat import FlatNetwork
+
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+# Columns of Stack.frames.
+LEVEL, VERTEX, N_VERTICES, EDGE, N_EDGES, CANDIDATE, N_CANDIDATES, STATE = range(8)
+
+# Rows of Work.vectors.
+LOWER, UPPER, HALF, REACH, CENTER, RADIUS, ROW, POINT, REST, ZERO = range(10)
+
+# Rows of Halves.marks.
+SIGN, PLACE, CUT = 0, 1, 3  # the last two for the negative and the positive half
+
+# Entries of the counters that a walk keeps.
+FRAMES, CELLS, DEFERRED, VERTICES, FACETS, CHOSEN = range(6)
+
+# Why a walk stopped.
+FINISHED, PAUSED, GROW, FULL, TOO_MANY_FACETS = range(5)
+
+FACETS_PER_WORD = 64
+
+
+class Stack(NamedTuple):
+    """Cells still to be worked on, last in first out.
+
+    A row of ``frames`` says where the parts of a cell lie in the other arrays: its vertices, its
+    edges, the units of its level that still cut it, and the states of the level's units. In the
+    plane, ``edges[k, 0]`` is the label of the side from vertex k to the next.
+    """
+
+    frames: Integers
+    keys: Words  # one hash of the units known to be on
+    coords: Array  # (d + 1): the last column is how far the vertex can be from the true one
+    edges: NDArray[np.int32]
+    candidates: NDArray[np.int32]
+    states: NDArray[np.uint8]
+    words: Words  # the same states, eight at a time
+
+
+class Halves(NamedTuple):
+    """The two halves of a cell, the negative one first."""
+
+    counts: Integers  # (2, 3): vertices, edges, candidates of each half
+    keys: Words
+    coords: Array
+    edges: NDArray[np.int32]
+    marks: NDArray[np.int32]  # of the parent's vertices: sign, places in the halves, vertices of the cut
+    values: Array
+
+
+class Faces(NamedTuple):
+    """Which facets meet in which vertex, as bit masks; used in three and more dimensions."""
+
+    masks: Words  # one row per vertex of the stack
+    labels: Integers  # of each bit, one row per frame
+    half_masks: Words
+    half_labels: Integers
+
+
+class Work(NamedTuple):
+    """What is known of the network on the cell at hand, and small buffers."""
+
+    vectors: Array
+    matrices: Array  # (3, d, d + 1)
+    maps: Array  # per layer (d + 1, width), layers one after the other
+    bounds: Array  # per unit: values below are not told from zero
+    current: NDArray[np.uint8]  # states that the maps were made for, one row per layer
+    current_words: Words  # the same, eight at a time
+    updates: Integers  # of each map since it was built from nothing
+    values: Array  # (2, width)
+    states: NDArray[np.uint8]
+    words: Words
+    chosen: NDArray[np.int32]
+    labels: Integers
+    found: Array
+
+
+def padded(n: int) -> int:
+    """Round up to a multiple of eight: states are copied and compared as 64-bit words."""
+    return (n + 7) // 8 * 8
+
+
+def new_work(net: FlatNetwork, lower: Array, upper: Array, bounds: Array) -> Work:
+    """Reserve buffers for one walk; ``bounds`` are copied."""
+    d, widest = net.dim, net.widest
+    vectors = np.zeros((10, d + 1))
+    vectors[LOWER, :d], vectors[UPPER, :d] = lower, upper
+    vectors[HALF, :d] = upper / 2 - lower / 2
+    vectors[REACH, :d] = np.maximum(np.abs(lower), np.abs(upper))
+    vectors[REACH, d] = 1.0
+    current = np.zeros((max(net.hidden, 1), padded(widest)), np.uint8)
+    states = np.zeros(padded(widest), np.uint8)
+    return Work(
+        vectors=vectors,
+        matrices=np.zeros((3, d, d + 1)),
+        maps=np.zeros((d + 1) * int(net.starts[-1])),
+        bounds=np.array(bounds, dtype=np.float64),
+        current=current,
+        current_words=current.view(np.uint64),
+        updates=np.full(net.hidden + 1, -1, np.int64),
+        values=np.zeros((2, widest)),
+        states=states,
+        words=states.view(np.uint64),
+        chosen=np.zeros(widest, np.int32),
+        labels=np.zeros(d, np.int64),
+        found=np.zeros((widest + 2, 3)),
+    )
+
+
+def new_stack(dim: int, frames: int, vertices: int, edges: int, units: int) -> Stack:
+    """Reserve a stack."""
+    states = np.zeros(padded(units), np.uint8)
+    return Stack(
+        frames=np.zeros((frames, 8), np.int64),
+        keys=np.zeros(frames, np.uint64),
+        coords=np.zeros((vertices, dim + 1)),
+        edges=np.zeros((edges, 2), np.int32),
+        candidates=np.zeros(units, np.int32),
+        states=states,
+        words=states.view(np.uint64),
+    )
+
+
+def new_halves(dim: int, vertices: int, edges: int) -> Halves:
+    """Reserve room for two halves of at most this many vertices and edges each."""
+    return Halves(
+        counts=np.zeros((2, 3), np.int64),
+        keys=np.zeros(2, np.uint64),
+        coords=np.zeros((2, vertices, dim + 1)),
+        edges=np.zeros((2, edges, 2), np.int32),
+        marks=np.zeros((5, vertices), np.int32),
+        values=np.zeros(vertices),
+    )
+
+
+def new_faces(words: int, stack: Stack, halves: Halves) -> Faces:
+    """Reserve masks of so many words for all vertices of a stack and of two halves."""
+    slots = words * FACETS_PER_WORD
+    return Faces(
+        masks=np.zeros((len(stack.coords), words), np.uint64),
+        labels=np.full((len(stack.frames), slots), -1, np.int64),
+        half_masks=np.zeros((2, halves.coords.shape[1], words), np.uint64),
+        half_labels=np.full((2, slots), -1, np.int64),
+    )

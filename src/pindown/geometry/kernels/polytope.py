@@ -1,0 +1,241 @@
+r"""Convex polytopes in three and more dimensions: cutting one in two by the values at its vertices.
+
+A polytope is its vertices, for each the set of facets that meet there (a bit mask), and its edges.
+Two vertices are joined by an edge iff no third one lies on all facets they share; that is true of
+every polytope, also where more than d facets meet in a vertex.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+from __future__ import annotations
+
+import numpy as np
+
+from pindown.geometry.kernels import copy, inner
+from pindown.geometry.kernels.memory import CUT, FACETS_PER_WORD, PLACE, POINT, SIGN
+from pindown.geometry.kernels.vertices import vertex_error
+
+SPLIT, UNCERTAIN, NO_ROOM = range(3)
+
+
+@inner
+def split_polytope(
+    net, work, certified, label, row, bound, coords, masks, edges, labels, n, n_edges, halves, faces
+):
+    """Cut by the hyperplane ``row`` (the zero set named ``label``) into ``halves``."""
+    marks, counts = halves.marks, halves.counts
+    if not signs_at(certified, row, bound, coords, n, marks[SIGN], halves.values):
+        return UNCERTAIN
+    for half in range(2):
+        counts[half, 0] = counts[half, 1] = 0
+        copy(faces.half_labels[half], labels)
+    n_zero = 0
+    for k in range(n):
+        sign = marks[SIGN, k]
+        for half in range(2):
+            if sign != 1 - 2 * half:
+                place = counts[half, 0]
+                marks[PLACE + half, k] = place
+                copy(halves.coords[half, place], coords[k])
+                copy(faces.half_masks[half, place], masks[k])
+                counts[half, 0] = place + 1
+                if sign == 0:
+                    marks[CUT + half, n_zero] = place
+        n_zero += sign == 0
+    n_cut = n_zero
+    for e in range(n_edges):
+        u, v = edges[e, 0], edges[e, 1]
+        if marks[SIGN, u] * marks[SIGN, v] < 0:
+            _cut_edge(net, work, certified, label, coords, masks, labels, u, v, n_cut, halves, faces)
+            n_cut += 1
+        else:
+            for half in range(2):
+                outer = 1 - 2 * half
+                if marks[SIGN, u] != outer and marks[SIGN, v] != outer:
+                    _put_edge(halves, half, marks[PLACE + half, u], marks[PLACE + half, v])
+    for half in range(2):
+        slot = _mark_cut(net.dim, half, n_cut, halves, faces.half_masks[half])
+        if slot < 0:
+            return NO_ROOM
+        faces.half_labels[half, slot] = label
+    _join_cut(net.dim, n_zero, n_cut, halves, faces.half_masks[0])
+    return SPLIT
+
+
+@inner
+def signs_at(certified, row, bound, coords, n, signs, values):
+    """Evaluate an affine form at all vertices; return whether every sign is certain enough."""
+    d = coords.shape[1] - 1
+    norm = 0.0
+    for c in range(d):
+        norm += abs(row[c])
+    for k in range(n):
+        value = row[d]
+        for c in range(d):
+            value += row[c] * coords[k, c]
+        zero = bound + norm * coords[k, d]
+        values[k] = value
+        signs[k] = 1 if value > zero else (-1 if value < -zero else 0)
+        if certified is not None and signs[k] == 0:
+            return False
+    return True
+
+
+@inner
+def _put_edge(halves, half, u, v):
+    e = halves.counts[half, 1]
+    if e < halves.edges.shape[1]:  # the caller sees from the count that it did not fit
+        halves.edges[half, e, 0], halves.edges[half, e, 1] = u, v
+    halves.counts[half, 1] = e + 1
+
+
+@inner
+def _cut_edge(net, work, certified, label, coords, masks, labels, u, v, n_cut, halves, faces):
+    """Put the new vertex on edge uv, and the rest of the edge, into both halves."""
+    d, marks, values = net.dim, halves.marks, halves.values
+    t = values[u] / (values[u] - values[v])
+    point = work.vectors[POINT]
+    for c in range(d):
+        point[c] = coords[u, c] + t * (coords[v, c] - coords[u, c])
+    point[d] = 0.0
+    if certified is not None:
+        shared_labels(masks[u], masks[v], labels, work.labels)
+        work.labels[d - 1] = label
+        point[d] = vertex_error(net, work, point)
+    for half in range(2):
+        place = halves.counts[half, 0]
+        copy(halves.coords[half, place], point)
+        for w in range(masks.shape[1]):
+            faces.half_masks[half, place, w] = masks[u, w] & masks[v, w]
+        halves.counts[half, 0] = place + 1
+        marks[CUT + half, n_cut] = place
+        inside = u if marks[SIGN, u] == 2 * half - 1 else v
+        _put_edge(halves, half, marks[PLACE + half, inside], place)
+
+
+@inner
+def shared_labels(mask, other, labels, shared):
+    """Write the labels of the facets that two vertices have in common."""
+    n = 0
+    for w in range(len(mask)):
+        common, slot = mask[w] & other[w], w * FACETS_PER_WORD
+        while common and n < len(shared):
+            if common & np.uint64(1):
+                shared[n] = labels[slot]
+                n += 1
+            common >>= np.uint64(1)
+            slot += 1
+
+
+@inner
+def _mark_cut(d, half, n_cut, halves, masks):
+    """Make the cut a facet of one half; return its bit, -1 if none is free."""
+    slot = _free_slot(d, halves.counts[half, 0], masks)
+    if slot >= 0:
+        word, bit = slot // FACETS_PER_WORD, np.uint64(1) << np.uint64(slot % FACETS_PER_WORD)
+        for k in range(n_cut):
+            masks[halves.marks[CUT + half, k], word] |= bit
+    return slot
+
+
+@inner
+def _join_cut(d, n_zero, n_cut, halves, masks):
+    """Put the edges inside the cut into both halves; ``masks`` are those of the negative one."""
+    cut, other, n = halves.marks[CUT], halves.marks[CUT + 1], halves.counts[0, 0]
+    n_old = min(halves.counts[0, 1], halves.edges.shape[1])
+    simple = n_zero == 0 and is_simple(d, masks, n)
+    for p in range(n_cut):
+        for q in range(p):
+            if adjacent(d, masks, n, cut[p], cut[q], simple) and not (
+                p < n_zero and _has_edge(halves.edges[0], n_old, cut[p], cut[q])
+            ):
+                _put_edge(halves, 0, cut[p], cut[q])
+                _put_edge(halves, 1, other[p], other[q])
+
+
+@inner
+def adjacent(d, masks, n, p, q, simple):
+    """Return whether an edge joins vertices p and q of a polytope of dimension d.
+
+    If ``simple``, exactly d facets meet in each vertex, and counting the shared ones is enough.
+    """
+    shared = 0
+    for w in range(masks.shape[1]):
+        shared += popcount(masks[p, w] & masks[q, w])
+    if shared < d - 1 or simple:
+        return shared >= d - 1
+    for r in range(n):
+        if r != p and r != q:
+            outside = np.uint64(0)
+            for w in range(masks.shape[1]):
+                outside |= masks[p, w] & masks[q, w] & ~masks[r, w]
+            if outside == 0:
+                return False
+    return True
+
+
+@inner
+def is_simple(d, masks, n):
+    """Return whether exactly d facets meet in each vertex."""
+    for k in range(n):
+        facets = 0
+        for w in range(masks.shape[1]):
+            facets += popcount(masks[k, w])
+        if facets != d:
+            return False
+    return True
+
+
+@inner
+def _has_edge(edges, n, p, q):
+    for e in range(n):
+        u, v = edges[e, 0], edges[e, 1]
+        if (u == p and v == q) or (u == q and v == p):
+            return True
+    return False
+
+
+@inner
+def popcount(x):
+    """Count the bits of a 64-bit word (compilers know this form and emit one instruction)."""
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@inner
+def _free_slot(d, n, masks):
+    """Return a facet bit that no vertex uses, giving up facets that are none any more; -1 if full."""
+    for attempt in range(2):
+        for w in range(masks.shape[1]):
+            used, bit = np.uint64(0), 0
+            for k in range(n):
+                used |= masks[k, w]
+            while bit < FACETS_PER_WORD and used & np.uint64(1):
+                used >>= np.uint64(1)
+                bit += 1
+            if bit < FACETS_PER_WORD:
+                return w * FACETS_PER_WORD + bit
+        if attempt == 0:
+            _drop_touching(d, n, masks)
+    return -1
+
+
+@inner
+def _drop_touching(d, n, masks):
+    """Clear bits of hyperplanes that meet the polytope in fewer than d vertices."""
+    for slot in range(masks.shape[1] * FACETS_PER_WORD):
+        if count_on(masks, n, slot) < d:
+            flag = np.uint64(1) << np.uint64(slot % FACETS_PER_WORD)
+            for k in range(n):
+                masks[k, slot // FACETS_PER_WORD] &= ~flag
+
+
+@inner
+def count_on(masks, n, slot):
+    """Count the vertices on a hyperplane."""
+    word, flag = slot // FACETS_PER_WORD, np.uint64(1) << np.uint64(slot % FACETS_PER_WORD)
+    count = 0
+    for k in range(n):
+        count += (masks[k, word] & flag) != 0
+    return count

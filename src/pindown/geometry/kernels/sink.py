@@ -1,0 +1,173 @@
+"""Where finished cells go, and those that float64 cannot decide."""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.geometry.kernels import copy, copy_rows, inner
+from pindown.geometry.kernels.flat import FlatNetwork
+from pindown.geometry.kernels.layers import advance
+from pindown.geometry.kernels.memory import (
+    CANDIDATE,
+    CELLS,
+    DEFERRED,
+    EDGE,
+    FACETS,
+    FACETS_PER_WORD,
+    FINISHED,
+    FRAMES,
+    FULL,
+    LEVEL,
+    N_CANDIDATES,
+    N_VERTICES,
+    STATE,
+    VERTEX,
+    VERTICES,
+)
+from pindown.geometry.kernels.polytope import count_on, is_simple
+
+
+class Sink(NamedTuple):
+    """Finished cells, one after the other; row i of ``starts`` is where cell i begins."""
+
+    starts: NDArray[np.int64]  # of its vertices and facets
+    coords: Array
+    masks: NDArray[np.uint64]  # bit k: the cell's k-th facet passes through the vertex (d >= 3)
+    facets: NDArray[np.int32]  # labels; in the plane that of the side which follows each vertex
+    patterns: NDArray[np.uint64]  # one bit per unit, every layer from a new word on
+    keys: NDArray[np.uint64]
+    outputs: Array  # (dim + 1, outputs) of each cell's affine map
+
+
+@inner
+def defer(net, work, stack, deferred, counters, level, decided):
+    """Hand the top cell over to exact arithmetic; ``decided``: the level's states are on the stack."""
+    n = counters[DEFERRED]
+    if n == len(deferred):
+        return FULL
+    frame, out, below = stack.frames[counters[FRAMES] - 1], deferred[n], net.starts[level]
+    for u in range(len(out)):
+        out[u] = 0
+    for lower in range(level):
+        for i in range(net.widths[lower]):
+            out[net.starts[lower] + i] = 1 if work.current[lower, i] else -1
+    if decided:
+        for i in range(net.widths[level]):
+            out[below + i] = 1 if stack.states[frame[STATE] + i] else -1
+        for k in range(frame[N_CANDIDATES]):
+            out[below + stack.candidates[frame[CANDIDATE] + k]] = 0
+    counters[DEFERRED] = n + 1
+    counters[FRAMES] -= 1
+    return FINISHED
+
+
+@inner
+def emit(net, work, stack, faces, sink, counters, growth, certified):
+    """Write the top cell, which no unit cuts any more, to the sink."""
+    top = counters[FRAMES] - 1
+    frame = stack.frames[top]
+    n, cell, vertex, facet = frame[N_VERTICES], counters[CELLS], counters[VERTICES], counters[FACETS]
+    room = n
+    if faces is not None:
+        room = faces.labels.shape[1]
+    if cell >= len(sink.keys) or vertex + n > len(sink.coords) or facet + room > len(sink.facets):
+        return FULL
+    level, state = frame[LEVEL], frame[STATE]
+    advance(net, work, certified, level, stack.states[state:], stack.words[state // 8 :])
+    _pack(net, work.current, sink.patterns[cell])
+    sink.keys[cell] = stack.keys[top]
+    at = (net.dim + 1) * net.starts[net.hidden]
+    copy(sink.outputs[cell], work.maps[at : at + sink.outputs.shape[1]])
+    copy_rows(sink.coords, vertex, stack.coords, frame[VERTEX], n)
+    if faces is None:
+        for k in range(n):
+            sink.facets[facet + k] = stack.edges[frame[EDGE] + k, 0]
+        facet += n
+    else:
+        masks = faces.masks[frame[VERTEX] : frame[VERTEX] + n]
+        facet += _emit_facets(net.dim, masks, faces.labels[top], sink, vertex, facet)
+    counters[VERTICES] += n
+    counters[FACETS] = facet
+    counters[CELLS] = cell + 1
+    sink.starts[cell + 1, 0] = counters[VERTICES]
+    sink.starts[cell + 1, 1] = facet
+    counters[FRAMES] = top
+    growth[level] += 1
+    return FINISHED
+
+
+@inner
+def _pack(net, states, out):
+    """Write 0/1 bytes as bits, every layer from a new word on."""
+    word = 0
+    for level in range(net.hidden):
+        n = net.widths[level]
+        for i in range(0, n, 64):
+            bits = np.uint64(0)
+            for k in range(min(64, n - i)):
+                bits |= np.uint64(states[level, i + k]) << np.uint64(k)
+            out[word] = bits
+            word += 1
+
+
+@inner
+def _emit_facets(d, masks, labels, sink, vertex, facet):
+    """Number the true facets of a cell from 0, write their labels and masks; return how many."""
+    n, count = len(masks), 0
+    for k in range(vertex, vertex + n):
+        for w in range(masks.shape[1]):
+            sink.masks[k, w] = 0
+    simple = is_simple(d, masks, n)
+    for slot in range(len(labels)):
+        on_it = count_on(masks, n, slot)
+        if on_it >= d and (simple or _is_facet(masks, slot, on_it)):
+            word, flag = slot // FACETS_PER_WORD, np.uint64(1) << np.uint64(slot % FACETS_PER_WORD)
+            mark = np.uint64(1) << np.uint64(count % FACETS_PER_WORD)
+            for k in range(n):
+                if masks[k, word] & flag:
+                    sink.masks[vertex + k, count // FACETS_PER_WORD] |= mark
+            sink.facets[facet + count] = labels[slot]
+            count += 1
+    return count
+
+
+@inner
+def _is_facet(masks, slot, on_it):
+    """Return whether a hyperplane holds a facet: no other one holds all its vertices and more.
+
+    Of hyperplanes that hold the same vertices only the one in the lowest slot counts.
+    """
+    n = len(masks)
+    word, flag = slot // FACETS_PER_WORD, np.uint64(1) << np.uint64(slot % FACETS_PER_WORD)
+    for w in range(masks.shape[1]):
+        shared, other = ~np.uint64(0), w * FACETS_PER_WORD
+        for k in range(n):
+            if masks[k, word] & flag:
+                shared &= masks[k, w]
+        while shared:
+            if shared & np.uint64(1) and other != slot:
+                others = count_on(masks, n, other)
+                if others > on_it or (others == on_it and other < slot):
+                    return False
+            shared >>= np.uint64(1)
+            other += 1
+    return True
+
+
+def new_sink(net: FlatNetwork, words: int, cells: int) -> Sink:
+    """Reserve room for a first batch of cells."""
+    pattern_words = int(sum((n + 63) // 64 for n in net.widths[: net.hidden]))
+    return Sink(
+        starts=np.zeros((cells + 1, 2), np.int64),
+        coords=np.zeros((8 * cells, net.dim + 1)),
+        masks=np.zeros((8 * cells if net.dim > 2 else 1, words), np.uint64),
+        facets=np.zeros(8 * cells + FACETS_PER_WORD * words, np.int32),
+        patterns=np.zeros((cells, pattern_words), np.uint64),
+        keys=np.zeros(cells, np.uint64),
+        outputs=np.zeros((cells, int(net.widths[-1]) * (net.dim + 1))),
+    )

@@ -1,0 +1,102 @@
+r"""How far a computed vertex can be from the true one.
+
+The true vertex :math:`v` solves :math:`w_k \cdot v + c_k = 0` for d facets. If the computed
+:math:`\hat v` leaves residuals :math:`|w_k \cdot \hat v + c_k| \le \rho_k`, every error of the
+coefficients and of the evaluation included, and B is any matrix with
+:math:`q = \|I - B W\|_\infty < 1`, then
+
+.. math::
+    \|\hat v - v\|_\infty \le \frac{\||B| \rho\|_\infty}{1 - q} .
+
+The bound is infinite where float64 cannot tell :math:`W` from a singular matrix; then nothing is
+decided at that vertex, and exact arithmetic must.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+from __future__ import annotations
+
+import numpy as np
+
+from pindown.geometry.kernels import inner
+from pindown.geometry.kernels.layers import row_of
+from pindown.geometry.kernels.memory import HALF, LOWER, REST, UPPER, ZERO
+
+_ULP = 2.0**-52
+
+ROWS, SQUARE, INVERSE = range(3)  # of Work.matrices
+
+
+@inner
+def facet_row(net, work, label, row):
+    """Write the affine form that vanishes on a facet; return its error bound on the box."""
+    d, side = net.dim, label - net.starts[net.hidden]
+    if side >= 0:
+        for c in range(d):
+            row[c] = 0.0
+        row[side // 2] = 1.0
+        row[d] = -work.vectors[UPPER if side % 2 else LOWER, side // 2]
+        return 0.0
+    level = 0
+    while label >= net.starts[level + 1]:
+        level += 1
+    row_of(net, work.maps, level, label - net.starts[level], row)
+    return work.bounds[label]
+
+
+@inner
+def vertex_error(net, work, point):
+    """Bound the error of a computed vertex on the d facets ``work.labels``."""
+    d, vectors, matrices = net.dim, work.vectors, work.matrices
+    for k in range(d):
+        row = matrices[ROWS, k]
+        zero = facet_row(net, work, work.labels[k], row)
+        value, size = row[d], abs(row[d])
+        for c in range(d):
+            matrices[SQUARE, k, c] = row[c]
+            matrices[INVERSE, k, c] = 1.0 if k == c else 0.0
+            value += row[c] * point[c]
+            size += abs(row[c] * point[c])
+        vectors[ZERO, k] = zero
+        vectors[REST, k] = abs(value) + 2.0 * zero + (2 * d + 8) * _ULP * size
+    if not _invert(matrices[SQUARE], matrices[INVERSE], d):
+        return np.inf
+    q, largest = 0.0, 0.0
+    for i in range(d):
+        total, weighted = 0.0, 0.0
+        for c in range(d):
+            weighted += abs(matrices[INVERSE, i, c]) * vectors[REST, c]
+            entry, doubt = (1.0 if i == c else 0.0), 0.0
+            for k in range(d):
+                b, w = matrices[INVERSE, i, k], matrices[ROWS, k, c]
+                entry -= b * w
+                # A form that errs by at most e on a box of half width r errs by e / r in its slope.
+                doubt += abs(b) * (abs(w) * (d + 2) * _ULP + vectors[ZERO, k] / vectors[HALF, c])
+            total += abs(entry) + doubt
+        q, largest = max(q, total), max(largest, weighted)
+    return 1.01 * largest / (1.0 - q) if q < 0.5 else np.inf
+
+
+@inner
+def _invert(A, inverse, d):
+    """Invert by Gauss-Jordan elimination with partial pivoting, in place; return whether it worked."""
+    for k in range(d):
+        pivot = k
+        for r in range(k + 1, d):
+            if abs(A[r, k]) > abs(A[pivot, k]):
+                pivot = r
+        if A[pivot, k] == 0.0:
+            return False
+        for c in range(d):
+            A[k, c], A[pivot, c] = A[pivot, c], A[k, c]
+            inverse[k, c], inverse[pivot, c] = inverse[pivot, c], inverse[k, c]
+        factor = 1.0 / A[k, k]
+        for c in range(d):
+            A[k, c] *= factor
+            inverse[k, c] *= factor
+        for r in range(d):
+            factor = A[r, k]
+            if r != k and factor != 0.0:
+                for c in range(d):
+                    A[r, c] -= factor * A[k, c]
+                    inverse[r, c] -= factor * inverse[k, c]
+    return True

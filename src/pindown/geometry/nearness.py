@@ -1,0 +1,56 @@
+r"""How near to zero counts as zero: the one place where that is decided, and why.
+
+Cells are split by the signs of units at vertices, and float64 cannot tell the sign of a number below
+its own rounding error. Two answers are in use.
+
+**Fast.** Unit i of layer l is a sum :math:`\sum_j W_{ij} a_j + b_i`; rounding disturbs it by a few
+units in the last place of its *terms*, not of its value. Its scale is therefore the largest
+:math:`\sum_j |W_{ij}| a_j + |b_i|` over points of the box, and values below
+``RESOLUTION`` :math:`= 2^{-40}` times that scale are taken for zero. That leaves a factor of some
+thousand above the rounding of one evaluation (:math:`2^{-53}` each for some hundred terms), because
+vertices carry errors of their own. A fold that comes this near to a vertex is taken to pass
+through it: cells thinner than about :math:`10^{-12}` of the scale are not seen.
+
+**Certified.** Every vertex and every affine map carries a proved error bound (``kernels/vertices.py``,
+``kernels/layers.py``). A sign is used only if the value exceeds its bound; a cell with an undecided
+sign goes to exact rational arithmetic (``exact.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pindown.affine import Array
+from pindown.geometry.box import Box
+from pindown.network import ReluNetwork
+
+RESOLUTION = 2.0**-40
+
+# Two computed vertices, or affine maps, that differ by less than this share of their scale are one:
+# they come from different cells, each with its own rounding, and true differences are larger.
+SAME = 2.0**-30
+
+_PROBES = 64
+
+
+def unit_scales(net: ReluNetwork, box: Box, seed: int = 0) -> Array:
+    r"""Return for every ReLU the largest :math:`\sum_j |W_{ij}| a_j + |b_i|` seen on the box.
+
+    Seen at both ends of its diagonal, its centre and some random points: a scale, not a bound.
+
+    >>> net = ReluNetwork.from_layers([([[3.0, -4.0]], [1]), ([[1.0]], [0])])
+    >>> unit_scales(net, Box([-1, -1], [1, 1]))
+    array([8.])
+    """
+    rng = np.random.default_rng(seed)
+    points = np.vstack([box.lower, box.upper, box.center, box.sample(_PROBES, rng)])
+    scales, a = [], points
+    for weight, bias in net.layers[:-1]:
+        scales.append(np.max(np.abs(a) @ abs(weight).T + np.abs(bias), axis=0))
+        a = np.maximum(a @ weight.T + bias, 0.0)
+    return np.concatenate([np.empty(0), *scales])
+
+
+def zero_bounds(net: ReluNetwork, box: Box) -> Array:
+    """Return for every ReLU the size below which its value counts as zero (fast mode)."""
+    return RESOLUTION * unit_scales(net, box)

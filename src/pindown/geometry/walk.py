@@ -1,0 +1,261 @@
+"""Driving the compiled walk: memory that grows on demand, time limits, and taking it up again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.geometry.box import Box
+from pindown.geometry.kernels import memory
+from pindown.geometry.kernels.arrangement import new_slices
+from pindown.geometry.kernels.flat import FlatNetwork
+from pindown.geometry.kernels.layers import start
+from pindown.geometry.kernels.sink import Sink, new_sink
+from pindown.geometry.kernels.traversal import walk
+from pindown.geometry.nearness import zero_bounds
+from pindown.network import ReluNetwork
+
+_FIRST_STEPS = 1_000
+_SLICE_SECONDS = 0.05  # between looks at the clock
+_MOST_WORDS = 64  # 4096 facets of one cell
+_FIRST_CELLS = 4_096
+
+
+class Cell(NamedTuple):
+    """A cell taken off the stack of one walk, to be put on that of another."""
+
+    level: int
+    key: np.uint64
+    coords: Array
+    edges: NDArray[np.int32]
+    candidates: NDArray[np.int32]
+    states: NDArray[np.uint8]
+    masks: NDArray[np.uint64] | None
+    labels: NDArray[np.int64] | None
+    words: int
+
+    @property
+    def n_candidates(self) -> int:
+        """How many units of its level still cut it."""
+        return len(self.candidates)
+
+
+class Walk:
+    """A walk through the cells of a network on a box, as far as it has come.
+
+    Args:
+        net: A network with at least one hidden layer.
+        box: A full-dimensional box of two or more dimensions.
+        counting: Whether cells are only counted (the last layer's are then never built).
+        certified: Whether undecided signs are handed over (``deferred``) instead of taken as zero.
+        flat: The network laid out already.
+    """
+
+    def __init__(
+        self,
+        net: ReluNetwork,
+        box: Box,
+        *,
+        counting: bool,
+        certified: bool = False,
+        flat: FlatNetwork | None = None,
+    ) -> None:
+        self.flat = flat or FlatNetwork.of(net)
+        self.box, self.counting, self.certified = box, counting, certified
+        self._bounds = np.zeros(net.size) if certified else zero_bounds(net, box)
+        self.hashes = np.random.default_rng(0).integers(0, 2**64, net.size, dtype=np.uint64)
+        self._begin(words=1)
+
+    def _begin(self, words: int) -> None:
+        flat, d, self._words = self.flat, self.flat.dim, words
+        corners, masks, edges, labels = _corners(self.box, flat.size, words)
+        n, n_edges = len(corners), len(edges)
+        self.work = memory.new_work(flat, self.box.lower, self.box.upper, self._bounds)
+        self.stack = memory.new_stack(d, 64, 64 * n, 64 * n_edges, 64 + 16 * flat.widest)
+        self.halves = memory.new_halves(d, 4 * (n + n_edges), 16 * n_edges)
+        self.faces = None if d == 2 else memory.new_faces(words, self.stack, self.halves)
+        room = 4 * (n + n_edges), 16 * n_edges, flat.widest
+        self.slices = new_slices(d, words, *room) if d > 2 and self.counting else None
+        self.sink: Sink | None = None if self.counting else new_sink(flat, words, _FIRST_CELLS)
+        self._deferred = np.zeros((64, flat.size), np.int8)
+        self.counters = np.zeros(6, np.int64)
+        self.growth = np.zeros(flat.hidden, np.int64)
+        self.stack.frames[0] = [-1, 0, n, 0, n_edges, 0, 0, 0]
+        self.stack.coords[:n, :d] = corners
+        self.stack.edges[:n_edges] = edges
+        if self.faces is not None:
+            self.faces.masks[:n] = masks
+            self.faces.labels[0, : len(labels)] = labels
+        self.counters[memory.FRAMES] = 1
+        start(flat, self.work, True if self.certified else None)
+
+    @property
+    def n_cells(self) -> int:
+        """Cells found so far, those of ``deferred`` not among them."""
+        return int(self.counters[memory.CELLS])
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left on the stack."""
+        return int(self.counters[memory.FRAMES]) == 0
+
+    @property
+    def deferred(self) -> NDArray[np.int8]:
+        """States (1 on, -1 off, 0 open) of the cells left to exact arithmetic."""
+        return self._deferred[: self.counters[memory.DEFERRED]]
+
+    def run(
+        self,
+        *,
+        deadline: float | None = None,
+        max_cells: int | None = None,
+        max_steps: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Go on until finished, past the deadline (``time.monotonic()``), or past a maximum."""
+        steps = max_steps or _FIRST_STEPS
+        while not self.finished:
+            before = time.monotonic()
+            if deadline is not None and before >= deadline:
+                return
+            if max_cells is not None and self.n_cells >= max_cells:
+                return
+            status = self._step(steps)
+            if status == memory.PAUSED and max_steps is not None:
+                return
+            if status == memory.PAUSED:
+                spent = max(time.monotonic() - before, 1e-9)
+                steps = int(np.clip(steps * _SLICE_SECONDS / spent, 100, 4 * steps))
+            else:
+                self._make_room(status)
+            if progress is not None:
+                progress(self.n_cells)
+
+    def _step(self, steps: int) -> int:
+        where = self.stack, self.halves, self.faces, self.slices, self.sink
+        counts = self.counters, self.growth
+        certified = True if self.certified else None  # two kernels, each without the other's code
+        return walk(self.flat, self.work, *where, self.hashes, self._deferred, *counts, certified, steps)
+
+    def _widen(self) -> None:
+        """Make room for twice as many facets per cell."""
+        assert self.faces is not None
+        self._words *= 2
+        if self._words > _MOST_WORDS:
+            raise ValueError("a cell has more than 4,096 facets; use a smaller box.")
+        masks, labels, half_masks, half_labels = self.faces
+        self.faces = memory.Faces(*map(_wider, (masks, labels, half_masks, half_labels)))
+        if self.slices is not None:
+            self.slices = self.slices._replace(masks=_wider(self.slices.masks))
+        if self.sink is not None:
+            self.sink = self.sink._replace(masks=_wider(self.sink.masks))
+
+    def unload(self) -> list[Cell]:
+        """Take all cells off the stack; at the first level they can be loaded into another walk."""
+        cells = []
+        for k in range(int(self.counters[memory.FRAMES])):
+            level, v, n, e, n_edges, c, n_candidates, s = self.stack.frames[k]
+            width = memory.padded(int(self.flat.widths[max(level, 0)]))
+            cells.append(
+                Cell(
+                    level=int(level),
+                    key=self.stack.keys[k],
+                    coords=self.stack.coords[v : v + n].copy(),
+                    edges=self.stack.edges[e : e + n_edges].copy(),
+                    candidates=self.stack.candidates[c : c + n_candidates].copy(),
+                    states=self.stack.states[s : s + width].copy(),
+                    masks=None if self.faces is None else self.faces.masks[v : v + n].copy(),
+                    labels=None if self.faces is None else self.faces.labels[k].copy(),
+                    words=self._words,
+                )
+            )
+        self.counters[memory.FRAMES] = 0
+        return cells
+
+    def load(self, cell: Cell) -> None:
+        """Put one cell on an empty stack."""
+        while self._words < cell.words:
+            self._widen()
+        n, n_edges, width = len(cell.coords), len(cell.edges), len(cell.states)
+        while n > len(self.stack.coords) or n_edges > len(self.stack.edges):
+            self._make_room(memory.GROW)
+        while max(len(cell.candidates), width) > len(self.stack.states):
+            self._make_room(memory.GROW)
+        self.stack.frames[0] = [cell.level, 0, n, 0, n_edges, 0, len(cell.candidates), 0]
+        self.stack.keys[0] = cell.key
+        self.stack.coords[:n] = cell.coords
+        self.stack.edges[:n_edges] = cell.edges
+        self.stack.candidates[: len(cell.candidates)] = cell.candidates
+        self.stack.states[:width] = cell.states
+        if self.faces is not None:
+            assert cell.masks is not None and cell.labels is not None
+            self.faces.masks[:n], self.faces.labels[0] = 0, -1
+            self.faces.masks[:n, : cell.words] = cell.masks
+            self.faces.labels[0, : len(cell.labels)] = cell.labels
+        self.counters[memory.FRAMES] = 1
+
+    def _make_room(self, status: int) -> None:
+        """Enlarge what was too small; the walk then repeats its last step."""
+        if status == memory.GROW:
+            self.stack = memory.Stack(*map(_longer, self.stack))
+            self.stack = self.stack._replace(words=self.stack.states.view(np.uint64))
+            self.halves = memory.Halves(
+                self.halves.counts, self.halves.keys, *map(_longer_inside, self.halves[2:])
+            )
+            if self.faces is not None:
+                masks, labels, half_masks, half_labels = self.faces
+                self.faces = memory.Faces(
+                    _longer(masks), _longer(labels), _longer_inside(half_masks), half_labels
+                )
+            if self.slices is not None:
+                self.slices = type(self.slices)(
+                    self.slices.counts, *map(_longer_inside, self.slices[1:])
+                )
+        elif status == memory.FULL and self.counters[memory.DEFERRED] == len(self._deferred):
+            self._deferred = _longer(self._deferred)
+        elif status == memory.FULL and self.sink is not None:
+            self.sink = Sink(*map(_longer, self.sink))
+        elif status == memory.TOO_MANY_FACETS:
+            self._widen()
+
+
+def _longer(array: Any) -> Any:
+    """Return a copy with twice the rows."""
+    bigger = np.zeros((2 * len(array), *array.shape[1:]), array.dtype)
+    bigger[: len(array)] = array
+    return bigger
+
+
+def _longer_inside(array: Any) -> Any:
+    """Return room of twice the length along the second axis (the first, if there is only one)."""
+    if array.ndim == 1:
+        return np.zeros(2 * len(array), array.dtype)
+    return np.zeros((len(array), 2 * array.shape[1], *array.shape[2:]), array.dtype)
+
+
+def _wider(array: Any) -> Any:
+    """Return a copy with twice the length along the last axis."""
+    bigger = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+    bigger[..., : array.shape[-1]] = array
+    return bigger
+
+
+def _corners(box: Box, size: int, words: int) -> tuple[Array, Any, Any, Any]:
+    """Return vertices, masks, edges and facet labels of a box."""
+    d = box.dim
+    if d == 2:
+        (a, b), (c, e) = box.lower, box.upper
+        sides = np.array([[size + 2, 0], [size + 1, 0], [size + 3, 0], [size, 0]], np.int32)
+        return np.array([[a, b], [c, b], [c, e], [a, e]]), None, sides, None
+    upper = (np.arange(2**d)[:, None] >> np.arange(d)) & 1
+    vertices = np.where(upper == 1, box.upper, box.lower)
+    masks = np.zeros((2**d, words), np.uint64)
+    for slot in (2 * np.arange(d) + upper).T:
+        masks[:, 0] |= np.uint64(1) << slot.astype(np.uint64)
+    edges = [(v, v | 1 << c) for v in range(2**d) for c in range(d) if not v >> c & 1]
+    return vertices, masks, np.array(edges, np.int32), size + np.arange(2 * d)
