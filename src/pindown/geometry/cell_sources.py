@@ -16,6 +16,7 @@ from pindown.geometry.box import Box
 from pindown.geometry.cells import Cells, Found, pack_patterns
 from pindown.geometry.exact import ExactComplex, exact_cells_within, exact_complex
 from pindown.geometry.exact_faces import facets_of, in_order
+from pindown.geometry.twins import Twins, find_twins, flip_hashes
 from pindown.network import ReluNetwork
 
 
@@ -46,6 +47,7 @@ def cells_by_walk(
         patterns=sink.patterns[:n],
         keys=sink.keys[:n],
         hashes=walk.hashes,
+        flips=flip_hashes(net, Twins(*walk.flat[-3:]), walk.hashes),
         maps=sink.outputs[:n].reshape(n, d + 1, k),
     )
     growth, complete = walk.growth.copy(), walk.finished
@@ -67,19 +69,18 @@ def cells_on_line(net: ReluNetwork, box: Box, certified: bool) -> Found:
     line = line_complex(net, float(box.lower[0]), float(box.upper[0]))
     ends = np.concatenate([box.lower, line.breakpoints, box.upper])
     n, size = len(ends) - 1, net.size
-    labels = np.concatenate([[size], line.units, [size + 1]])
-    return Found(
-        _assembled(
-            net,
-            [ends[i : i + 2, None] for i in range(n)],
-            [labels[i : i + 2] for i in range(n)],
-            None,
-            line.patterns,
-            _hashes(net),
-        ),
-        line.growth,
-        True,
+    first = np.argmax(line.patterns[1:] != line.patterns[:-1], axis=1)  # unit that changes, lowest layer
+    labels = np.concatenate([[size], first, [size + 1]])
+    cells = _assembled(
+        net,
+        [ends[i : i + 2, None] for i in range(n)],
+        [labels[i : i + 2] for i in range(n)],
+        None,
+        line.patterns,
+        _hashes(net),
     )
+    growth = [1 + int(np.sum(first < end)) for end in np.cumsum(net.hidden_widths)]
+    return Found(cells, tuple(growth), True)
 
 
 def whole_box(net: ReluNetwork, box: Box, *, empty: bool) -> Found:
@@ -159,6 +160,7 @@ def _assembled(
         patterns=pack_patterns(patterns, net.hidden_widths),
         keys=keys,
         hashes=hashes,
+        flips=flip_hashes(net, find_twins(net), hashes),
         maps=np.concatenate([A.transpose(0, 2, 1), c[:, None, :]], axis=1),
     )
 
@@ -189,5 +191,6 @@ def _joined(a: Cells, b: Cells) -> Cells:
         patterns=np.concatenate([a.patterns, b.patterns]),
         keys=np.concatenate([a.keys, b.keys]),
         hashes=a.hashes,
+        flips=a.flips,
         maps=np.concatenate([a.maps, b.maps]),
     )

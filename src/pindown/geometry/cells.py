@@ -26,6 +26,7 @@ class Cells:
         masks: For d >= 3, bit k of a vertex: the cell's k-th facet passes through it.
         patterns: Bits of the units that are on, every layer from a new word on.
         keys: One hash per cell: exclusive or of the ``hashes`` of its units that are on.
+        flips: What a key changes by across the zero set of a unit, its twins included.
         maps: Affine maps (n, d + 1, k): slopes, then the offset.
     """
 
@@ -38,6 +39,7 @@ class Cells:
     patterns: NDArray[np.uint64]
     keys: NDArray[np.uint64]
     hashes: NDArray[np.uint64]
+    flips: NDArray[np.uint64]
     maps: Array
 
     @property

@@ -103,7 +103,10 @@ def region_count(
     if net.size == 0:
         return result(1, True)
     if net.in_features == 1:
-        return _count_on_line(net, domain, certified, result)
+        from pindown.geometry.cell_sources import cells_on_line
+
+        found = cells_on_line(net, domain, certified)
+        return result(found.cells.n, found.complete, found.growth, found.cells.n if certified else 0)
     from pindown.geometry.threads import walk_in_threads
 
     walked = walk_in_threads(net, domain, certified, n_jobs, deadline, progress)
@@ -117,20 +120,6 @@ def region_count(
             n, complete = n + cells, complete and done
             growth[-1] += cells
     return result(n, complete, growth, len(walked.deferred))
-
-
-def _count_on_line(
-    net: ReluNetwork, box: Box, certified: bool, result: Callable[..., Any]
-) -> RegionCount:
-    if certified:
-        from pindown.geometry.exact import exact_complex
-
-        exact = exact_complex(net, box)
-        return result(exact.n_regions, exact.complete, exact.growth, exact.n_regions)
-    from pindown.geometry.segment import line_complex
-
-    cells = line_complex(net, float(box.lower[0]), float(box.upper[0]))
-    return result(len(cells.breakpoints) + 1, True)
 
 
 def full_box(box: Box | tuple[ArrayLike, ArrayLike], dim: int) -> Box:

@@ -30,7 +30,7 @@ def dual_graph(cells: Cells, box: Box) -> tuple[Pairs, NDArray[np.int64]]:
     from pindown.geometry.kernels.adjacency import match_neighbours
 
     n, n_open = match_neighbours(
-        cells.keys, cells.facet_starts, cells.facets, cells.hashes, table, pairs, labels, unmatched
+        cells.keys, cells.facet_starts, cells.facets, cells.flips, table, pairs, labels, unmatched
     )
     pairs, labels = pairs[:n], labels[:n]
     if n_open:

@@ -10,14 +10,14 @@ from pindown.geometry.kernels.polytope import adjacent, is_simple
 
 
 @entry
-def match_neighbours(keys, starts, facets, hashes, table, pairs, labels, unmatched):
+def match_neighbours(keys, starts, facets, flips, table, pairs, labels, unmatched):
     """Pair cells whose patterns differ in one unit that holds a facet; return both counts.
 
     The key of a cell is the exclusive or of the hashes of its units that are on, so the cell across
-    the zero set of unit u has the key ``key ^ hashes[u]``. Facets without such a cell (several
+    the zero set of unit u has the key ``key ^ flips[u]``. Facets without such a cell (several
     units change there at once) go to ``unmatched`` as (cell, facet).
     """
-    n_pairs, n_open, size = 0, 0, len(hashes)
+    n_pairs, n_open, size = 0, 0, len(flips)
     for cell in range(len(keys)):
         _insert(table, keys, cell)
     for cell in range(len(keys)):
@@ -26,7 +26,7 @@ def match_neighbours(keys, starts, facets, hashes, table, pairs, labels, unmatch
             label = facets[f]
             if label >= size or (f > begin and facets[f - 1] == label):
                 continue
-            other = _find(table, keys, keys[cell] ^ hashes[label])
+            other = _find(table, keys, keys[cell] ^ flips[label])
             if other > cell:
                 pairs[n_pairs, 0], pairs[n_pairs, 1], labels[n_pairs] = cell, other, label
                 n_pairs += 1

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.geometry.kernels import copy, inner
-from pindown.geometry.kernels.layers import CROSSES, UNKNOWN, row_of, side
+from pindown.geometry.kernels.layers import CROSSES, UNKNOWN, VANISHES, row_of, side
 from pindown.geometry.kernels.memory import ROW
 from pindown.geometry.kernels.polygon import UNDECIDED, count_distinct
 from pindown.geometry.kernels.polytope import adjacent, is_simple, shared_labels, signs_at
@@ -164,23 +164,10 @@ def _lines_across(net, work, certified, level, slices, s):
             kept += 1
         elif verdict == UNKNOWN:
             return UNDECIDED
-        elif certified is None and _vanishes(row, bound, coords, n):
+        elif verdict == VANISHES:
             return 0
     slices.counts[s, N_LINES] = kept
     return 1
-
-
-@inner
-def _vanishes(row, bound, coords, n):
-    """Return whether an affine form is zero at all vertices."""
-    d = coords.shape[1] - 1
-    for k in range(n):
-        value = row[d]
-        for c in range(d):
-            value += row[c] * coords[k, c]
-        if abs(value) > bound:
-            return False
-    return True
 
 
 @inner

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
+from pindown.geometry.twins import find_twins
 from pindown.network import ReluNetwork
 
 Integers = NDArray[np.int64]
@@ -28,11 +29,15 @@ class FlatNetwork(NamedTuple):
     weight_starts: Integers
     weights: Array
     biases: Array
+    leader: NDArray[np.int32]  # which unit of a layer stands for which (see twins.py)
+    follower: NDArray[np.int32]
+    opposite: NDArray[np.uint8]
 
     @classmethod
     def of(cls, net: ReluNetwork) -> FlatNetwork:
         """Lay out ``net``."""
         widths = np.array(net.widths[1:], dtype=np.int64)
+        twins = find_twins(net)
         columns = [np.ascontiguousarray(dense(layer.weight).T).ravel() for layer in net.layers]
         return cls(
             dim=net.in_features,
@@ -42,6 +47,9 @@ class FlatNetwork(NamedTuple):
             weight_starts=np.concatenate([[0], np.cumsum([c.size for c in columns])]).astype(np.int64),
             weights=np.concatenate(columns),
             biases=np.concatenate([layer.bias for layer in net.layers]).astype(np.float64),
+            leader=twins.leader,
+            follower=twins.follower,
+            opposite=twins.opposite,
         )
 
     @property

@@ -142,12 +142,12 @@ def row_of(net, maps, level, unit, row):
         row[c] = maps[at + c * n]
 
 
-OFF, ON, CROSSES, UNKNOWN = range(4)
+OFF, ON, CROSSES, UNKNOWN, VANISHES = range(5)
 
 
 @inner
 def side(row, bound, certified, coords, n):
-    """Return on which side of a unit's zero set a cell lies; one on which it vanishes counts as on."""
+    """Return on which side of a unit's zero set a cell lies, if on one."""
     d = coords.shape[1] - 1
     norm = 0.0
     for c in range(d):
@@ -167,4 +167,20 @@ def side(row, bound, certified, coords, n):
             return CROSSES
     if certified is not None and near:
         return UNKNOWN
-    return OFF if below else ON
+    return OFF if below else (ON if above else VANISHES)
+
+
+@inner
+def decide(net, first, unit, verdict, states, hashes, key):
+    """Set the states of a unit and of those it leads; return the key with those that are on.
+
+    Where a unit vanishes it counts as on, and so do its opposites.
+    """
+    member = unit
+    while member >= 0:
+        on = 1 if verdict == VANISHES else verdict ^ net.opposite[first + member]
+        states[member] = on
+        if on:
+            key ^= hashes[first + member]
+        member = net.follower[first + member]
+    return key

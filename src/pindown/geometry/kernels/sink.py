@@ -60,7 +60,10 @@ def defer(net, work, stack, deferred, counters, level, decided):
         for i in range(net.widths[level]):
             out[below + i] = 1 if stack.states[frame[STATE] + i] else -1
         for k in range(frame[N_CANDIDATES]):
-            out[below + stack.candidates[frame[CANDIDATE] + k]] = 0
+            member = stack.candidates[frame[CANDIDATE] + k]
+            while member >= 0:
+                out[below + member] = 0
+                member = net.follower[below + member]
     counters[DEFERRED] = n + 1
     counters[FRAMES] -= 1
     return FINISHED

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from pindown.geometry.kernels import copy, copy_rows, entry, inner
 from pindown.geometry.kernels.arrangement import NO_SPACE, count_polytope
-from pindown.geometry.kernels.layers import CROSSES, UNKNOWN, advance, row_of, screen, side
+from pindown.geometry.kernels.layers import CROSSES, UNKNOWN, advance, decide, row_of, screen, side
 from pindown.geometry.kernels.memory import (
     CANDIDATE,
     CELLS,
@@ -170,9 +170,7 @@ def _sort_out(net, work, stack, halves, hashes, top, certified):
             elif verdict == UNKNOWN:
                 return False
             else:
-                states[unit] = verdict
-                if verdict == 1:
-                    key ^= hashes[first + unit]
+                key = decide(net, first, unit, verdict, states, hashes, key)
         halves.counts[half, 2] = kept
         halves.keys[half] = key
     return True
@@ -225,8 +223,9 @@ def _descend(net, work, stack, hashes, deferred, counters, growth, counting, cer
     kept, value, margin, states = 0, work.values[0], work.values[1], work.states
     for i in range(width):
         states[i] = value[i] >= 0.0
+    key = stack.keys[top]
     for i in range(width):
-        if not margin[i] > 0.0:
+        if not margin[i] > 0.0 and net.leader[first + i] == i:
             row_of(net, work.maps, level + 1, i, row)
             verdict = side(row, work.bounds[first + i], certified, coords, n)
             if verdict == CROSSES:
@@ -235,12 +234,12 @@ def _descend(net, work, stack, hashes, deferred, counters, growth, counting, cer
             elif verdict == UNKNOWN:
                 return _deferred_below(net, work, stack, deferred, counters, growth)
             else:
-                states[i] = verdict
+                decide(net, first, i, verdict, states, hashes, key)
     if counting and level + 1 == net.hidden - 1:
         counters[CHOSEN] = kept
         return COUNT
     frame[LEVEL], frame[N_CANDIDATES] = level + 1, kept
-    stack.keys[top] ^= _hash_of(work, hashes[first : first + width], kept)
+    stack.keys[top] = _hash_of(net, work, hashes, first, width, kept, key)
     copy(stack.candidates[listed:], work.chosen[:kept])
     copy(stack.words[state // 8 :], work.words[: words_of(width)])
     if level >= 0:
@@ -259,14 +258,16 @@ def _deferred_below(net, work, stack, deferred, counters, growth):
 
 
 @inner
-def _hash_of(work, hashes, kept):
-    """Hash the units that are on, leaving out the candidates."""
+def _hash_of(net, work, hashes, first, width, kept, key):
+    """Add the units of a layer that are on to a key, leaving out candidates and those they lead."""
     for k in range(kept):
-        work.states[work.chosen[k]] = 0
-    key = hashes[0] ^ hashes[0]
-    for i in range(len(hashes)):
+        member = work.chosen[k]
+        while member >= 0:
+            work.states[member] = 0
+            member = net.follower[first + member]
+    for i in range(width):
         if work.states[i]:
-            key ^= hashes[i]
+            key ^= hashes[first + i]
     return key
 
 
