@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.geometry.box import Box
 from pindown.geometry.cells import Cells, Found, pack_patterns
+from pindown.geometry.counting import open_growth
 from pindown.geometry.exact import ExactComplex, exact_cells_within, exact_complex
 from pindown.geometry.exact_faces import facets_of, in_order
 from pindown.geometry.twins import Twins, find_twins, flip_hashes
@@ -55,7 +56,7 @@ def cells_by_walk(
         left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
         exact = exact_cells_within(net, box, states, budget=left, max_cells=max(max_cells - cells.n, 1))
         cells, complete = _joined(cells, _from_exact(exact, walk.hashes)), complete and exact.complete
-        growth[-1] += exact.n_regions
+        growth += open_growth(net, states, exact.growth)
     return Found(cells, tuple(map(int, growth)), complete)
 
 

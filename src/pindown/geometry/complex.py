@@ -137,7 +137,7 @@ class PolyhedralComplex:
     @cached_property
     def pieces(self) -> NDArray[np.int64]:
         """For each cell its piece: a maximal connected union of cells with one affine map."""
-        return merge_pieces(self.cells, self.neighbours, self.box)
+        return merge_pieces(self.net, self.cells, self.neighbours, self.box)
 
     @property
     def n_pieces(self) -> int:
@@ -147,7 +147,7 @@ class PolyhedralComplex:
     @cached_property
     def n_maps(self) -> int:
         """Number of distinct affine maps; fewer than pieces where distant ones share a map."""
-        return skeleton.distinct_maps(self.cells, self.box)
+        return skeleton.distinct_maps(self.net, self.cells, self.box)
 
     @cached_property
     def _vertices(self) -> tuple[Array, NDArray[np.int64]]:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from pindown.geometry.box import Box, as_box
 from pindown.network import ReluNetwork
@@ -112,14 +113,22 @@ def region_count(
     walked = walk_in_threads(net, domain, certified, n_jobs, deadline, progress)
     n, growth, complete = walked.n_cells, walked.growth.copy(), walked.finished
     if certified and len(walked.deferred):
-        from pindown.geometry.exact import exact_count
+        from pindown.geometry.exact import exact_cells_within
 
         for states in walked.deferred:
             left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-            cells, done = exact_count(net, domain, states, budget=left)
-            n, complete = n + cells, complete and done
-            growth[-1] += cells
+            exact = exact_cells_within(net, domain, states, budget=left)
+            n, complete = n + exact.n_regions, complete and exact.complete
+            growth += open_growth(net, states, exact.growth)
     return result(n, complete, growth, len(walked.deferred))
+
+
+def open_growth(
+    net: ReluNetwork, states: NDArray[np.int8], growth: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """Return what a deferred cell adds to the growth: nothing for layers that were decided before."""
+    decided = np.array([bool(layer.all()) for layer in net.by_layer(states)])
+    return np.where(decided, 0, np.array(growth, dtype=np.int64))
 
 
 def full_box(box: Box | tuple[ArrayLike, ArrayLike], dim: int) -> Box:

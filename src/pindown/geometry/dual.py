@@ -11,7 +11,8 @@ from scipy.spatial import cKDTree
 from pindown.affine import Array
 from pindown.geometry.box import Box
 from pindown.geometry.cells import Cells, following
-from pindown.geometry.nearness import SAME
+from pindown.geometry.nearness import SAME, layer_scales
+from pindown.network import ReluNetwork
 
 Pairs = NDArray[np.int64]
 
@@ -69,17 +70,20 @@ def facet_centers(cells: Cells, facets: NDArray[np.int64]) -> Array:
     return centers
 
 
-def merge_pieces(cells: Cells, pairs: Pairs, box: Box) -> NDArray[np.int64]:
+def merge_pieces(net: ReluNetwork, cells: Cells, pairs: Pairs, box: Box) -> NDArray[np.int64]:
     """Return for each cell its piece: neighbours with the same affine map are joined."""
-    same = equal_maps(cells, pairs[:, 0], pairs[:, 1], box)
+    same = equal_maps(net, cells, pairs, box)
     i, j = pairs[same].T
     graph = coo_array((np.ones(len(i), bool), (i, j)), shape=(cells.n, cells.n))
     return connected_components(graph, directed=False)[1].astype(np.int64)
 
 
-def equal_maps(cells: Cells, i: NDArray[np.int64], j: NDArray[np.int64], box: Box) -> NDArray[np.bool_]:
-    """Return whether cells i and j have one affine map, to rounding, anywhere on the box."""
+def equal_maps(net: ReluNetwork, cells: Cells, pairs: Pairs, box: Box) -> NDArray[np.bool_]:
+    """Return for pairs of cells whether they have one affine map, to rounding, anywhere on the box.
+
+    Rounding is measured by the terms of the output, not by its value, for they may cancel.
+    """
+    i, j = pairs.T
     reach = np.append(np.maximum(np.abs(box.lower), np.abs(box.upper)), 1.0)
-    sizes = np.abs(cells.maps).max(axis=0, initial=0.0) if cells.n else np.zeros(cells.maps.shape[1:])
     gap = np.einsum("pck,c->pk", np.abs(cells.maps[i] - cells.maps[j]), reach)
-    return np.all(gap <= SAME * (reach @ sizes), axis=1)
+    return np.all(gap <= SAME * layer_scales(net, box)[-1], axis=1)

@@ -30,25 +30,39 @@ RESOLUTION = 2.0**-40
 # they come from different cells, each with its own rounding, and true differences are larger.
 SAME = 2.0**-30
 
+ASLEEP = 2.0**-8
+
 _PROBES = 64
 
 
-def unit_scales(net: ReluNetwork, box: Box, seed: int = 0) -> Array:
-    r"""Return for every ReLU the largest :math:`\sum_j |W_{ij}| a_j + |b_i|` seen on the box.
+def layer_scales(net: ReluNetwork, box: Box, seed: int = 0) -> list[Array]:
+    r"""Return for every layer, output last, the largest :math:`\sum_j |W_{ij}| a_j + |b_i|` on the box.
 
-    Seen at both ends of its diagonal, its centre and some random points: a scale, not a bound.
+    Seen at both ends of its diagonal, its centre and some random points: a scale, not a bound. Units
+    that sleep at all these points may be on elsewhere, so a unit inherits at least ``ASLEEP`` of what
+    its inputs could bring: otherwise rounding errors would stand against a scale of zero.
+    """
+    rng = np.random.default_rng(seed)
+    a = np.vstack([box.lower, box.upper, box.center, box.sample(_PROBES, rng)])
+    before = np.max(np.abs(a), axis=0)
+    scales = []
+    for weight, bias in net.layers:
+        sizes = abs(weight)
+        seen = np.max(np.abs(a) @ sizes.T + np.abs(bias), axis=0)
+        scales.append(np.maximum(seen, ASLEEP * (sizes @ before)))
+        a = np.maximum(a @ weight.T + bias, 0.0)
+        before = scales[-1]
+    return scales
+
+
+def unit_scales(net: ReluNetwork, box: Box, seed: int = 0) -> Array:
+    """Return the scales of all ReLUs, layers one after the other.
 
     >>> net = ReluNetwork.from_layers([([[3.0, -4.0]], [1]), ([[1.0]], [0])])
     >>> unit_scales(net, Box([-1, -1], [1, 1]))
     array([8.])
     """
-    rng = np.random.default_rng(seed)
-    points = np.vstack([box.lower, box.upper, box.center, box.sample(_PROBES, rng)])
-    scales, a = [], points
-    for weight, bias in net.layers[:-1]:
-        scales.append(np.max(np.abs(a) @ abs(weight).T + np.abs(bias), axis=0))
-        a = np.maximum(a @ weight.T + bias, 0.0)
-    return np.concatenate([np.empty(0), *scales])
+    return np.concatenate([np.empty(0), *layer_scales(net, box, seed)[:-1]])
 
 
 def zero_bounds(net: ReluNetwork, box: Box) -> Array:

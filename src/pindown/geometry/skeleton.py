@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from pindown.affine import Array
 from pindown.geometry.box import Box
 from pindown.geometry.cells import Cells, following
-from pindown.geometry.nearness import SAME, zero_bounds
+from pindown.geometry.nearness import SAME, layer_scales, zero_bounds
 from pindown.network import ReluNetwork
 
 Ids = NDArray[np.int64]
@@ -113,13 +113,13 @@ def edge_signs(
     return np.sign(signs[pairs[:, 0]] + signs[pairs[:, 1]]).astype(np.int8)
 
 
-def distinct_maps(cells: Cells, box: Box) -> int:
+def distinct_maps(net: ReluNetwork, cells: Cells, box: Box) -> int:
     """Return the number of different affine maps among the cells."""
     if cells.n == 0:
         return 0
     reach = np.append(np.maximum(np.abs(box.lower), np.abs(box.upper)), 1.0)
-    sizes = np.abs(cells.maps).max(axis=0, initial=0.0)
-    scaled = cells.maps * reach[None, :, None] / np.maximum(reach @ sizes, np.finfo(float).tiny)
+    scales = np.maximum(layer_scales(net, box)[-1], np.finfo(float).tiny)
+    scaled = cells.maps * reach[None, :, None] / scales
     return int(group_near(scaled.reshape(cells.n, -1), SAME).max()) + 1
 
 

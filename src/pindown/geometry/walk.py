@@ -24,6 +24,7 @@ _FIRST_STEPS = 1_000
 _SLICE_SECONDS = 0.05  # between looks at the clock
 _MOST_WORDS = 64  # 4096 facets of one cell
 _FIRST_CELLS = 4_096
+_BYTES_PER_SECOND = 3e8  # of copying to fresh memory, twice, on a slow machine
 
 
 class Cell(NamedTuple):
@@ -121,7 +122,7 @@ class Walk:
         steps = max_steps or _FIRST_STEPS
         while not self.finished:
             before = time.monotonic()
-            if deadline is not None and before >= deadline:
+            if deadline is not None and before + self._closing_seconds >= deadline:
                 return
             if max_cells is not None and self.n_cells >= max_cells:
                 return
@@ -130,11 +131,24 @@ class Walk:
                 return
             if status == memory.PAUSED:
                 spent = max(time.monotonic() - before, 1e-9)
-                steps = int(np.clip(steps * _SLICE_SECONDS / spent, 100, 4 * steps))
+                wanted = _SLICE_SECONDS
+                if deadline is not None:
+                    wanted = min(wanted, max((deadline - time.monotonic()) / 2, _SLICE_SECONDS / 20))
+                steps = int(np.clip(steps * wanted / spent, 20, 4 * steps))
             else:
                 self._make_room(status)
             if progress is not None:
                 progress(self.n_cells)
+
+    @property
+    def _closing_seconds(self) -> float:
+        """How long it takes to copy what has been found, so that a budget is kept."""
+        if self.sink is None:
+            return 0.0
+        vertices = int(self.counters[memory.VERTICES])
+        row = self.sink.coords.shape[1] + self.sink.masks.shape[1]
+        words = self.sink.patterns.shape[1] + self.sink.outputs.shape[1]
+        return (vertices * row + self.n_cells * words) * 8 / _BYTES_PER_SECOND
 
     def _step(self, steps: int) -> int:
         where = self.stack, self.halves, self.faces, self.slices, self.sink

@@ -23,8 +23,8 @@ from pindown.geometry.kernels import copy, inner
 from pindown.geometry.kernels.layers import CROSSES, UNKNOWN, VANISHES, row_of, side
 from pindown.geometry.kernels.memory import ROW
 from pindown.geometry.kernels.polygon import UNDECIDED, count_distinct
-from pindown.geometry.kernels.polytope import adjacent, is_simple, shared_labels, signs_at
-from pindown.geometry.kernels.vertices import vertex_error
+from pindown.geometry.kernels.polytope import adjacent, is_simple, norm_of, shared_labels, signs_at
+from pindown.geometry.kernels.vertices import edge_error, vertex_error
 
 NO_SPACE = -2
 
@@ -105,6 +105,7 @@ def _slice(net, work, certified, level, labels, slices, s):
     )
     if not signs_at(certified, row, bound, coords, n, signs, values):
         return UNDECIDED
+    norm = norm_of(row, d)
     slices.counts[s, CUT_BY] = net.starts[level] + unit
     count = 0
     for k in range(n):
@@ -124,10 +125,12 @@ def _slice(net, work, certified, level, labels, slices, s):
                 new_masks[count, w] = masks[u, w] & masks[v, w]
             new[count, d] = 0.0
             if certified is not None:
-                shared_labels(masks[u], masks[v], labels, work.labels)
-                for k in range(s + 1):
-                    work.labels[d - 1 - k] = slices.counts[k, CUT_BY]
-                new[count, d] = vertex_error(net, work, new[count])
+                new[count, d] = edge_error(work, coords[u], coords[v], values[u], values[v], norm, bound)
+                if new[count, d] == np.inf:
+                    shared_labels(masks[u], masks[v], labels, work.labels)
+                    for k in range(s + 1):
+                        work.labels[d - 1 - k] = slices.counts[k, CUT_BY]
+                    new[count, d] = vertex_error(net, work, new[count])
             count += 1
     slices.counts[s + 1, N_VERTICES] = count
     return 1 if _join(d - s - 1, slices, s + 1) else NO_SPACE

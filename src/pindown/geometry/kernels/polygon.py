@@ -8,9 +8,11 @@ so lines that only touch are no events at all.
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
+import numpy as np
+
 from pindown.geometry.kernels import inner
-from pindown.geometry.kernels.memory import SIGN
-from pindown.geometry.kernels.vertices import vertex_error
+from pindown.geometry.kernels.memory import POINT, SIGN
+from pindown.geometry.kernels.vertices import edge_error, vertex_error
 
 UNDECIDED = -1
 
@@ -46,7 +48,13 @@ def split_polygon(net, work, certified, label, row, bound, coords, sides, n, hal
             t = values[k] / (values[k] - values[following])
             x = coords[k, 0] + t * (coords[following, 0] - coords[k, 0])
             y = coords[k, 1] + t * (coords[following, 1] - coords[k, 1])
-            error = crossing_error(net, work, side, label, x, y) if certified is not None else 0.0
+            error = 0.0
+            if certified is not None:
+                error = edge_error(
+                    work, coords[k], coords[following], values[k], values[following], norm, bound
+                )
+                if error == np.inf:
+                    error = crossing_error(net, work, side, label, x, y)
             # Coming from inside a half, its boundary turns into the cut; going in, it follows the side.
             _put(halves, 0, x, y, error, label if here < 0 else side)
             _put(halves, 1, x, y, error, label if here > 0 else side)
@@ -57,7 +65,7 @@ def split_polygon(net, work, certified, label, row, bound, coords, sides, n, hal
 @inner
 def crossing_error(net, work, label, other, x, y):
     """Bound the error of the computed crossing of two sides."""
-    point = work.vectors[7]
+    point = work.vectors[POINT]
     point[0], point[1] = x, y
     work.labels[0], work.labels[1] = label, other
     return vertex_error(net, work, point)
@@ -162,7 +170,10 @@ def _chord(net, work, certified, level, unit, coords, sides, n, ends):
             y = coords[k, 1] + t * (coords[following, 1] - coords[k, 1])
             ends[found, 0], ends[found, 1], ends[found, 2] = x, y, 0.0
             if certified is not None:
-                ends[found, 2] = crossing_error(net, work, sides[k, 0], first + unit, x, y)
+                error = edge_error(work, coords[k], coords[following], value, ahead, norm, bound)
+                if error == np.inf:
+                    error = crossing_error(net, work, sides[k, 0], first + unit, x, y)
+                ends[found, 2] = error
             found += 1
             phase = DONE if phase == BEYOND else (BEYOND if sign < 0 else ON_LINE)
             if phase == DONE:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pindown.geometry.kernels import copy, inner
 from pindown.geometry.kernels.memory import CUT, FACETS_PER_WORD, PLACE, POINT, SIGN
-from pindown.geometry.kernels.vertices import vertex_error
+from pindown.geometry.kernels.vertices import edge_error, vertex_error
 
 SPLIT, UNCERTAIN, NO_ROOM = range(3)
 
@@ -41,11 +41,26 @@ def split_polytope(
                 if sign == 0:
                     marks[CUT + half, n_zero] = place
         n_zero += sign == 0
-    n_cut = n_zero
+    n_cut, norm = n_zero, norm_of(row, net.dim)
     for e in range(n_edges):
         u, v = edges[e, 0], edges[e, 1]
         if marks[SIGN, u] * marks[SIGN, v] < 0:
-            _cut_edge(net, work, certified, label, coords, masks, labels, u, v, n_cut, halves, faces)
+            _cut_edge(
+                net,
+                work,
+                certified,
+                label,
+                norm,
+                bound,
+                coords,
+                masks,
+                labels,
+                u,
+                v,
+                n_cut,
+                halves,
+                faces,
+            )
             n_cut += 1
         else:
             for half in range(2):
@@ -62,12 +77,19 @@ def split_polytope(
 
 
 @inner
-def signs_at(certified, row, bound, coords, n, signs, values):
-    """Evaluate an affine form at all vertices; return whether every sign is certain enough."""
-    d = coords.shape[1] - 1
+def norm_of(row, d):
+    """Sum the sizes of the slopes of an affine form."""
     norm = 0.0
     for c in range(d):
         norm += abs(row[c])
+    return norm
+
+
+@inner
+def signs_at(certified, row, bound, coords, n, signs, values):
+    """Evaluate an affine form at all vertices; return whether every sign is certain enough."""
+    d = coords.shape[1] - 1
+    norm = norm_of(row, d)
     for k in range(n):
         value = row[d]
         for c in range(d):
@@ -89,7 +111,9 @@ def _put_edge(halves, half, u, v):
 
 
 @inner
-def _cut_edge(net, work, certified, label, coords, masks, labels, u, v, n_cut, halves, faces):
+def _cut_edge(
+    net, work, certified, label, norm, bound, coords, masks, labels, u, v, n_cut, halves, faces
+):
     """Put the new vertex on edge uv, and the rest of the edge, into both halves."""
     d, marks, values = net.dim, halves.marks, halves.values
     t = values[u] / (values[u] - values[v])
@@ -98,9 +122,11 @@ def _cut_edge(net, work, certified, label, coords, masks, labels, u, v, n_cut, h
         point[c] = coords[u, c] + t * (coords[v, c] - coords[u, c])
     point[d] = 0.0
     if certified is not None:
-        shared_labels(masks[u], masks[v], labels, work.labels)
-        work.labels[d - 1] = label
-        point[d] = vertex_error(net, work, point)
+        point[d] = edge_error(work, coords[u], coords[v], values[u], values[v], norm, bound)
+        if point[d] == np.inf:
+            shared_labels(masks[u], masks[v], labels, work.labels)
+            work.labels[d - 1] = label
+            point[d] = vertex_error(net, work, point)
     for half in range(2):
         place = halves.counts[half, 0]
         copy(halves.coords[half, place], point)

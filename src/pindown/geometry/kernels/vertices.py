@@ -10,6 +10,9 @@ coefficients and of the evaluation included, and B is any matrix with
 
 The bound is infinite where float64 cannot tell :math:`W` from a singular matrix; then nothing is
 decided at that vertex, and exact arithmetic must.
+
+A vertex on the edge from u to v is first bounded from their errors, which is cheap but grows from
+vertex to vertex; only where that bound has become large is the one above computed.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -22,6 +25,8 @@ from pindown.geometry.kernels.layers import row_of
 from pindown.geometry.kernels.memory import HALF, LOWER, REST, UPPER, ZERO
 
 _ULP = 2.0**-52
+_COARSE = 2.0**-38  # of the box: errors above are computed anew from the facets
+_USELESS = 2.0**-10  # of the box: errors above are taken for infinite
 
 ROWS, SQUARE, INVERSE = range(3)  # of Work.matrices
 
@@ -41,6 +46,25 @@ def facet_row(net, work, label, row):
         level += 1
     row_of(net, work.maps, level, label - net.starts[level], row)
     return work.bounds[label]
+
+
+@inner
+def edge_error(work, u, v, a, b, norm, bound):
+    """Bound the error of the zero between u and v of a form with values a, b there; inf if coarse.
+
+    With values off by at most e, the place t = a / (a - b) on the edge is off by at most
+    ``e / |a - b|``.
+    """
+    d = len(u) - 1
+    ends = max(u[d], v[d])
+    length, size, half = 0.0, 0.0, np.inf
+    for c in range(d):
+        length = max(length, abs(v[c] - u[c]))
+        size = max(size, max(abs(u[c]), abs(v[c])))
+        half = min(half, work.vectors[HALF, c])
+    shift = (bound + norm * ends) / abs(a - b) + 4 * _ULP
+    error = 1.01 * (ends + shift * (length + 2 * ends)) + 4 * _ULP * size
+    return error if error < _COARSE * half else np.inf
 
 
 @inner
@@ -73,7 +97,11 @@ def vertex_error(net, work, point):
                 doubt += abs(b) * (abs(w) * (d + 2) * _ULP + vectors[ZERO, k] / vectors[HALF, c])
             total += abs(entry) + doubt
         q, largest = max(q, total), max(largest, weighted)
-    return 1.01 * largest / (1.0 - q) if q < 0.5 else np.inf
+    half = np.inf
+    for c in range(d):
+        half = min(half, vectors[HALF, c])
+    error = 1.01 * largest / (1.0 - q) if q < 0.5 else np.inf
+    return error if error < _USELESS * half else np.inf
 
 
 @inner

@@ -1,0 +1,153 @@
+r"""A network on a box as a mixed-integer linear program.
+
+With proved bounds :math:`l \le z \le u` on what enters a ReLU, :math:`a = \max(0, z)` is
+
+.. math::
+    a \ge z, \quad a \ge 0, \quad a \le u\, \delta, \quad a \le z - l (1 - \delta),
+    \qquad \delta \in \{0, 1\},
+
+one binary variable for each unit whose sign is not settled by its bounds.
+
+Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mixed integer programming".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from pindown.affine import Affine, Array
+from pindown.geometry.box import Box
+from pindown.geometry.intervals import Interval, interval_bounds
+from pindown.network import ReluNetwork
+
+# HiGHS accepts constraints and integers that are off by this; scipy.optimize.milp cannot change it.
+SOLVER_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """Variables ``[x, a_1, ..., a_(L-1), binaries]`` and rows ``lower <= rows @ v <= upper``.
+
+    Attributes:
+        rows: Sparse matrix of the constraints of the ReLUs.
+        row_lower: Their lower ends.
+        row_upper: Their upper ends.
+        lower: Lower bounds of the variables.
+        upper: Upper bounds of the variables.
+        integrality: 1 for binary variables, 0 for the others, as ``scipy.optimize.milp`` wants it.
+        output: The last affine map, from the variables to the outputs.
+        error: For each output, how far the solver's tolerance can move it, by the way it spreads
+            through the layers.
+    """
+
+    rows: Any
+    row_lower: Array
+    row_upper: Array
+    lower: Array
+    upper: Array
+    integrality: NDArray[np.int64]
+    output: Affine
+    error: Array
+
+
+def encode(net: ReluNetwork, box: Box) -> Encoding | None:
+    """Write the network on the box as constraints; None if its bounds leave float64.
+
+    Every unit is first scaled to values of size one, so that the solver's absolute tolerance means
+    the same everywhere.
+
+    >>> relu = ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])])
+    >>> encode(relu, Box([-1], [1])).integrality
+    array([0, 0, 1])
+    """
+    bounds = interval_bounds(net, box)
+    if not all(np.isfinite(end).all() for bound in bounds for end in bound):
+        return None
+    layers, bounds = _scaled(net, bounds)
+    unstable = [(z.lower < 0) & (z.upper > 0) for z in bounds[:-1]]
+    places = np.cumsum([net.in_features, *net.hidden_widths, *(int(u.sum()) for u in unstable)])
+    n_layers, total = net.depth - 1, int(places[-1])
+    starts = [0, *places[:-1].tolist()]
+    parts: list[Any] = []
+    low: list[Array] = []
+    high: list[Array] = []
+    lower, upper = np.zeros(total), np.ones(total)
+    lower[: box.dim], upper[: box.dim] = box.lower, box.upper
+    error = np.zeros(net.in_features)
+    for i, (layer, z) in enumerate(zip(layers[:-1], bounds[:-1], strict=True)):
+        here, binaries = starts[i + 1], starts[1 + n_layers + i]
+        upper[here : here + layer.out_features] = np.maximum(z.upper, 0.0)
+        block = _relu_rows(layer, z, unstable[i], (starts[i], here, binaries), total)
+        parts.append(block[0])
+        low.append(block[1])
+        high.append(block[2])
+        error = abs(layer.weight) @ error + SOLVER_TOLERANCE
+    last = layers[-1]
+    place = np.arange(starts[n_layers], starts[n_layers] + last.in_features)
+    spread = sp.csr_array((np.ones(len(place)), (np.arange(len(place)), place)), (len(place), total))
+    return Encoding(
+        rows=sp.vstack(parts, format="csr") if parts else sp.csr_array((0, total)),
+        row_lower=np.concatenate([np.zeros(0), *low]),
+        row_upper=np.concatenate([np.zeros(0), *high]),
+        lower=lower,
+        upper=upper,
+        integrality=(np.arange(total) >= starts[1 + n_layers] if n_layers else np.zeros(total)).astype(
+            int
+        ),
+        output=Affine(sp.csr_array(last.weight) @ spread, last.bias),
+        error=np.asarray(abs(last.weight) @ error) + SOLVER_TOLERANCE,
+    )
+
+
+def _relu_rows(
+    layer: Affine, z: Interval, unstable: NDArray[np.bool_], starts: tuple[int, int, int], total: int
+) -> tuple[Any, Array, Array]:
+    """Return rows, lower and upper ends that tie the outputs of one layer's ReLUs to its inputs."""
+    source, target, binary = starts
+    m, n = layer.out_features, layer.in_features
+    before = sp.csr_array(layer.weight)
+    own = sp.eye_array(m, format="csr")
+    switch = sp.csr_array(
+        (np.ones(int(unstable.sum())), (np.flatnonzero(unstable), np.arange(int(unstable.sum())))),
+        (m, int(unstable.sum())),
+    )
+
+    def rows(of_source: Any, of_target: Any, of_binary: Any, keep: NDArray[np.bool_]) -> Any:
+        parts = [(of_source, source), (of_target, target), (of_binary, binary)]
+        chosen = [(sp.coo_array(part[keep]), start) for part, start in parts if part is not None]
+        data = np.concatenate([part.data for part, _ in chosen])
+        row = np.concatenate([part.row for part, _ in chosen])
+        column = np.concatenate([part.col + start for part, start in chosen])
+        return sp.csr_array((data, (row, column)), (int(keep.sum()), total))
+
+    on = z.lower >= 0
+    above = rows(-before, own, None, on | unstable)  # a - W s >= b, with equality where always on
+    below = rows(-before, own, sp.diags_array(-z.lower) @ switch, unstable)
+    capped = rows(sp.csr_array((m, n)), own, sp.diags_array(-z.upper) @ switch, unstable)
+    b, infinite = layer.bias, np.full(m, np.inf)
+    tied = np.where(on, b, infinite)
+    return (
+        sp.vstack([above, below, capped]),
+        np.concatenate([b[on | unstable], -infinite[unstable], -infinite[unstable]]),
+        np.concatenate([tied[on | unstable], (b - z.lower)[unstable], np.zeros(int(unstable.sum()))]),
+    )
+
+
+def _scaled(net: ReluNetwork, bounds: tuple[Interval, ...]) -> tuple[list[Affine], tuple[Interval, ...]]:
+    """Divide every hidden unit by the largest size its bounds allow, and undo it in the next layer."""
+    layers: list[Affine] = []
+    ends: list[Interval] = []
+    before = np.ones(net.in_features)
+    for layer, z in zip(net.layers, bounds, strict=True):
+        size = np.maximum(np.maximum(np.abs(z.lower), np.abs(z.upper)), np.finfo(float).tiny)
+        scale = 1.0 / size if len(layers) < net.depth - 1 else np.ones(len(size))
+        weight = sp.diags_array(scale) @ sp.csr_array(layer.weight) @ sp.diags_array(before)
+        layers.append(Affine(weight, scale * layer.bias))
+        ends.append(Interval(scale * z.lower, scale * z.upper))
+        before = 1.0 / scale
+    return layers, tuple(ends)

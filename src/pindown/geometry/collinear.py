@@ -1,0 +1,223 @@
+r"""Lines in the plane that carry segments: which segments lie on one line, and what they cover of it.
+
+A line is :math:`\{p : n \cdot (p - o) = c\}` with :math:`\|n\| = 1` and o the centre of the domain; its
+points are :math:`o + c\, n + t\, \bar n` with :math:`\bar n = (-n_2, n_1)`. Segments are intervals of t.
+All comparisons have one tolerance, a length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pindown.affine import Array
+from pindown.geometry.box import Box
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Lines with disjoint covered intervals, sorted by line and position.
+
+    Attributes:
+        origin: The point o (2,).
+        normals: Unit normals (m, 2).
+        offsets: The numbers c (m,).
+        starts: The covered intervals of line i are rows ``starts[i]:starts[i + 1]``.
+        intervals: Covered intervals (q, 2).
+        tolerance: Lengths up to this count as zero.
+    """
+
+    origin: Array
+    normals: Array
+    offsets: Array
+    starts: NDArray[np.int64]
+    intervals: Array
+    tolerance: float
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def heights(self, points: Array, lines: NDArray[np.int64]) -> Array:
+        """Return the signed distances of points (v, 2) from lines: (v, len(lines))."""
+        return (points - self.origin) @ self.normals[lines].T - self.offsets[lines]
+
+    def positions(self, points: Array, line: int) -> Array:
+        """Return t for points (v, 2) on or near a line."""
+        normal = self.normals[line]
+        return (points - self.origin) @ np.array([-normal[1], normal[0]])
+
+    def at(self, line: int, positions: Array) -> Array:
+        """Return the points (v, 2) of a line at positions t (v,)."""
+        normal = self.normals[line]
+        along = np.array([-normal[1], normal[0]])
+        return self.origin + self.offsets[line] * normal + np.asarray(positions)[:, None] * along
+
+    def chords(self, polygon: Array, lines: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
+        """Return which lines cross the inside of a convex polygon, and on what interval (n, 2)."""
+        h = self.heights(polygon, lines)
+        h[np.abs(h) <= self.tolerance] = 0.0
+        crosses = (h.max(axis=0) > 0) & (h.min(axis=0) < 0)
+        lines, h = lines[crosses], h[:, crosses]
+        along = np.stack([-self.normals[lines, 1], self.normals[lines, 0]])
+        t = (polygon - self.origin) @ along
+        next_t, next_h = np.roll(t, -1, axis=0), np.roll(h, -1, axis=0)
+        cut = h * next_h < 0
+        share = np.divide(h, h - next_h, out=np.zeros_like(h), where=cut)
+        position = np.where(cut, t + share * (next_t - t), t)
+        touched = cut | (h == 0)
+        low = np.where(touched, position, np.inf).min(axis=0)
+        return lines, np.column_stack([low, np.where(touched, position, -np.inf).max(axis=0)])
+
+    def covers(
+        self, lines: NDArray[np.int64], chords: Array
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return for each line whether a chord of it is covered all along, and whether in some part."""
+        if not len(lines):
+            return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
+        # The first covered interval that ends after the chord's start decides both.
+        first = np.searchsorted(self._ends, self._keys(lines, chords[:, 0] + self.tolerance))
+        exists = first < self.starts[lines + 1]
+        start, stop = self.intervals[np.where(exists, first, 0)].T
+        whole = (start <= chords[:, 0] + self.tolerance) & (stop >= chords[:, 1] - self.tolerance)
+        return exists & whole, exists & (start < chords[:, 1] - self.tolerance)
+
+    @cached_property
+    def _reach(self) -> float:
+        return float(np.abs(self.intervals).max(initial=0.0))
+
+    @cached_property
+    def _ends(self) -> Array:
+        return self._keys(np.repeat(np.arange(len(self)), np.diff(self.starts)), self.intervals[:, 1])
+
+    def _keys(self, lines: NDArray[np.int64], positions: Array) -> Array:
+        """Return numbers that sort by line, then by position."""
+        return np.asarray(
+            lines * 4.0 * self._reach + np.clip(positions, -1.5 * self._reach, 1.5 * self._reach)
+        )
+
+    def continues(self, line: int, t: float) -> bool:
+        """Return whether the line is covered on both sides of the point t."""
+        covered = self.intervals[self.starts[line] : self.starts[line + 1]]
+        margin = self.tolerance
+        return bool(((covered[:, 0] < t - margin) & (covered[:, 1] > t + margin)).any())
+
+    def cut(self, polygon: Array, line: int) -> list[Array]:
+        """Cut a convex polygon by a line into the parts that have an inside."""
+        h = self.heights(polygon, np.array([line]))[:, 0]
+        h = np.where(np.abs(h) <= self.tolerance, 0.0, h)
+        if h.max() <= 0 or h.min() >= 0:
+            return [polygon]
+        return [_side(polygon, h), _side(polygon, -h)]
+
+    def uncovered(self, carriers: NDArray[np.int64], ends: Array) -> Array:
+        """Return the covered parts (r, 2, 2) of all lines that given segments on them leave out."""
+        left = []
+        for line in range(len(self)):
+            taken = np.sort(self.positions(ends[carriers == line], line), axis=1)
+            for low, high in self.intervals[self.starts[line] : self.starts[line + 1]]:
+                here = taken[(taken[:, 1] > low) & (taken[:, 0] < high)]
+                marks = [low, *np.ravel(_union(here, self.tolerance)), high]
+                gaps = zip(marks[::2], marks[1::2], strict=True)
+                left += [
+                    self.at(line, np.array(gap)) for gap in gaps if gap[1] - gap[0] > self.tolerance
+                ]
+        return np.array(left).reshape(-1, 2, 2)
+
+
+def merge_segments(segments: ArrayLike, box: Box, relative: float) -> Lines:
+    """Find the lines that carry segments (n, 2, 2), and what the segments cover of them.
+
+    Long segments come first: they fix the line best. A segment joins the nearest line that both its
+    ends lie on, within ``relative`` times the box's diagonal; others start a line of their own. Then
+    each line is drawn again through its two points that are farthest apart.
+    """
+    given = np.asarray(segments, dtype=np.float64)
+    if given.size == 0:
+        given = given.reshape(0, 2, 2)
+    if given.ndim != 3 or given.shape[1:] != (2, 2):
+        raise ValueError(f"segments need end points of shape (n, 2, 2); got {given.shape}.")
+    tolerance = _tolerance(relative, box)
+    if not np.isfinite(given).all():
+        raise ValueError("the end points of segments must be finite.")
+    if (given < box.lower - tolerance).any() or (given > box.upper + tolerance).any():
+        raise ValueError("the segments leave the box; cut them first, or give a larger box.")
+    lengths = np.linalg.norm(given[:, 1] - given[:, 0], axis=1)
+    given = (given - box.center)[np.argsort(-lengths, kind="stable")][: int((lengths > tolerance).sum())]
+    owners = _assign(given, tolerance)
+    normals, offsets, starts, intervals = [], [], [0], []
+    for line in range(int(owners.max(initial=-1)) + 1):
+        ends = given[owners == line].reshape(-1, 2)
+        normal, offset = _through(ends)
+        normals.append(normal)
+        offsets.append(offset)
+        t = (ends @ np.array([-normal[1], normal[0]])).reshape(-1, 2)
+        intervals += _union(np.sort(t, axis=1), tolerance)
+        starts.append(len(intervals))
+    return Lines(
+        box.center,
+        np.array(normals).reshape(-1, 2),
+        np.array(offsets),
+        np.array(starts),
+        np.array(intervals).reshape(-1, 2),
+        tolerance,
+    )
+
+
+def _tolerance(relative: float, box: Box) -> float:
+    if not 0 <= relative < 1:
+        raise ValueError(f"tolerance is a share of the box's diagonal, at least 0; got {relative}.")
+    if (box.lower >= box.upper).any():
+        raise ValueError("the box is flat; surfaces need a domain with an inside.")
+    return relative * float(np.linalg.norm(box.upper - box.lower))
+
+
+def _assign(segments: Array, tolerance: float) -> NDArray[np.int64]:
+    """Return the number of the line that each segment, longest first, lies on."""
+    normals, offsets = np.empty((len(segments), 2)), np.empty(len(segments))
+    owners, n = np.empty(len(segments), dtype=np.int64), 0
+    for i, ends in enumerate(segments):
+        off = np.abs(normals[:n] @ ends.T - offsets[:n, None]).max(axis=1)
+        nearest = int(off.argmin()) if n else -1
+        if n and off[nearest] <= tolerance:
+            owners[i] = nearest
+        else:
+            normals[n], offsets[n] = _through(ends)
+            owners[i], n = n, n + 1
+    return owners
+
+
+def _through(points: Array) -> tuple[Array, float]:
+    """Return the line through the two of nearly collinear points (v, 2) that are farthest apart."""
+    first = points[np.argmax(((points - points[0]) ** 2).sum(axis=1))]
+    second = points[np.argmax(((points - first) ** 2).sum(axis=1))]
+    along = second - first
+    normal = np.array([along[1], -along[0]]) / np.linalg.norm(along)
+    if (normal[0], normal[1]) < (0, 0):
+        normal = -normal
+    return normal, float(normal @ (first + second)) / 2.0
+
+
+def _union(intervals: Array, tolerance: float) -> list[tuple[float, float]]:
+    """Return the union of intervals (n, 2) as disjoint ones; gaps up to the tolerance are closed."""
+    merged: list[tuple[float, float]] = []
+    for low, high in sorted(map(tuple, intervals.tolist())):
+        if merged and low <= merged[-1][1] + tolerance:
+            merged[-1] = merged[-1][0], max(merged[-1][1], high)
+        else:
+            merged.append((low, high))
+    return merged
+
+
+def _side(polygon: Array, h: Array) -> Array:
+    """Return the part of a convex polygon where the heights of its corners, 0 where near 0, are >= 0."""
+    after, next_h = np.roll(polygon, -1, axis=0), np.roll(h, -1)
+    corners = []
+    for p, q, a, b in zip(polygon, after, h, next_h, strict=True):
+        if a >= 0:
+            corners.append(p)
+        if a * b < 0:
+            corners.append(p + a / (a - b) * (q - p))
+    return np.array(corners)
