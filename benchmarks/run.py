@@ -9,7 +9,7 @@ import platform
 import sys
 from pathlib import Path
 
-BENCHMARKS = ("evaluation",)
+BENCHMARKS = ("evaluation", "geometry", "segments")
 HERE = Path(__file__).parent
 
 

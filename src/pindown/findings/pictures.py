@@ -22,7 +22,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of values between consecutive edges, those below ``highlight_below`` set apart."""
+    """Counts of values between consecutive edges, those below ``highlight_below`` set apart.
+
+    On a logarithmic axis all edges are positive.
+    """
 
     caption: str
     edges: tuple[float, ...]
@@ -31,6 +34,7 @@ class Histogram:
     y_label: str
     marks: tuple[Mark, ...] = ()
     highlight_below: float | None = None
+    logarithmic: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,4 +73,83 @@ class Scale:
     x_label: str
 
 
-Picture: TypeAlias = Histogram | StackedBars | Scale
+@dataclass(frozen=True)
+class Curves:
+    """Functions of one variable, straight between the positions given.
+
+    Attributes:
+        caption: What is to be seen.
+        x: Positions, ascending.
+        names: One per curve.
+        values: ``values[curve][position]``.
+        x_label: What the horizontal axis measures.
+        y_label: What the vertical axis measures.
+    """
+
+    caption: str
+    x: tuple[float, ...]
+    names: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    x_label: str
+    y_label: str
+
+
+@dataclass(frozen=True)
+class MapArea:
+    """A part of a map with one colour.
+
+    Attributes:
+        label: What it is, for the legend.
+        path: Its outlines on the map's grid as SVG path data, y upwards; inside by the even-odd rule.
+        group: Number of the class whose colour it has, or None for a shade.
+        shade: -1 to 1: the darker the further from 0, two hues for the two signs.
+        place: Where to write the label inside, in the coordinates of the map, if there is room.
+    """
+
+    label: str
+    path: str
+    group: int | None = None
+    shade: float = 0.0
+    place: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A data point on a map; those without a class have group None."""
+
+    x: float
+    y: float
+    label: str = ""
+    group: int | None = None
+
+
+@dataclass(frozen=True)
+class PlaneMap:
+    """Coloured areas of a plane with lines and points on them.
+
+    Attributes:
+        caption: What is to be seen.
+        extent: Left, right, bottom and top.
+        grid: Number of grid steps along both axes; paths are written in these.
+        areas: What fills the plane.
+        lines: Lines on it as SVG path data.
+        image: The lines as pixels instead, if there are too many: a PNG in base64, mid-grey with alpha.
+        dots: Data points.
+        x_label: What the horizontal axis measures.
+        y_label: What the vertical axis measures.
+        legend: Title of the legend of the areas.
+    """
+
+    caption: str
+    extent: tuple[float, float, float, float]
+    grid: tuple[int, int]
+    areas: tuple[MapArea, ...]
+    lines: str
+    image: str
+    dots: tuple[Dot, ...]
+    x_label: str
+    y_label: str
+    legend: str
+
+
+Picture: TypeAlias = Histogram | StackedBars | Scale | Curves | PlaneMap

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import compress, product
 from operator import and_
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,13 +52,18 @@ def cells_by_walk(
         flips=flip_hashes(net, Twins(*walk.flat[-3:]), walk.hashes),
         maps=sink.outputs[:n].reshape(n, d + 1, k),
     )
-    growth, complete = walk.growth.copy(), walk.finished
+    growth, complete, parts = walk.growth.copy(), walk.finished, [cells]
     for states in walk.deferred:
-        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-        exact = exact_cells_within(net, box, states, budget=left, max_cells=max(max_cells - cells.n, 1))
-        cells, complete = _joined(cells, _from_exact(exact, walk.hashes)), complete and exact.complete
+        room = max_cells - n
+        left = None if deadline is None else deadline - time.monotonic()
+        if room <= 0 or (left is not None and left <= 0):
+            complete = False
+            break
+        exact = exact_cells_within(net, box, states, budget=left, max_cells=room)
+        parts.append(_from_exact(exact, walk.hashes))
+        n, complete = n + exact.n_regions, complete and exact.complete
         growth += open_growth(net, states, exact.growth)
-    return Found(cells, tuple(map(int, growth)), complete)
+    return Found(_joined(parts), tuple(map(int, growth)), complete)
 
 
 def cells_on_line(net: ReluNetwork, box: Box, certified: bool) -> Found:
@@ -153,8 +159,8 @@ def _assembled(
     words = max((m.shape[1] for m in masks), default=1) if masks is not None else 1
     return Cells(
         hidden_widths=net.hidden_widths,
-        vertex_starts=_starts(vertices),
-        facet_starts=_starts(facets),
+        vertex_starts=_starts(list(map(len, vertices))),
+        facet_starts=_starts(list(map(len, facets))),
         coords=np.concatenate([np.zeros((0, d)), *vertices]),
         facets=np.concatenate([np.zeros(0, np.int32), *facets]).astype(np.int32),
         masks=None if masks is None else np.concatenate([np.zeros((0, words), np.uint64), *masks]),
@@ -166,32 +172,41 @@ def _assembled(
     )
 
 
-def _starts(parts: list[NDArray[np.int64]] | list[Array]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+def _starts(counts: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def _hashes(net: ReluNetwork) -> NDArray[np.uint64]:
     return np.random.default_rng(0).integers(0, 2**64, net.size, dtype=np.uint64)
 
 
-def _joined(a: Cells, b: Cells) -> Cells:
-    """Return the cells of both."""
-    words = max((m.shape[1] for m in (a.masks, b.masks) if m is not None), default=1)
+def _joined(parts: list[Cells]) -> Cells:
+    """Return the cells of one or several lists as one."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+
+    def all_of(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    def starts(name: str) -> Any:
+        return _starts(np.concatenate([np.diff(getattr(part, name)) for part in parts]))
+
     masks = None
-    if a.masks is not None and b.masks is not None:
-        masks = np.concatenate(
-            [np.pad(m, ((0, 0), (0, words - m.shape[1]))) for m in (a.masks, b.masks)]
-        )
+    if first.masks is not None:
+        given = [part.masks for part in parts if part.masks is not None]
+        words = max(m.shape[1] for m in given)
+        masks = np.concatenate([np.pad(m, ((0, 0), (0, words - m.shape[1]))) for m in given])
     return Cells(
-        hidden_widths=a.hidden_widths,
-        vertex_starts=np.concatenate([a.vertex_starts, a.vertex_starts[-1] + b.vertex_starts[1:]]),
-        facet_starts=np.concatenate([a.facet_starts, a.facet_starts[-1] + b.facet_starts[1:]]),
-        coords=np.concatenate([a.coords, b.coords]),
-        facets=np.concatenate([a.facets, b.facets]),
+        hidden_widths=first.hidden_widths,
+        vertex_starts=starts("vertex_starts"),
+        facet_starts=starts("facet_starts"),
+        coords=all_of("coords"),
+        facets=all_of("facets"),
         masks=masks,
-        patterns=np.concatenate([a.patterns, b.patterns]),
-        keys=np.concatenate([a.keys, b.keys]),
-        hashes=a.hashes,
-        flips=a.flips,
-        maps=np.concatenate([a.maps, b.maps]),
+        patterns=all_of("patterns"),
+        keys=all_of("keys"),
+        hashes=first.hashes,
+        flips=first.flips,
+        maps=all_of("maps"),
     )

@@ -63,13 +63,7 @@ class Cells:
 
     def unpacked_patterns(self, i: int | slice = slice(None)) -> NDArray[np.bool_]:
         """Patterns as booleans, (n, size), or of one cell, (size,)."""
-        words = self.patterns[i]
-        bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little").astype(bool)
-        parts, at = [bits[..., :0]], 0
-        for width in self.hidden_widths:
-            parts.append(bits[..., at : at + width])
-            at += (width + 63) // 64 * 64
-        return np.concatenate(parts, axis=-1)
+        return unpack_patterns(self.patterns[i], self.hidden_widths)
 
     def volumes(self) -> Array:
         """Volume of each cell."""
@@ -83,7 +77,8 @@ class Cells:
             here = self.coords - base
             there = here[following(self.vertex_starts)]
             cross = here[:, 0] * there[:, 1] - here[:, 1] * there[:, 0]
-            return np.add.reduceat(cross, self.vertex_starts[:-1]) / 2
+            # Cells thinner than the spacing of their coordinates may come out inside out.
+            return np.maximum(np.add.reduceat(cross, self.vertex_starts[:-1]) / 2, 0.0)
         from pindown.geometry.kernels.volume import cell_volumes
 
         return cell_volumes(
@@ -107,6 +102,16 @@ def pack_patterns(patterns: NDArray[np.bool_], hidden_widths: tuple[int, ...]) -
         parts.append(np.packbits(layer, axis=1, bitorder="little"))
         at += width
     return np.ascontiguousarray(np.concatenate(parts, axis=1)).view(np.uint64)
+
+
+def unpack_patterns(words: NDArray[np.uint64], hidden_widths: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Undo :func:`pack_patterns`, for many rows or one."""
+    bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little").astype(bool)
+    parts, at = [bits[..., :0]], 0
+    for width in hidden_widths:
+        parts.append(bits[..., at : at + width])
+        at += (width + 63) // 64 * 64
+    return np.concatenate(parts, axis=-1)
 
 
 class Found(NamedTuple):

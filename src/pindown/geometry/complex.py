@@ -23,7 +23,7 @@ from pindown.geometry import skeleton
 from pindown.geometry.box import Box
 from pindown.geometry.cells import Cells, cells_of
 from pindown.geometry.counting import deadline_of, full_box
-from pindown.geometry.dual import dual_graph, merge_pieces
+from pindown.geometry.dual import Dual, dual_graph, merge_pieces
 from pindown.geometry.region import Region
 from pindown.network import ReluNetwork
 
@@ -116,23 +116,31 @@ class PolyhedralComplex:
         return self.cells.volumes()
 
     @cached_property
-    def _dual(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _dual(self) -> Dual:
         return dual_graph(self.cells, self.box)
 
     @property
     def neighbours(self) -> NDArray[np.int64]:
         """Pairs i < j of cells that share a facet, (m, 2)."""
-        return self._dual[0]
+        return self._dual.pairs
 
     @property
     def neighbour_units(self) -> NDArray[np.int64]:
         """For each pair the unit whose zero set holds the shared facet, (m,)."""
-        return self._dual[1]
+        return self._dual.units
+
+    @cached_property
+    def _adjacency(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Neighbours of all cells, one cell after the other, and where those of each start."""
+        both = np.concatenate([self.neighbours, self.neighbours[:, ::-1]])
+        both = both[np.lexsort(both.T[::-1])]
+        return both[:, 1], np.searchsorted(both[:, 0], np.arange(self.n_regions + 1))
 
     def neighbours_of(self, i: int) -> NDArray[np.int64]:
         """Return the cells that share a facet with cell i."""
-        pairs = self.neighbours
-        return np.concatenate([pairs[pairs[:, 0] == i, 1], pairs[pairs[:, 1] == i, 0]])
+        cells, starts = self._adjacency
+        k = range(self.n_regions)[i]
+        return cells[starts[k] : starts[k + 1]]
 
     @cached_property
     def pieces(self) -> NDArray[np.int64]:
@@ -151,7 +159,9 @@ class PolyhedralComplex:
 
     @cached_property
     def _vertices(self) -> tuple[Array, NDArray[np.int64]]:
-        return skeleton.merged_vertices(self.cells, self.box)
+        return skeleton.merged_vertices(
+            self.cells, self.box, self._dual.sides, self.certified and self.complete
+        )
 
     @property
     def vertices(self) -> Array:
@@ -180,7 +190,7 @@ class PolyhedralComplex:
 
     def locate(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return for each row of X the cell that contains it, -1 where none found does."""
-        return skeleton.locate(self.net, self.cells, X)
+        return skeleton.locate(self.net, self.cells, self.box, X)
 
     def __repr__(self) -> str:
         cells = "1 cell" if self.n_regions == 1 else f"{self.n_regions:,} cells"
@@ -216,7 +226,7 @@ def polyhedral_complex(
     began = time.monotonic()
     domain = full_box(box, net.in_features)
     deadline = deadline_of(budget, began)
-    if max_cells < 1:
+    if not max_cells >= 1:
         raise ValueError(f"max_cells must be at least 1; got {max_cells}.")
     found = cells_of(net, domain, deadline, max_cells, certified, progress)
     return PolyhedralComplex(

@@ -112,11 +112,14 @@ def region_count(
 
     walked = walk_in_threads(net, domain, certified, n_jobs, deadline, progress)
     n, growth, complete = walked.n_cells, walked.growth.copy(), walked.finished
-    if certified and len(walked.deferred):
+    if len(walked.deferred):
         from pindown.geometry.exact import exact_cells_within
 
         for states in walked.deferred:
-            left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                complete = False
+                break
             exact = exact_cells_within(net, domain, states, budget=left)
             n, complete = n + exact.n_regions, complete and exact.complete
             growth += open_growth(net, states, exact.growth)

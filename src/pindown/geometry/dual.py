@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
@@ -10,15 +12,29 @@ from scipy.spatial import cKDTree
 
 from pindown.affine import Array
 from pindown.geometry.box import Box
-from pindown.geometry.cells import Cells, following
-from pindown.geometry.nearness import SAME, layer_scales
+from pindown.geometry.cells import Cells, following, unpack_patterns
+from pindown.geometry.nearness import SAME, layer_scales, relative, same_place
 from pindown.network import ReluNetwork
 
 Pairs = NDArray[np.int64]
 
 
-def dual_graph(cells: Cells, box: Box) -> tuple[Pairs, NDArray[np.int64]]:
-    """Return pairs i < j of cells that share a facet, and the label of the unit that holds it.
+class Dual(NamedTuple):
+    """Pairs i < j of cells that share a facet, sorted.
+
+    Attributes:
+        pairs: The cells, (m, 2).
+        units: The unit whose zero set holds the facet, (m,).
+        sides: The facet as each of the two lists it, places in ``cells.facets``, -1 if unknown.
+    """
+
+    pairs: Pairs
+    units: NDArray[np.int64]
+    sides: Pairs
+
+
+def dual_graph(cells: Cells, box: Box) -> Dual:
+    """Find the cells that share a facet.
 
     Across a facet one unit changes its state, as a rule; the cell there is found by its pattern.
     Where several units change at once, the facets of both cells are matched by their centres:
@@ -26,30 +42,52 @@ def dual_graph(cells: Cells, box: Box) -> tuple[Pairs, NDArray[np.int64]]:
     """
     n_facets = len(cells.facets)
     table = np.full(1 << max(4, int(2 * cells.n).bit_length()), -1, np.int64)
-    pairs, labels = np.empty((n_facets, 2), np.int64), np.empty(n_facets, np.int64)
+    pairs, sides = np.empty((n_facets, 2), np.int64), np.empty((n_facets, 2), np.int64)
     unmatched = np.empty((n_facets, 2), np.int64)
     from pindown.geometry.kernels.adjacency import match_neighbours
 
     n, n_open = match_neighbours(
-        cells.keys, cells.facet_starts, cells.facets, cells.flips, table, pairs, labels, unmatched
+        cells.keys, cells.facet_starts, cells.facets, cells.flips, table, pairs, sides, unmatched
     )
-    pairs, labels = pairs[:n], labels[:n]
+    pairs, sides = pairs[:n], sides[:n]
     if n_open:
-        more, units = _matched_by_place(cells, box, unmatched[:n_open])
-        pairs, labels = np.concatenate([pairs, more]), np.concatenate([labels, units])
+        more, facets = _matched_by_place(cells, box, unmatched[:n_open])
+        pairs, sides = np.concatenate([pairs, more]), np.concatenate([sides, facets])
     order = np.lexsort(pairs.T[::-1])
-    return pairs[order], labels[order]
+    new = np.append(True, np.any(np.diff(pairs[order], axis=0) != 0, axis=1))  # convex cells share one
+    order = order[new[: len(order)]]
+    pairs, sides = pairs[order], sides[order]
+    labels = cells.facets[sides]
+    units = np.where(sides[:, 1] < 0, labels[:, 0], labels.min(axis=1, initial=2**31 - 1))
+    return Dual(pairs, units.astype(np.int64), sides)
 
 
-def _matched_by_place(cells: Cells, box: Box, unmatched: Pairs) -> tuple[Pairs, NDArray[np.int64]]:
-    """Pair facets of different cells that have the same centre."""
-    centers = facet_centers(cells, unmatched[:, 1])
-    near = cKDTree(centers).query_pairs(SAME * float(np.max(box.radius)), output_type="ndarray")
+def _matched_by_place(cells: Cells, box: Box, unmatched: Pairs) -> tuple[Pairs, Pairs]:
+    """Pair facets of different cells that have the same centre and lie between them.
+
+    In cells thinner than the rounding several facets do. Between neighbours only units whose zero sets
+    hold the facet change, and units of later layers that these switch on or off. So pairs that differ
+    in the fewest units of the first layer, then of the second, are made first, each facet once.
+    """
+    centers = relative(facet_centers(cells, unmatched[:, 1]), box)
+    near = cKDTree(centers).query_pairs(same_place(box), output_type="ndarray")
     i, j = unmatched[near[:, 0], 0], unmatched[near[:, 1], 0]
-    apart = i != j
-    labels = np.minimum(*cells.facets[unmatched[near, 1]].T)[apart]
-    pairs = np.sort(np.stack([i, j], axis=1)[apart], axis=1)
-    return pairs.astype(np.int64), labels.astype(np.int64)
+    near = np.where((i < j)[:, None], near, near[:, ::-1])
+    i, j = unmatched[near, 0].T
+    changed = unpack_patterns(cells.patterns[i] ^ cells.patterns[j], cells.hidden_widths)
+    here, there = cells.facets[unmatched[near, 1]].T
+    rows = np.arange(len(near))
+    between = changed[rows, here] & changed[rows, there]
+    first_units = np.cumsum([0, *cells.hidden_widths[:-1]])
+    order = np.lexsort(np.add.reduceat(changed, first_units, axis=1, dtype=np.int64).T[::-1])
+    used, kept = np.zeros(len(unmatched), bool), []
+    for row in order[between[order]].tolist():
+        f, g = near[row]
+        if not used[f] and not used[g]:
+            used[f] = used[g] = True
+            kept.append(row)
+    chosen = near[kept].reshape(-1, 2)
+    return unmatched[chosen, 0], unmatched[chosen, 1]
 
 
 def facet_centers(cells: Cells, facets: NDArray[np.int64]) -> Array:
@@ -58,7 +96,7 @@ def facet_centers(cells: Cells, facets: NDArray[np.int64]) -> Array:
         # Two facets per cell, its two ends.
         return cells.coords[facets]
     if cells.dim == 2:
-        return (cells.coords[facets] + cells.coords[following(cells.vertex_starts)[facets]]) / 2
+        return cells.coords[facets] / 2 + cells.coords[following(cells.vertex_starts)[facets]] / 2
     assert cells.masks is not None
     owner = np.searchsorted(cells.facet_starts, facets, side="right") - 1
     centers = np.empty((len(facets), cells.dim))

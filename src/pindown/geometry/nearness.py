@@ -30,9 +30,33 @@ RESOLUTION = 2.0**-40
 # they come from different cells, each with its own rounding, and true differences are larger.
 SAME = 2.0**-30
 
+# As many units in the last place of a coordinate tell no two points apart.
+_PLACES = 64 * 2.0**-52
+
 ASLEEP = 2.0**-8
 
 _PROBES = 64
+
+# Values up to here can be added and subtracted a few million times without overflow.
+_LARGEST = 2.0**1000
+
+# Among the smallest numbers of all every product is off by half of the spacing.
+_FEW_QUANTA = 2.0**-1066
+
+
+def relative(points: Array, box: Box) -> Array:
+    """Return points (n, d) in coordinates that run from 0 to 1 over the box."""
+    half = box.upper / 2 - box.lower / 2  # halves first: the difference may overflow
+    return (points / 2 - box.lower / 2) / half
+
+
+def same_place(box: Box, share: float = SAME) -> float:
+    """Return how near, as a share of the sides, two computed points of a box may be one.
+
+    Never less than the rounding of their coordinates, which is large in a small box far from 0.
+    """
+    reach = np.maximum(np.abs(box.lower), np.abs(box.upper))
+    return float(np.max(_PLACES * reach / (box.upper / 2 - box.lower / 2), initial=share))
 
 
 def layer_scales(net: ReluNetwork, box: Box, seed: int = 0) -> list[Array]:
@@ -67,4 +91,21 @@ def unit_scales(net: ReluNetwork, box: Box, seed: int = 0) -> Array:
 
 def zero_bounds(net: ReluNetwork, box: Box) -> Array:
     """Return for every ReLU the size below which its value counts as zero (fast mode)."""
-    return RESOLUTION * unit_scales(net, box)
+    return np.maximum(RESOLUTION * unit_scales(net, box), _FEW_QUANTA)
+
+
+def may_overflow(net: ReluNetwork, box: Box) -> bool:
+    """Return whether float64 might be too small for a unit, its terms or its slopes on a box.
+
+    >>> net = ReluNetwork.from_layers([([[1e300, 1e300]], [0]), ([[1.0]], [0])])
+    >>> may_overflow(net, Box([0, 0], [1, 1])), may_overflow(net, Box([0, 0], [1e9, 1]))
+    (False, True)
+    """
+    # At least 1, so that slopes, whose terms do not have the inputs in them, are bounded as well.
+    size = np.maximum(1.0, np.maximum(np.abs(box.lower), np.abs(box.upper)))
+    largest = size.max()
+    with np.errstate(over="ignore", invalid="ignore"):
+        for weight, bias in net.layers:
+            size = abs(weight) @ size + np.abs(bias)
+            largest = np.maximum(largest, size.max(initial=0.0))
+    return not largest < _LARGEST

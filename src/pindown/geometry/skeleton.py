@@ -10,30 +10,71 @@ from scipy.sparse.csgraph import connected_components
 from pindown.affine import Array
 from pindown.geometry.box import Box
 from pindown.geometry.cells import Cells, following
-from pindown.geometry.nearness import SAME, layer_scales, zero_bounds
+from pindown.geometry.nearness import RESOLUTION, SAME, layer_scales, relative, same_place, zero_bounds
 from pindown.network import ReluNetwork
 
 Ids = NDArray[np.int64]
 
+_MOST_COORDINATES = 12
 
-def merged_vertices(cells: Cells, box: Box) -> tuple[Array, Ids]:
-    """Return all vertices, each once, and for every vertex of every cell which one it is."""
-    sides = box.upper - box.lower
-    ids = group_near((cells.coords - box.lower) / sides, SAME)
+
+# In the plane only vertices that two thin cells would tell apart, but their neighbours do not, are
+# left to their coordinates: a few times what the walk itself takes for zero.
+_THIN = 4 * RESOLUTION
+
+
+def merged_vertices(cells: Cells, box: Box, sides: Ids, exact: bool) -> tuple[Array, Ids]:
+    """Return all vertices, each once, and for every vertex of every cell which one it is.
+
+    Args:
+        cells: The cells.
+        box: Their domain.
+        sides: Facets that two cells share, as each lists it, (m, 2). In the plane their ends are two
+            vertices, however close. Elsewhere vertices with the same coordinates are one.
+        exact: Whether these are all sides, and cells meet in no other way.
+    """
+    if cells.dim != 2:
+        ids = group_near(relative(cells.coords, box), same_place(box))
+    elif exact:
+        ids = _joined(len(cells.coords), *_shared_ends(cells, sides))
+    else:
+        near = group_near(relative(cells.coords, box), same_place(box, _THIN))
+        i, j = _shared_ends(cells, sides)
+        ids = _joined(int(near.max(initial=-1)) + 1, near[i], near[j])[near]
     n = int(ids.max(initial=-1)) + 1
     first = np.full(n, len(ids))
     np.minimum.at(first, ids, np.arange(len(ids)))
     return cells.coords[first], ids
 
 
+def _shared_ends(cells: Cells, sides: Ids) -> tuple[Ids, Ids]:
+    """Return pairs of rows of ``cells.coords`` that are one vertex.
+
+    Two polygons, both counter-clockwise, run along the side between them in opposite directions.
+    """
+    here, there = sides[sides[:, 1] >= 0].T
+    after = following(cells.vertex_starts)
+    return np.concatenate([here, after[here]]), np.concatenate([after[there], there])
+
+
+def _joined(n: int, i: Ids, j: Ids) -> Ids:
+    """Number n things from 0 such that i and j get one number, for all pairs given."""
+    graph = coo_array((np.ones(len(i), bool), (i, j)), shape=(n, n))
+    return connected_components(graph, directed=False)[1].astype(np.int64)
+
+
 def group_near(points: Array, width: float) -> Ids:
     """Number points such that those much nearer than ``width`` share a number.
 
     Points are put on a grid; since near points may fall on two sides of a grid line, d + 1 grids are
-    used, each shifted: in one of them at least, near points share a box.
+    used, each shifted: in one of them at least, near points share a box. Points of many coordinates
+    are told apart by a few random combinations of these.
     """
-    n, d = points.shape
     rng = np.random.default_rng(0)
+    if points.shape[1] > _MOST_COORDINATES:
+        mix = rng.standard_normal((points.shape[1], _MOST_COORDINATES))
+        points = points @ (mix / np.sqrt(points.shape[1]))
+    n, d = points.shape
     rows, columns, total = [], [], 0
     for shift in range(d + 1):
         boxes = np.floor(points / width + shift / (d + 1)).astype(np.int64).view(np.uint64)
@@ -43,9 +84,7 @@ def group_near(points: Array, width: float) -> Ids:
         rows.append(np.arange(n))
         columns.append(n + total + number)
         total += int(number.max(initial=-1)) + 1
-    i, j = np.concatenate(rows), np.concatenate(columns)
-    graph = coo_array((np.ones(len(i), bool), (i, j)), shape=(n + total, n + total))
-    groups = connected_components(graph, directed=False)[1][:n]
+    groups = _joined(n + total, np.concatenate(rows), np.concatenate(columns))[:n]
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
@@ -123,13 +162,23 @@ def distinct_maps(net: ReluNetwork, cells: Cells, box: Box) -> int:
     return int(group_near(scaled.reshape(cells.n, -1), SAME).max()) + 1
 
 
-def locate(net: ReluNetwork, cells: Cells, X: ArrayLike) -> Ids:
+def locate(net: ReluNetwork, cells: Cells, box: Box, X: ArrayLike) -> Ids:
     """Return for each row of X the cell that has its pattern, -1 where there is none."""
     rows, _ = net.as_rows(X)
-    patterns = net.pattern(rows)
-    keys = np.bitwise_xor.reduce(np.where(patterns, cells.hashes, np.uint64(0)), axis=1, dtype=np.uint64)
     order = np.argsort(cells.keys)
+    found = _with_pattern(cells, order, net.pattern(rows))
+    lost = np.flatnonzero(found < 0)
+    # A unit that vanishes on a whole cell is on there, whatever sign rounding gives it.
+    found[lost] = _with_pattern(cells, order, net.preactivations(rows[lost]) >= -zero_bounds(net, box))
+    found[~box.contains(rows)] = -1
+    return found
+
+
+def _with_pattern(cells: Cells, order: Ids, patterns: NDArray[np.bool_]) -> Ids:
+    """Return the cells with the given patterns, -1 for none; ``order`` sorts the keys of the cells."""
+    keys = np.bitwise_xor.reduce(np.where(patterns, cells.hashes, np.uint64(0)), axis=1, dtype=np.uint64)
+    if cells.n == 0:
+        return np.full(len(keys), -1, np.int64)
     place = np.searchsorted(cells.keys, keys, sorter=order)
-    found = order[np.minimum(place, cells.n - 1)] if cells.n else np.zeros(len(keys), np.int64)
-    known = cells.n > 0
-    return np.where(known & (cells.keys[found] == keys) if known else False, found, -1).astype(np.int64)
+    found = order[np.minimum(place, cells.n - 1)]
+    return np.where(cells.keys[found] == keys, found, -1).astype(np.int64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -42,7 +41,7 @@ def walk_in_threads(
     """Count the cells of a network with ``n_jobs`` threads."""
     walk = Walk(net, box, counting=True, certified=certified)
     threads = _n_threads(n_jobs)
-    if threads == 1:
+    if threads == 1 or walk.finished:
         walk.run(deadline=deadline, progress=progress)
         return Walked(walk.n_cells, walk.growth, walk.deferred, walk.finished)
     tasks = _subtrees(walk, _TASKS_PER_THREAD * threads, deadline)
@@ -52,17 +51,20 @@ def walk_in_threads(
         own = Walk(net, box, counting=True, certified=certified, flat=walk.flat)
         own.unload()
         while tasks and (deadline is None or time.monotonic() < deadline):
+            try:
+                task = tasks.pop()
+            except IndexError:  # another thread took the last one
+                break
             before = own.n_cells
-            with suppress(IndexError):  # another thread may take the last one
-                own.load(tasks.pop())
-                own.run(deadline=deadline)
+            own.load(task)
+            own.run(deadline=deadline)
             with lock:
                 total[0] += own.n_cells - before
                 if progress is not None:
                     progress(total[0])
         return own
 
-    parts = Parallel(n_jobs=threads, prefer="threads")(delayed(work)(i) for i in range(threads))
+    parts = Parallel(n_jobs=threads, require="sharedmem")(delayed(work)(i) for i in range(threads))
     return Walked(
         n_cells=walk.n_cells + sum(part.n_cells for part in parts),
         growth=walk.growth + sum(part.growth for part in parts),

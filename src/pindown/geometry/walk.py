@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from pindown.geometry.kernels.flat import FlatNetwork
 from pindown.geometry.kernels.layers import start
 from pindown.geometry.kernels.sink import Sink, new_sink
 from pindown.geometry.kernels.traversal import walk
-from pindown.geometry.nearness import zero_bounds
+from pindown.geometry.nearness import may_overflow, zero_bounds
 from pindown.network import ReluNetwork
 
 _FIRST_STEPS = 1_000
@@ -70,6 +71,7 @@ class Walk:
         self.box, self.counting, self.certified = box, counting, certified
         self._bounds = np.zeros(net.size) if certified else zero_bounds(net, box)
         self.hashes = np.random.default_rng(0).integers(0, 2**64, net.size, dtype=np.uint64)
+        self._overflows = certified and may_overflow(net, box)
         self._begin(words=1)
 
     def _begin(self, words: int) -> None:
@@ -94,6 +96,9 @@ class Walk:
             self.faces.labels[0, : len(labels)] = labels
         self.counters[memory.FRAMES] = 1
         start(flat, self.work, True if self.certified else None)
+        if self._overflows:
+            # The error bounds know of rounding and underflow only: one cell, all of it left open.
+            self.counters[memory.FRAMES], self.counters[memory.DEFERRED] = 0, 1
 
     @property
     def n_cells(self) -> int:
@@ -126,7 +131,9 @@ class Walk:
                 return
             if max_cells is not None and self.n_cells >= max_cells:
                 return
-            status = self._step(steps)
+            # A step finds at most one cell of a list, so it does not get longer than it may.
+            most = steps if max_cells is None else min(steps, math.ceil(max_cells) - self.n_cells)
+            status = self._step(most)
             if status == memory.PAUSED and max_steps is not None:
                 return
             if status == memory.PAUSED:

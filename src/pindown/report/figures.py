@@ -10,22 +10,25 @@ import io
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pindown.findings.pictures import Histogram, Picture, Scale, StackedBars
+from pindown.findings.pictures import Curves, Histogram, Picture, PlaneMap, Scale, StackedBars
 from pindown.findings.wording import at_least, at_most, number_text
+from pindown.report.maps import insert_map, map_height, paint_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Colours that occur nowhere else; each is replaced by the CSS variable beside it.
-_INK, _MUTED, _LINE = "#010203", "#010204", "#010205"
+_INK, _MUTED, _LINE, _PAPER = "#010203", "#010204", "#010205", "#010206"
 _FILLS = ("#010211", "#010212", "#010213", "#010214")
 _WARN, _SPAN = "#010221", "#010222"
 _VARIABLES = {
     _INK: "--ink",
     _MUTED: "--muted",
     _LINE: "--line",
+    _PAPER: "--card",
     _WARN: "--warn",
     _SPAN: "--span",
     **{fill: f"--fill-{i}" for i, fill in enumerate(_FILLS, 1)},
@@ -57,6 +60,7 @@ _COLOURS = {
     "switching": _FILLS[3],
     "undecided": _FILLS[3],
 }
+_MAP_COLOURS = {"ink": _INK, "paper": _PAPER, "more": _FILLS[0], "less": _FILLS[1]}
 
 
 def draw(picture: Picture, prefix: str) -> str:
@@ -74,15 +78,24 @@ def draw(picture: Picture, prefix: str) -> str:
         Histogram: (_draw_histogram, 2.3),
         StackedBars: (_draw_bars, 0.9 + 0.3 * _bars_shown(picture)),
         Scale: (_draw_scale, 1.9),
+        Curves: (_draw_curves, 2.6),
+        PlaneMap: (
+            partial(paint_map, colours=_MAP_COLOURS),
+            map_height(picture, _WIDTH) if isinstance(picture, PlaneMap) else 0.0,
+        ),
     }
     paint, height = painters[type(picture)]
     with mpl.rc_context({**_STYLE, "svg.hashsalt": prefix}):
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         FigureCanvasSVG(figure)
-        paint(figure.add_subplot(), picture)
+        ax = figure.add_subplot()
+        paint(ax, picture)
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    return _inline(buffer.getvalue(), prefix)
+    svg = buffer.getvalue()
+    if isinstance(picture, PlaneMap):
+        svg = insert_map(svg, ax, picture, _MAP_COLOURS)
+    return _inline(svg, prefix)
 
 
 def _bars_shown(picture: Picture) -> int:
@@ -97,6 +110,10 @@ def _draw_histogram(ax: Axes, picture: Histogram) -> None:
             left, height, right - left, align="edge", color=_WARN if wrong else _FILLS[0], linewidth=0
         )
     top = max(picture.counts)
+    if picture.logarithmic:
+        ax.set_xscale("log")
+        ax.set_xlim(edges[0], edges[-1])
+        _plain_ticks(ax, edges[0], edges[-1])
     for mark in picture.marks:
         ax.axvline(mark.position, color=_INK, linewidth=1, linestyle=(0, (3, 2)))
         ax.annotate(
@@ -164,6 +181,20 @@ def _draw_scale(ax: Axes, picture: Scale) -> None:
     ax.set_ylim(len(labels) - 0.5, -0.5)
     ax.set_xlabel(picture.x_label)
     _plain_ticks(ax, low, high)
+
+
+def _draw_curves(ax: Axes, picture: Curves) -> None:
+    styles = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+    for i, (name, values) in enumerate(zip(picture.names, picture.values, strict=True)):
+        colour = _FILLS[i % 3]
+        ax.plot(picture.x, values, color=colour, linestyle=styles[i // 3 % 4], label=name, linewidth=1.6)
+    if len(picture.names) > 1:
+        ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3, handlelength=1.6)
+    ax.spines["left"].set_visible(True)
+    ax.margins(x=0.01)
+    ax.set_xlabel(picture.x_label)
+    ax.set_ylabel(picture.y_label)
+    ax.locator_params(nbins=5)
 
 
 def _plain_ticks(ax: Axes, low: float, high: float) -> None:

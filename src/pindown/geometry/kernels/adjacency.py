@@ -6,16 +6,17 @@ from __future__ import annotations
 import numpy as np
 
 from pindown.geometry.kernels import entry, inner
-from pindown.geometry.kernels.polytope import adjacent, is_simple
+from pindown.geometry.kernels.faces import adjacent, is_simple
 
 
 @entry
-def match_neighbours(keys, starts, facets, flips, table, pairs, labels, unmatched):
+def match_neighbours(keys, starts, facets, flips, table, pairs, sides, unmatched):
     """Pair cells whose patterns differ in one unit that holds a facet; return both counts.
 
     The key of a cell is the exclusive or of the hashes of its units that are on, so the cell across
-    the zero set of unit u has the key ``key ^ flips[u]``. Facets without such a cell (several
-    units change there at once) go to ``unmatched`` as (cell, facet).
+    the zero set of unit u has the key ``key ^ flips[u]``. ``sides`` gets the shared facet as either
+    cell lists it. Facets without such a cell (several units change there at once) go to
+    ``unmatched`` as (cell, facet).
     """
     n_pairs, n_open, size = 0, 0, len(flips)
     for cell in range(len(keys)):
@@ -28,12 +29,22 @@ def match_neighbours(keys, starts, facets, flips, table, pairs, labels, unmatche
                 continue
             other = _find(table, keys, keys[cell] ^ flips[label])
             if other > cell:
-                pairs[n_pairs, 0], pairs[n_pairs, 1], labels[n_pairs] = cell, other, label
+                pairs[n_pairs, 0], pairs[n_pairs, 1] = cell, other
+                sides[n_pairs, 0], sides[n_pairs, 1] = f, _labelled(facets, starts, other, label)
                 n_pairs += 1
             elif other < 0:
                 unmatched[n_open, 0], unmatched[n_open, 1] = cell, f
                 n_open += 1
     return n_pairs, n_open
+
+
+@inner
+def _labelled(facets, starts, cell, label):
+    """Return the facet of a cell that has a label, -1 if none does."""
+    for f in range(starts[cell], starts[cell + 1]):
+        if facets[f] == label:
+            return f
+    return -1
 
 
 @inner

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.geometry.kernels import copy, inner
+from pindown.geometry.kernels.faces import adjacent, is_simple, is_torn
 from pindown.geometry.kernels.layers import CROSSES, UNKNOWN, VANISHES, row_of, side
 from pindown.geometry.kernels.memory import ROW
 from pindown.geometry.kernels.polygon import UNDECIDED, count_distinct
-from pindown.geometry.kernels.polytope import adjacent, is_simple, norm_of, shared_labels, signs_at
-from pindown.geometry.kernels.vertices import edge_error, vertex_error
+from pindown.geometry.kernels.polytope import norm_of, shared_labels, signs_at
+from pindown.geometry.kernels.vertices import ULP, edge_error, vertex_error
 
 NO_SPACE = -2
 
@@ -113,7 +114,10 @@ def _slice(net, work, certified, level, labels, slices, s):
             copy(new[count], coords[k])
             copy(new_masks[count], masks[k])
             count += 1
-    for e in range(slices.counts[s, N_EDGES]):
+    n_edges = slices.counts[s, N_EDGES]
+    if count > 1 and is_torn(d - s, signs, masks, n, edges, n_edges):
+        return UNDECIDED
+    for e in range(n_edges):
         u, v = edges[e, 0], edges[e, 1]
         if signs[u] * signs[v] < 0:
             if count == len(new):
@@ -190,7 +194,7 @@ def _points(net, work, certified, level, slices, s):
             norm += abs(row[c])
         zero = work.bounds[net.starts[level] + unit] + norm * max(coords[0, d], coords[end, d])
         found[k, 0] = a / (a - b)
-        found[k, 1] = zero / abs(a - b)
+        found[k, 1] = zero / abs(a - b) + 4 * ULP
     return count_distinct(found, n, certified)
 
 

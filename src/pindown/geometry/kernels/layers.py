@@ -18,6 +18,9 @@ from pindown.geometry.kernels.memory import CENTER, RADIUS, REACH
 # A map is rebuilt after so many updates in place per unit, before their rounding errors add up.
 _UPDATES_PER_UNIT = 8
 
+# Each product may underflow by 2^-1075; this is more than 2^50 of them.
+TINY = 2.0**-1022
+
 
 @entry
 def start(net, work, certified):
@@ -26,11 +29,12 @@ def start(net, work, certified):
     copy(maps, net.weights[: d * n])
     copy(maps[d * n :], net.biases[:n])
     if certified is not None:
+        underflow = _underflow(work, d)
         for i in range(n):
             size = 0.0
             for c in range(d + 1):
                 size += abs(maps[c * n + i]) * work.vectors[REACH, c]
-            work.bounds[i] = _relative_error(d + 3) * size
+            work.bounds[i] = _rounding(d, 0) * size + underflow
 
 
 @inner
@@ -69,9 +73,9 @@ def _clear(net, work, certified, level):
         work.maps[i] = 0.0
     copy(work.maps[at + d * n :], net.biases[first : first + n])
     if certified is not None and level + 1 < net.hidden:
-        error = _relative_error((1 + _UPDATES_PER_UNIT) * net.widths[level] + d + 8)
+        error, underflow = _rounding(d, net.widths[level]), _underflow(work, d)
         for i in range(n):
-            work.bounds[first + i] = error * abs(net.biases[first + i])
+            work.bounds[first + i] = error * abs(net.biases[first + i]) + underflow
 
 
 @inner
@@ -92,16 +96,29 @@ def _add(net, work, certified, level, j, sign):
         # Errors are only ever added: what is subtracted again leaves its rounding behind.
         first = net.starts[level + 1]
         error = work.bounds[net.starts[level] + j]
-        error = 1.01 * (error + _relative_error((1 + _UPDATES_PER_UNIT) * n + d + 8) * size)
+        error = 1.01 * (error + _rounding(d, n) * size)
         row = work.bounds[first : first + n_next]
         for i in range(n_next):
             row[i] += error * abs(w[i])
 
 
 @inner
-def _relative_error(n):
-    """Bound the relative error of n float64 operations, itself rounded up."""
-    return 1.01 * n * 2.0**-53
+def _rounding(d, n):
+    """Bound what rounding adds to a form on d inputs that sums n units, relative to its terms.
+
+    One operation for each unit when the map is built, one for each update, of which the last lot may
+    exceed the limit by one per unit; then d + 1 to evaluate the form, and as many again in ``screen``.
+    """
+    return 1.01 * ((2 + _UPDATES_PER_UNIT) * n + 2 * d + 8) * 2.0**-53
+
+
+@inner
+def _underflow(work, d):
+    """Bound what underflow adds to a form: in its coefficients, and where it is evaluated."""
+    reach = 1.0
+    for c in range(d + 1):
+        reach += work.vectors[REACH, c]
+    return TINY * reach
 
 
 @inner

@@ -1,4 +1,4 @@
-"""Working memory of a walk: the stack of cells, room to build two halves, what is known of the network."""
+"""Working memory of a walk: the stack of cells, room for two halves, what is known of the network."""
 
 from __future__ import annotations
 

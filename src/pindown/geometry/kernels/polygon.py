@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pindown.geometry.kernels import inner
+from pindown.geometry.kernels import copy, inner
 from pindown.geometry.kernels.memory import POINT, SIGN
-from pindown.geometry.kernels.vertices import edge_error, vertex_error
+from pindown.geometry.kernels.vertices import ULP, edge_error, vertex_error
 
 UNDECIDED = -1
 
@@ -36,6 +36,8 @@ def split_polygon(net, work, certified, label, row, bound, coords, sides, n, hal
     for k in range(n):
         following = k + 1 if k + 1 < n else 0
         here, there, side = signs[k], signs[following], sides[k, 0]
+        if here == 0 == there:
+            return False  # no line that holds a side cuts the polygon
         if here <= 0:
             _put(
                 halves, 0, coords[k, 0], coords[k, 1], coords[k, 2], label if here == 0 < there else side
@@ -114,9 +116,9 @@ def count_polygon(net, work, certified, level, coords, sides, n, n_lines):
                 if abs(start) <= zero0 and abs(end) <= zero1:
                     duplicate = True
                     break
-            elif start * end < 0.0:
+            elif (start > 0.0) != (end > 0.0):  # their product may underflow
                 found[n_found, 0] = start / (start - end)
-                found[n_found, 1] = max(zero0, zero1) / abs(start - end)
+                found[n_found, 1] = max(zero0, zero1) / abs(start - end) + 4 * ULP
                 n_found += 1
         if not duplicate:
             distinct = count_distinct(found, n_found, certified)
@@ -156,6 +158,10 @@ def _chord(net, work, certified, level, unit, coords, sides, n, ends):
     while k + 1 < n and a * coords[k, 0] + b * coords[k, 1] + c <= bound + norm * coords[k, 2]:
         k += 1
     value = a * coords[k, 0] + b * coords[k, 1] + c
+    for end in range(2):
+        copy(ends[end], coords[k])
+    if not value > bound + norm * coords[k, 2]:
+        return certified is None  # it was found to cross by no more than rounding
     found, phase = 0, INSIDE
     for _ in range(n):
         following = k + 1 if k + 1 < n else 0
@@ -177,8 +183,12 @@ def _chord(net, work, certified, level, unit, coords, sides, n, ends):
             found += 1
             phase = DONE if phase == BEYOND else (BEYOND if sign < 0 else ON_LINE)
             if phase == DONE:
-                break
-        elif phase == ON_LINE and sign < 0:
-            phase = BEYOND
+                after = following + 1 if following + 1 < n else 0
+                beyond = a * coords[after, 0] + b * coords[after, 1] + c
+                return sign != 0 or abs(beyond) > bound + norm * coords[after, 2]
+        elif phase == ON_LINE:
+            if sign == 0:
+                break  # no line that holds a side cuts the polygon
+            phase = BEYOND if sign < 0 else DONE
         k, value = following, ahead
-    return True
+    return False

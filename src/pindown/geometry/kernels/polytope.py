@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from pindown.geometry.kernels import copy, inner
+from pindown.geometry.kernels.faces import adjacent, count_on, is_simple, is_torn
 from pindown.geometry.kernels.memory import CUT, FACETS_PER_WORD, PLACE, POINT, SIGN
 from pindown.geometry.kernels.vertices import edge_error, vertex_error
 
@@ -41,6 +42,8 @@ def split_polytope(
                 if sign == 0:
                     marks[CUT + half, n_zero] = place
         n_zero += sign == 0
+    if n_zero > 1 and is_torn(net.dim, marks[SIGN], masks, n, edges, n_edges):
+        return UNCERTAIN
     n_cut, norm = n_zero, norm_of(row, net.dim)
     for e in range(n_edges):
         u, v = edges[e, 0], edges[e, 1]
@@ -179,54 +182,12 @@ def _join_cut(d, n_zero, n_cut, halves, masks):
 
 
 @inner
-def adjacent(d, masks, n, p, q, simple):
-    """Return whether an edge joins vertices p and q of a polytope of dimension d.
-
-    If ``simple``, exactly d facets meet in each vertex, and counting the shared ones is enough.
-    """
-    shared = 0
-    for w in range(masks.shape[1]):
-        shared += popcount(masks[p, w] & masks[q, w])
-    if shared < d - 1 or simple:
-        return shared >= d - 1
-    for r in range(n):
-        if r != p and r != q:
-            outside = np.uint64(0)
-            for w in range(masks.shape[1]):
-                outside |= masks[p, w] & masks[q, w] & ~masks[r, w]
-            if outside == 0:
-                return False
-    return True
-
-
-@inner
-def is_simple(d, masks, n):
-    """Return whether exactly d facets meet in each vertex."""
-    for k in range(n):
-        facets = 0
-        for w in range(masks.shape[1]):
-            facets += popcount(masks[k, w])
-        if facets != d:
-            return False
-    return True
-
-
-@inner
 def _has_edge(edges, n, p, q):
     for e in range(n):
         u, v = edges[e, 0], edges[e, 1]
         if (u == p and v == q) or (u == q and v == p):
             return True
     return False
-
-
-@inner
-def popcount(x):
-    """Count the bits of a 64-bit word (compilers know this form and emit one instruction)."""
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @inner
@@ -255,13 +216,3 @@ def _drop_touching(d, n, masks):
             flag = np.uint64(1) << np.uint64(slot % FACETS_PER_WORD)
             for k in range(n):
                 masks[k, slot // FACETS_PER_WORD] &= ~flag
-
-
-@inner
-def count_on(masks, n, slot):
-    """Count the vertices on a hyperplane."""
-    word, flag = slot // FACETS_PER_WORD, np.uint64(1) << np.uint64(slot % FACETS_PER_WORD)
-    count = 0
-    for k in range(n):
-        count += (masks[k, word] & flag) != 0
-    return count

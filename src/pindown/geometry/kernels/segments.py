@@ -17,17 +17,16 @@ def crosses(before, after):
 
 
 @entry
-def snap(Z, T, joined, sizes, weight_sizes, bias_sizes, resolution, first, counts):
+def snap(Z, T, joined, near, run, resolution, first, counts):
     """Set to zero what rounding cannot tell from it, then count the crossings of every interval.
 
-    Values below ``weight_sizes[i] * sizes[p] + bias_sizes[i]`` are zero, and so are values at a point
-    so near to a crossing that the two have the same time to ``resolution``. Rows below ``first`` are
-    settled already.
+    Values up to ``near[run[p], i]`` are zero, and so are values at a point so near to a crossing that
+    the two have the same time to ``resolution``. Rows below ``first`` are settled already.
     """
     points, units = Z.shape
     for p in range(first, points):
         for i in range(units):
-            if abs(Z[p, i]) <= weight_sizes[i] * sizes[p] + bias_sizes[i]:
+            if abs(Z[p, i]) <= near[run[p], i]:
                 Z[p, i] = 0.0
     for p in range(points - 1):
         if joined[p]:
@@ -49,9 +48,7 @@ def snap(Z, T, joined, sizes, weight_sizes, bias_sizes, resolution, first, count
 
 
 @entry
-def find_crossings(
-    Z, T, joined, sizes, weight_sizes, bias_sizes, resolution, starts, shares, slack, units, knots
-):
+def find_crossings(Z, T, joined, near, run, resolution, starts, shares, slack, units, knots):
     """List the crossings of each interval in order of time, those at one time together.
 
     Crossing c of interval p, ``starts[p] <= c < starts[p + 1]``, is of unit ``units[c]`` at the share
@@ -67,8 +64,7 @@ def find_crossings(
             before, after = Z[p, i], Z[p + 1, i]
             if crosses(before, after):
                 share = before / (before - after)
-                near = weight_sizes[i] * max(sizes[p], sizes[p + 1]) + bias_sizes[i]
-                error = max(resolution / span, near / abs(before - after))
+                error = max(resolution / span, near[run[p], i] / abs(before - after))
                 place = c
                 while place > starts[p] and shares[place - 1] > share:
                     shares[place], slack[place], units[place] = (

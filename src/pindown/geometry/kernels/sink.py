@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.geometry.kernels import copy, copy_rows, inner
+from pindown.geometry.kernels.faces import count_on, is_simple
 from pindown.geometry.kernels.flat import FlatNetwork
 from pindown.geometry.kernels.layers import advance
 from pindown.geometry.kernels.memory import (
@@ -29,7 +30,6 @@ from pindown.geometry.kernels.memory import (
     VERTEX,
     VERTICES,
 )
-from pindown.geometry.kernels.polytope import count_on, is_simple
 
 
 class Sink(NamedTuple):

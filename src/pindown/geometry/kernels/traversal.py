@@ -14,7 +14,16 @@ from __future__ import annotations
 
 from pindown.geometry.kernels import copy, copy_rows, entry, inner
 from pindown.geometry.kernels.arrangement import NO_SPACE, count_polytope
-from pindown.geometry.kernels.layers import CROSSES, UNKNOWN, advance, decide, row_of, screen, side
+from pindown.geometry.kernels.layers import (
+    CROSSES,
+    TINY,
+    UNKNOWN,
+    advance,
+    decide,
+    row_of,
+    screen,
+    side,
+)
 from pindown.geometry.kernels.memory import (
     CANDIDATE,
     CELLS,
@@ -284,7 +293,7 @@ def _enclose(vectors, coords, n):
             low, high = min(low, coords[k, c]), max(high, coords[k, c])
         vectors[CENTER, c] = 0.5 * (low + high)
         # A little wider: centre and radius are rounded.
-        vectors[RADIUS, c] = 0.5 * (high - low) + slack + 2.0**-51 * (abs(low) + abs(high))
+        vectors[RADIUS, c] = 0.5 * (high - low) + slack + 2.0**-51 * (abs(low) + abs(high)) + TINY
 
 
 @inner

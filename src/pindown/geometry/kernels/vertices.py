@@ -21,10 +21,10 @@ from __future__ import annotations
 import numpy as np
 
 from pindown.geometry.kernels import inner
-from pindown.geometry.kernels.layers import row_of
+from pindown.geometry.kernels.layers import TINY, row_of
 from pindown.geometry.kernels.memory import HALF, LOWER, REST, UPPER, ZERO
 
-_ULP = 2.0**-52
+ULP = 2.0**-52
 _COARSE = 2.0**-38  # of the box: errors above are computed anew from the facets
 _USELESS = 2.0**-10  # of the box: errors above are taken for infinite
 
@@ -60,10 +60,10 @@ def edge_error(work, u, v, a, b, norm, bound):
     length, size, half = 0.0, 0.0, np.inf
     for c in range(d):
         length = max(length, abs(v[c] - u[c]))
-        size = max(size, max(abs(u[c]), abs(v[c])))
+        size = max(size, abs(u[c]), abs(v[c]))
         half = min(half, work.vectors[HALF, c])
-    shift = (bound + norm * ends) / abs(a - b) + 4 * _ULP
-    error = 1.01 * (ends + shift * (length + 2 * ends)) + 4 * _ULP * size
+    shift = (bound + norm * ends) / abs(a - b) + 4 * ULP
+    error = 1.01 * (ends + shift * (length + 2 * ends)) + 4 * ULP * size + TINY
     return error if error < _COARSE * half else np.inf
 
 
@@ -81,7 +81,7 @@ def vertex_error(net, work, point):
             value += row[c] * point[c]
             size += abs(row[c] * point[c])
         vectors[ZERO, k] = zero
-        vectors[REST, k] = abs(value) + 2.0 * zero + (2 * d + 8) * _ULP * size
+        vectors[REST, k] = abs(value) + 2.0 * zero + (2 * d + 8) * ULP * size + TINY
     if not _invert(matrices[SQUARE], matrices[INVERSE], d):
         return np.inf
     q, largest = 0.0, 0.0
@@ -94,13 +94,15 @@ def vertex_error(net, work, point):
                 b, w = matrices[INVERSE, i, k], matrices[ROWS, k, c]
                 entry -= b * w
                 # A form that errs by at most e on a box of half width r errs by e / r in its slope.
-                doubt += abs(b) * (abs(w) * (d + 2) * _ULP + vectors[ZERO, k] / vectors[HALF, c])
+                doubt += abs(b) * (abs(w) * (d + 2) * ULP + vectors[ZERO, k] / vectors[HALF, c])
             total += abs(entry) + doubt
+        if not (total < 0.5 and weighted < np.inf):  # also where either is no number
+            return np.inf
         q, largest = max(q, total), max(largest, weighted)
     half = np.inf
     for c in range(d):
         half = min(half, vectors[HALF, c])
-    error = 1.01 * largest / (1.0 - q) if q < 0.5 else np.inf
+    error = 1.01 * largest / (1.0 - q)
     return error if error < _USELESS * half else np.inf
 
 

@@ -1,0 +1,195 @@
+"""What questions about cells share: where to look, cells that are found once, and time for compilers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from pindown.findings.deadline import NotApplicable
+from pindown.findings.pictures import drawable
+from pindown.findings.subject import Subject
+from pindown.findings.wording import count
+from pindown.geometry.box import Box
+from pindown.geometry.compiled import Work, compile_now, compile_seconds
+from pindown.geometry.complex import PolyhedralComplex, polyhedral_complex
+from pindown.geometry.counting import RegionCount, region_count
+from pindown.network import ReluNetwork
+
+MOST_INPUTS = 6
+MOST_COUNTED = 1_000_000  # cells: a fixed end, so that the answer does not depend on the machine's speed
+MOST_BUILT = {1: 1_000_000, 2: 200_000}
+_MOST_BUILT_IN_SPACE = 20_000
+_MOST_WEIGHTS = 30_000_000  # the walk holds them as dense matrices: a quarter of a gigabyte
+_TOO_LARGE = 1e100
+_SAFETY = 1.3  # times the estimate that must be left before a compiler is started
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """A network on a box of which no side is flat.
+
+    Attributes:
+        net: The network, inputs that do not vary left out.
+        box: The box of those that do.
+        inputs: Their numbers in the whole network.
+        text: The box in words.
+    """
+
+    net: ReluNetwork
+    box: Box
+    inputs: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """The cells on a box: their number, and the cells themselves if there are not too many."""
+
+    domain: Domain
+    found: RegionCount
+    complex: PolyhedralComplex | None
+
+
+_MEMORY: WeakKeyDictionary[Subject, dict[str, Any]] = WeakKeyDictionary()
+
+
+def domain(subject: Subject) -> Domain:
+    """Return where cells are asked for.
+
+    Raises:
+        NotApplicable: If every input is fixed, or numbers leave the range geometry can work in.
+    """
+    assert subject.box is not None
+    box, net, name = subject.box, subject.net, subject.box_name
+    varying = np.flatnonzero(box.lower < box.upper)
+    if not len(varying):
+        raise NotApplicable(f"{name} is a single point")
+    require_sane(net, box)
+    if len(varying) == box.dim:
+        return Domain(net, box, tuple(range(box.dim)), name)
+    embedding = ReluNetwork.from_layers(
+        [(np.eye(box.dim)[:, varying], np.where(box.lower < box.upper, 0.0, box.lower))]
+    )
+    fixed = count(box.dim - len(varying), "input")
+    return Domain(
+        net @ embedding,
+        Box(box.lower[varying], box.upper[varying]),
+        tuple(varying.tolist()),
+        f"{name} ({fixed} of it fixed)",
+    )
+
+
+def require_sane(net: ReluNetwork, box: Box) -> None:
+    """Refuse boxes and weights whose products would leave float64.
+
+    Raises:
+        NotApplicable: If they would.
+    """
+    sides = box.upper - box.lower
+    if not drawable([*box.lower, *box.upper, *sides]):
+        raise NotApplicable("the box is too large or too small for float64 geometry")
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            values = net.trace(np.stack([box.lower, box.center, box.upper]))
+        except ValueError:
+            values = [np.array([np.inf])]
+        largest = max(float(np.abs(layer).max(initial=0.0)) for layer in values)
+    if not largest < _TOO_LARGE:
+        raise NotApplicable("the network's values are too large for float64 geometry")
+
+
+def require_few_inputs(place: Domain) -> None:
+    """Refuse networks whose cells are too many to list.
+
+    Raises:
+        NotApplicable: If more inputs vary than cells can be listed for.
+    """
+    if place.box.dim > MOST_INPUTS:
+        raise NotApplicable(
+            f"cells can be listed for up to {MOST_INPUTS} inputs and here {place.box.dim} vary; "
+            "GEO-04 counts cells between data and GEO-05 shows those on a plane"
+        )
+
+
+def require_compiled(subject: Subject, work: Work) -> None:
+    """Compile loops that this machine has not run yet, or raise OutOfTime if that does not fit."""
+    seconds = compile_seconds(work)
+    if seconds:
+        subject.require(_SAFETY * seconds)
+        compile_now(work)
+
+
+def require_walkable(net: ReluNetwork, inputs: int) -> None:
+    """Refuse networks whose layers, as dense matrices, take too much memory."""
+    widths = (inputs, *net.widths[1:])
+    if sum(a * b for a, b in pairwise(widths)) > _MOST_WEIGHTS:
+        raise NotApplicable("the layers are too large to be walked as dense matrices")
+
+
+def regions(subject: Subject) -> Regions:
+    """Return the cells on the subject's box, found once, using at most a quarter of the time left.
+
+    Raises:
+        NotApplicable: If there are too many inputs.
+        OutOfTime: If not even the compiler would finish.
+    """
+    memory = _MEMORY.setdefault(subject, {})
+    if "regions" not in memory:
+        place = domain(subject)
+        require_few_inputs(place)
+        require_walkable(place.net, place.box.dim)
+        memory["regions"] = (
+            _in_plane(subject, place) if place.box.dim <= 2 else _in_space(subject, place)
+        )
+    found: Regions = memory["regions"]
+    return found
+
+
+def _in_plane(subject: Subject, place: Domain) -> Regions:
+    require_compiled(subject, "segments" if place.box.dim == 1 else "plane")
+    budget = 0.25 * subject.deadline.left
+    cells = polyhedral_complex(place.net, place.box, budget=budget, max_cells=MOST_BUILT[place.box.dim])
+    if cells.complete:
+        found = RegionCount(cells.n_regions, True, cells.growth, False, 0, cells.seconds)
+        return Regions(place, found, cells)
+    found = RegionCount(cells.n_regions, False, (), False, 0, cells.seconds)
+    if (
+        cells.n_regions >= MOST_BUILT[2]
+        and compile_seconds("plane count") < 0.25 * subject.deadline.left
+    ):
+        found = _counted(place, 0.25 * subject.deadline.left)
+    return Regions(place, found, None)
+
+
+def _in_space(subject: Subject, place: Domain) -> Regions:
+    require_compiled(subject, "space count")
+    found = _counted(place, 0.25 * subject.deadline.left)
+    few = found.complete and found.n_regions <= _MOST_BUILT_IN_SPACE
+    if not few or _SAFETY * compile_seconds("space") > 0.5 * subject.deadline.left:
+        return Regions(place, found, None)
+    require_compiled(subject, "space")
+    cells = polyhedral_complex(place.net, place.box, budget=0.25 * subject.deadline.left)
+    return Regions(place, found, cells if cells.complete else None)
+
+
+class _EnoughError(Exception):
+    """Raised inside a count to end it."""
+
+
+def _counted(place: Domain, budget: float) -> RegionCount:
+    def stop(n: int) -> None:
+        if n >= MOST_COUNTED:
+            raise _EnoughError
+
+    start = time.monotonic()
+    try:
+        return region_count(place.net, place.box, budget=budget, progress=stop)
+    except _EnoughError:
+        return RegionCount(MOST_COUNTED, False, (), False, 0, time.monotonic() - start)
