@@ -33,15 +33,15 @@ def test_catalogue_is_complete_and_stable():
         "UNIT-01",
         "UNIT-02",
         "SYM-01",
+        "ACC-01",
+        "ACC-02",
+        "LIP-01",
+        "NORM-01",
         "GEO-01",
         "GEO-02",
         "GEO-03",
         "GEO-04",
         "GEO-05",
-        "ACC-01",
-        "ACC-02",
-        "LIP-01",
-        "NORM-01",
     ]
     for q in CATALOGUE:
         assert q.group in GROUPS and q.title and q.about.endswith(".")

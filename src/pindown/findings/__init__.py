@@ -1,12 +1,12 @@
 """The answers of an audit, one module per topic.
 
 To add one: write a function with ``@question(...)`` in a module of its topic and name the module here.
-The order of the modules is the order in a report.
+The order of the modules is the order in a report, and that in which questions are asked: those that may
+have to wait for a compiler come last.
 """
 
-from pindown.findings import architecture, units, weights  # noqa: F401, I001
+from pindown.findings import architecture, units, weights, accuracy, norms  # noqa: F401, I001
 from pindown.findings import regions, fold_distance, dead_zones, near_data, cell_picture  # noqa: F401
-from pindown.findings import accuracy, norms  # noqa: F401
 from pindown.findings.finding import KINDS, Finding, Hypothesis, Quantity, Table
 from pindown.findings.registry import GROUPS, QUESTIONS, Question, question
 

@@ -89,7 +89,7 @@ def _drawn(scene: Scene, coloured: Coloured) -> Picture:
         if coloured.title == "class"
         else f"value of the {coloured.title}"
     )
-    marked = "; points are data" if scene.dots else ""
+    marked = "; points are data" if scene.dots and "random" not in scene.where else ""
     caption = f"Cells on {scene.where}, coloured by the {what}; lines are folds{marked}"
     return plane_map(scene.cells, coloured, scene.dots, caption, scene.axes)
 

@@ -23,10 +23,10 @@ from pindown.network import ReluNetwork
 MOST_INPUTS = 6
 MOST_COUNTED = 1_000_000  # cells: a fixed end, so that the answer does not depend on the machine's speed
 MOST_BUILT = {1: 1_000_000, 2: 200_000}
-_MOST_BUILT_IN_SPACE = 20_000
+_MOST_BUILT_IN_SPACE = {3: 50_000, 4: 20_000, 5: 8_000, 6: 3_000}  # corners multiply with dimension
 _MOST_WEIGHTS = 30_000_000  # the walk holds them as dense matrices: a quarter of a gigabyte
 _TOO_LARGE = 1e100
-_SAFETY = 1.3  # times the estimate that must be left before a compiler is started
+_GRACE = 2.0
 
 T = TypeVar("T")
 
@@ -118,12 +118,19 @@ def require_few_inputs(place: Domain) -> None:
         )
 
 
-def require_compiled(subject: Subject, work: Work) -> None:
-    """Compile loops that this machine has not run yet, or raise OutOfTime if that does not fit."""
+def require_compiled(subject: Subject, work: Work) -> float:
+    """Compile loops that this machine has not run yet, or raise OutOfTime if that does not fit.
+
+    Returns:
+        Seconds to grant in any case: some if a compiler ran, lest it ran in vain when it took longer
+        than expected; else none.
+    """
     seconds = compile_seconds(work)
-    if seconds:
-        subject.require(_SAFETY * seconds)
-        compile_now(work)
+    if not seconds:
+        return 0.0
+    subject.require(seconds)
+    compile_now(work)
+    return _GRACE
 
 
 def require_walkable(net: ReluNetwork, inputs: int) -> None:
@@ -153,8 +160,8 @@ def regions(subject: Subject) -> Regions:
 
 
 def _in_plane(subject: Subject, place: Domain) -> Regions:
-    require_compiled(subject, "segments" if place.box.dim == 1 else "plane")
-    budget = 0.25 * subject.deadline.left
+    least = require_compiled(subject, "segments" if place.box.dim == 1 else "plane")
+    budget = max(least, 0.25 * subject.deadline.left)
     cells = polyhedral_complex(place.net, place.box, budget=budget, max_cells=MOST_BUILT[place.box.dim])
     if cells.complete:
         found = RegionCount(cells.n_regions, True, cells.growth, False, 0, cells.seconds)
@@ -169,10 +176,10 @@ def _in_plane(subject: Subject, place: Domain) -> Regions:
 
 
 def _in_space(subject: Subject, place: Domain) -> Regions:
-    require_compiled(subject, "space count")
-    found = _counted(place, 0.25 * subject.deadline.left)
-    few = found.complete and found.n_regions <= _MOST_BUILT_IN_SPACE
-    if not few or _SAFETY * compile_seconds("space") > 0.5 * subject.deadline.left:
+    least = require_compiled(subject, "space count")
+    found = _counted(place, max(least, 0.25 * subject.deadline.left))
+    few = found.complete and found.n_regions <= _MOST_BUILT_IN_SPACE[place.box.dim]
+    if not few or compile_seconds("space") > 0.5 * subject.deadline.left:
         return Regions(place, found, None)
     require_compiled(subject, "space")
     cells = polyhedral_complex(place.net, place.box, budget=0.25 * subject.deadline.left)

@@ -17,6 +17,7 @@ from pindown.geometry.plane_slice import PlaneSlice
 MOST_CELLS = 200_000
 _TRIES = 20
 _MARGIN = 0.15
+_FEW_INPUTS = 10
 
 
 class Scene(NamedTuple):
@@ -42,15 +43,18 @@ def plane_scene(subject: Subject, place: Domain) -> Scene:
         OutOfTime: If not even the compiler would finish.
     """
     require_walkable(subject.net, 2)
-    require_compiled(subject, "plane")
+    least = require_compiled(subject, "plane")
+    budget = max(least, 0.2 * subject.deadline.left)
     if subject.data is not None:
-        found = _through_data(subject, subject.data)
+        found = _through_data(subject, subject.data, budget)
         if found is not None:
             return found
-    return _through_center(subject, place)
+    if place.box.dim > _FEW_INPUTS:
+        return _through_random_points(subject, budget)
+    return _through_center(subject, place, budget)
 
 
-def _through_data(subject: Subject, data: Sample) -> Scene | None:
+def _through_data(subject: Subject, data: Sample, budget: float) -> Scene | None:
     rng = subject.rng("GEO-05")
     for _ in range(_TRIES):
         rows = _three_rows(data, rng)
@@ -61,7 +65,7 @@ def _through_data(subject: Subject, data: Sample) -> Scene | None:
                 subject.net,
                 *data.X[rows],
                 margin=_MARGIN,
-                budget=0.2 * subject.deadline.left,
+                budget=budget,
                 max_cells=MOST_CELLS,
             )
         except ValueError:  # on one line: draw again
@@ -97,7 +101,17 @@ def _scene_of(part: PlaneSlice, data: Sample, rows: list[int]) -> Scene:
     return Scene(part.complex, where, ("distance", "distance"), dots)
 
 
-def _through_center(subject: Subject, place: Domain) -> Scene:
+def _through_random_points(subject: Subject, budget: float) -> Scene:
+    """Return the plane through three points of the box: of many inputs no two say much alone."""
+    assert subject.box is not None
+    points = subject.box.sample(3, subject.rng("GEO-05"))
+    part = through(subject.net, *points, margin=_MARGIN, budget=budget, max_cells=MOST_CELLS)
+    dots = tuple(Dot(s, t) for s, t in part.marks.tolist())
+    where = f"the plane through three random points of {subject.box_name}"
+    return Scene(part.complex, where, ("distance", "distance"), dots)
+
+
+def _through_center(subject: Subject, place: Domain, budget: float) -> Scene:
     """Return the plane of the two inputs that move the outputs most, the others at the box's centre."""
     assert subject.box is not None
     box = subject.box
@@ -111,7 +125,7 @@ def _through_center(subject: Subject, place: Domain) -> Scene:
         axes[i],
         axes[j],
         extent=((box.lower[i], box.upper[i]), (box.lower[j], box.upper[j])),
-        budget=0.2 * subject.deadline.left,
+        budget=budget,
         max_cells=MOST_CELLS,
     )
     where = f"the plane of inputs {i + 1} and {j + 1}, the others at the centre of {subject.box_name}"

@@ -211,7 +211,8 @@ def linear_program(cost: Array, rows: Array, limits: Array, bounds: ArrayLike) -
     Raises:
         ArithmeticError: If there is no minimum, or the solver fails.
     """
-    for options in (LP_OPTIONS, {}):  # rarely the tightest tolerances are too tight for it
+    # Rarely presolving goes astray, or the tightest tolerances are too tight.
+    for options in (LP_OPTIONS, {**LP_OPTIONS, "presolve": False}, {}, {"presolve": False}):
         found = linprog(cost, A_ub=rows, b_ub=limits, bounds=bounds, options=options)
         if found.status == 0:
             return found.x

@@ -66,10 +66,17 @@ def cells_by_walk(
     return Found(_joined(parts), tuple(map(int, growth)), complete)
 
 
-def cells_on_line(net: ReluNetwork, box: Box, certified: bool) -> Found:
-    """Sweep along the one input."""
+def cells_on_line(
+    net: ReluNetwork,
+    box: Box,
+    certified: bool,
+    deadline: float | None = None,
+    max_cells: int | None = None,
+) -> Found:
+    """Sweep along the one input; the limits are for the exact way, the other is done in no time."""
     if certified:
-        exact = exact_complex(net, box)
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+        exact = exact_complex(net, box, budget=left, max_cells=max_cells)
         return Found(_from_exact(exact, _hashes(net)), exact.growth, exact.complete)
     from pindown.geometry.segment import line_complex
 

@@ -17,7 +17,9 @@ from pindown.network import ReluNetwork
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The arrays of a complex; the vertices of cell i are ``coords[vertex_starts[i] : vertex_starts[i + 1]]``.
+    """The arrays of a complex.
+
+    The vertices of cell i are ``coords[vertex_starts[i] : vertex_starts[i + 1]]``, and so its facets.
 
     Attributes:
         hidden_widths: Widths of the ReLU layers.
@@ -139,7 +141,7 @@ def cells_of(
     if net.in_features == 1:
         from pindown.geometry.cell_sources import cells_on_line
 
-        return cells_on_line(net, box, certified)
+        return cells_on_line(net, box, certified, deadline, max_cells)
     from pindown.geometry.cell_sources import cells_by_walk
 
     return cells_by_walk(net, box, deadline, max_cells, certified, progress)

@@ -87,7 +87,7 @@ class PolyhedralComplex:
 
     @property
     def facet_offsets(self) -> NDArray[np.int64]:
-        """Facets of cell i are the entries ``facet_offsets[i] : facet_offsets[i + 1]`` of ``cell_facets``."""
+        """Facets of cell i: entries ``facet_offsets[i] : facet_offsets[i + 1]`` of ``cell_facets``."""
         return self.cells.facet_starts
 
     @property
@@ -159,9 +159,7 @@ class PolyhedralComplex:
 
     @cached_property
     def _vertices(self) -> tuple[Array, NDArray[np.int64]]:
-        return skeleton.merged_vertices(
-            self.cells, self.box, self._dual.sides, self.certified and self.complete
-        )
+        return skeleton.merged_vertices(self.cells, self.box, self._dual.sides, self.complete)
 
     @property
     def vertices(self) -> Array:
@@ -185,7 +183,7 @@ class PolyhedralComplex:
 
     @cached_property
     def edge_signs(self) -> NDArray[np.int8]:
-        """Sign of every unit inside every edge, (E, size): zero only where it vanishes on the whole edge."""
+        """Sign of every unit inside every edge, (E, size): zero where it vanishes on all of the edge."""
         return skeleton.edge_signs(self.net, self.box, self.vertices, self.vertex_signs, self.edges)
 
     def locate(self, X: ArrayLike) -> NDArray[np.int64]:

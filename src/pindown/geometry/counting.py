@@ -25,7 +25,8 @@ class RegionCount:
         complete: Whether the whole box was searched.
         growth: Cells after each hidden layer, as far as the search came.
         certified: Whether every sign was proved or decided in exact arithmetic.
-        n_exact: Cells of some layer that were left to exact arithmetic.
+        n_exact: Cells of some layer that were left to exact arithmetic: those with a sign that could not
+            be proved; if not certified, those in which rounded signs contradict each other.
         seconds: Time spent, compilation included.
     """
 
@@ -106,7 +107,7 @@ def region_count(
     if net.in_features == 1:
         from pindown.geometry.cell_sources import cells_on_line
 
-        found = cells_on_line(net, domain, certified)
+        found = cells_on_line(net, domain, certified, deadline)
         return result(found.cells.n, found.complete, found.growth, found.cells.n if certified else 0)
     from pindown.geometry.threads import walk_in_threads
 
@@ -141,8 +142,8 @@ def full_box(box: Box | tuple[ArrayLike, ArrayLike], dim: int) -> Box:
     if flat.any():
         i = int(flat.argmax())
         raise ValueError(
-            f"the box is flat in coordinate {i} ({domain.lower[i]:g} to {domain.upper[i]:g}); cells there "
-            "have no volume. Give it some width, or use along_segment or on_plane."
+            f"the box is flat in coordinate {i} ({domain.lower[i]:g} to {domain.upper[i]:g}); cells "
+            "there have no volume. Give it some width, or use along_segment or on_plane."
         )
     if dim > MOST_INPUTS:
         raise ValueError(

@@ -110,18 +110,18 @@ def facet_centers(cells: Cells, facets: NDArray[np.int64]) -> Array:
 
 def merge_pieces(net: ReluNetwork, cells: Cells, pairs: Pairs, box: Box) -> NDArray[np.int64]:
     """Return for each cell its piece: neighbours with the same affine map are joined."""
-    same = equal_maps(net, cells, pairs, box)
+    same = equal_maps(net, cells.maps, pairs, box)
     i, j = pairs[same].T
     graph = coo_array((np.ones(len(i), bool), (i, j)), shape=(cells.n, cells.n))
     return connected_components(graph, directed=False)[1].astype(np.int64)
 
 
-def equal_maps(net: ReluNetwork, cells: Cells, pairs: Pairs, box: Box) -> NDArray[np.bool_]:
+def equal_maps(net: ReluNetwork, maps: Array, pairs: Pairs, box: Box) -> NDArray[np.bool_]:
     """Return for pairs of cells whether they have one affine map, to rounding, anywhere on the box.
 
     Rounding is measured by the terms of the output, not by its value, for they may cancel.
     """
     i, j = pairs.T
     reach = np.append(np.maximum(np.abs(box.lower), np.abs(box.upper)), 1.0)
-    gap = np.einsum("pck,c->pk", np.abs(cells.maps[i] - cells.maps[j]), reach)
+    gap = np.einsum("pck,c->pk", np.abs(maps[i] - maps[j]), reach)
     return np.all(gap <= SAME * layer_scales(net, box)[-1], axis=1)

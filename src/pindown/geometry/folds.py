@@ -235,4 +235,5 @@ def _cells_of(
 
 def _bends(cells: PolyhedralComplex, pairs: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return whether the affine maps of two cells differ, by more than rounding, anywhere on the box."""
-    return ~equal_maps(cells.net, cells.cells, pairs, cells.box)
+    maps = np.concatenate([cells.A.transpose(0, 2, 1), cells.c[:, None, :]], axis=1)
+    return ~equal_maps(cells.net, maps, pairs, cells.box)

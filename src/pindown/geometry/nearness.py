@@ -9,7 +9,9 @@ units in the last place of its *terms*, not of its value. Its scale is therefore
 ``RESOLUTION`` :math:`= 2^{-40}` times that scale are taken for zero. That leaves a factor of some
 thousand above the rounding of one evaluation (:math:`2^{-53}` each for some hundred terms), because
 vertices carry errors of their own. A fold that comes this near to a vertex is taken to pass
-through it: cells thinner than about :math:`10^{-12}` of the scale are not seen.
+through it: cells thinner than about :math:`10^{-12}` of the scale are not seen. Where the signs so
+found fit no hyperplane (a short edge within the tolerance of one that cuts the faces at that edge),
+the cell goes to exact rational arithmetic as below.
 
 **Certified.** Every vertex and every affine map carries a proved error bound (``kernels/vertices.py``,
 ``kernels/layers.py``). A sign is used only if the value exceeds its bound; a cell with an undecided
@@ -50,13 +52,13 @@ def relative(points: Array, box: Box) -> Array:
     return (points / 2 - box.lower / 2) / half
 
 
-def same_place(box: Box, share: float = SAME) -> float:
+def same_place(box: Box) -> float:
     """Return how near, as a share of the sides, two computed points of a box may be one.
 
     Never less than the rounding of their coordinates, which is large in a small box far from 0.
     """
     reach = np.maximum(np.abs(box.lower), np.abs(box.upper))
-    return float(np.max(_PLACES * reach / (box.upper / 2 - box.lower / 2), initial=share))
+    return float(np.max(_PLACES * reach / (box.upper / 2 - box.lower / 2), initial=SAME))
 
 
 def layer_scales(net: ReluNetwork, box: Box, seed: int = 0) -> list[Array]:

@@ -138,7 +138,8 @@ def _joined(pairs: list[tuple[Point, Point]]) -> list[Line]:
 
 def _closed(line: Line) -> Line:
     """Leave out the corners of a closed line at which it does not turn."""
-    return _thinned([*line, line[0]])[:-1]
+    start = line.index(min(line))  # an outermost point: there it turns
+    return _thinned([*line[start:], *line[: start + 1]])[:-1]
 
 
 def _thinned(line: Line) -> Line:

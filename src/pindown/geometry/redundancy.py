@@ -14,14 +14,13 @@ Clarkson 1994, "More output-sensitive geometric algorithms".
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import qr
 
 from pindown.affine import Array
 from pindown.geometry.box import Box
 from pindown.geometry.cell import box_halfspaces
 from pindown.geometry.hull import interval_rows, polygon_rows
-from pindown.geometry.nearness import RESOLUTION, SAME
-from pindown.geometry.scaled import Rows, ScaledCell, deep_point
+from pindown.geometry.nearness import SAME
+from pindown.geometry.scaled import Rows, ScaledCell, column_space, deep_point
 from pindown.geometry.separation import (
     FEW_STEPS,
     MANY_STEPS,
@@ -106,17 +105,10 @@ def independent_rows(rows: Array) -> tuple[Rows, Rows, Array]:
         Numbers of the former, of the latter, and an orthonormal basis (d, rank).
     """
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    alone = (_column_space(unit) ** 2).sum(axis=1) > 1.0 - SAME
+    alone = (column_space(unit) ** 2).sum(axis=1) > 1.0 - SAME
     rest = np.flatnonzero(~alone)
-    span = _column_space(unit[rest].T) if len(rest) else np.zeros((rows.shape[1], 0))
+    span = column_space(unit[rest].T) if len(rest) else np.zeros((rows.shape[1], 0))
     return np.flatnonzero(alone), rest, span
-
-
-def _column_space(matrix: Array) -> Array:
-    """Return an orthonormal basis of the column space, (n, rank)."""
-    Q, R, _ = qr(matrix, mode="economic", pivoting=True)
-    pivots = np.abs(np.diag(R))
-    return Q[:, pivots > RESOLUTION * pivots[0]]
 
 
 def _facets(cell: ScaledCell) -> Rows:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 
 from pindown.affine import Array
 from pindown.geometry.box import Box
-from pindown.geometry.nearness import SAME
+from pindown.geometry.nearness import RESOLUTION, SAME
 
 Rows = NDArray[np.int64]
 
@@ -129,6 +130,18 @@ def parallel_groups(unit: Array) -> Rows:
             close = np.abs(unit[others] - unit[row]).max(axis=1) <= SAME
             group[row] = others[np.argmax(close)]
     return group
+
+
+def column_space(matrix: Array) -> Array:
+    """Return an orthonormal basis of the column space, (n, rank).
+
+    >>> np.abs(column_space(np.array([[2.0, 4.0], [0.0, 0.0]])))
+    array([[1.],
+           [0.]])
+    """
+    Q, R, _ = qr(matrix, mode="economic", pivoting=True)
+    pivots = np.abs(np.diag(R))
+    return Q[:, pivots > RESOLUTION * pivots[0]]
 
 
 def deep_point(halfspaces: Array, inner: Array, box: Box | None) -> Array:

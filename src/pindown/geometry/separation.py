@@ -21,7 +21,7 @@ from scipy.optimize import nnls
 from pindown.affine import Array
 from pindown.geometry.cell import linear_program
 from pindown.geometry.nearness import RESOLUTION, SAME
-from pindown.geometry.scaled import Rows, ScaledCell
+from pindown.geometry.scaled import Rows, ScaledCell, column_space
 
 Flags = NDArray[np.bool_]
 
@@ -30,6 +30,7 @@ Flags = NDArray[np.bool_]
 FEW_STEPS, MANY_STEPS = 50, 8_000
 SMALL_DIM = 64  # up to here, projecting (non-negative least squares) is faster than both
 _BATCH_NUMBERS = 2**22  # 32 MB of directions at a time
+_FAR = 1.0 / SAME  # times a side's own distance: what begins farther away is parallel to it
 _CAP = 2.0  # how far a program may push its side: any number above 1 decides
 
 
@@ -84,16 +85,19 @@ def ahead_by_program(cell: ScaledCell, side: int, working: Rows) -> Array | None
     q, n = cell.side(side), len(cell.rows)
     length = np.linalg.norm(q)
     # In units of 1 / |q|, with rows of length one: sides may be much nearer or farther than others.
-    bounds = np.tile([-np.inf, np.inf], (len(q), 1))
-    if len(cell.low):
-        bounds = length * np.stack([-1.0 / cell.low, 1.0 / cell.high], axis=1)
-    if side >= n:  # the side itself must not stop the program
-        bounds[(side - n) // 2, (side - n) % 2] *= _CAP
     rows = np.concatenate([cell.rows[working], q[None]])
     lengths = np.linalg.norm(rows, axis=1)
-    limits = np.append(np.ones(len(working)), _CAP) * length / lengths
-    found = linear_program(-q / length, rows / lengths[:, None], limits, bounds) / length
-    return found if float(q @ found) > 1.0 + SAME else None
+    rows, limits = rows / lengths[:, None], np.append(np.ones(len(working)), _CAP) * length / lengths
+    if len(cell.low):
+        bounds = length * np.stack([-1.0 / cell.low, 1.0 / cell.high], axis=1)
+        if side >= n:  # the side itself must not stop the program
+            bounds[(side - n) // 2, (side - n) % 2] *= _CAP
+        found = linear_program(-q / length, rows, limits, bounds)
+    else:
+        span = column_space(rows.T)  # directions that move no row would only confuse the solver
+        bounds = np.tile([-_FAR, _FAR], (span.shape[1], 1))
+        found = np.dot(span, linear_program(-(q @ span) / length, rows @ span, limits, bounds))
+    return found / length if float(q @ found) > length * (1.0 + SAME) else None
 
 
 def ahead_by_projection(cell: ScaledCell, side: int, working: Rows) -> Array | None:

@@ -76,7 +76,7 @@ def walk_in_threads(
 def _n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
-    if n_jobs == 0 or int(n_jobs) != n_jobs:
+    if n_jobs == 0 or n_jobs % 1 != 0:
         raise ValueError(
             f"n_jobs is a number of threads, -1 for all cores, or None for one; got {n_jobs}."
         )

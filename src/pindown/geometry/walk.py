@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -132,7 +131,7 @@ class Walk:
             if max_cells is not None and self.n_cells >= max_cells:
                 return
             # A step finds at most one cell of a list, so it does not get longer than it may.
-            most = steps if max_cells is None else min(steps, math.ceil(max_cells) - self.n_cells)
+            most = steps if max_cells is None else max(1, int(min(steps, max_cells - self.n_cells)))
             status = self._step(most)
             if status == memory.PAUSED and max_steps is not None:
                 return

@@ -52,6 +52,7 @@ _STYLE = {
     "legend.labelcolor": _INK,
 }
 _MOST_BARS = 24
+_MOST_CORNERS = 60  # of a curve: more would hide it
 # The same word has the same colour in every picture; what is ordinary is grey.
 _COLOURS = {
     "dead": _WARN,
@@ -188,6 +189,8 @@ def _draw_curves(ax: Axes, picture: Curves) -> None:
     for i, (name, values) in enumerate(zip(picture.names, picture.values, strict=True)):
         colour = _FILLS[i % 3]
         ax.plot(picture.x, values, color=colour, linestyle=styles[i // 3 % 4], label=name, linewidth=1.6)
+        if len(picture.x) <= _MOST_CORNERS:
+            ax.plot(picture.x[1:-1], values[1:-1], "o", color=colour, markersize=3.2)
     if len(picture.names) > 1:
         ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3, handlelength=1.6)
     ax.spines["left"].set_visible(True)

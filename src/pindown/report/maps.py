@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -26,17 +27,24 @@ CLASS_COLOURS = (
 )
 _OPACITY = 0.42
 _MOST_IN_LEGEND = 12
+_COLUMNS = 3
 _MARKERS = "osD^vPXhp8"
 
 
 def map_height(picture: PlaneMap, width: float) -> float:
-    """Return the height in inches of a figure that a map fills, with its legend beside it."""
+    """Return the height in inches of a figure that a map fills, with its legend."""
     left, right, low, high = picture.extent
+    shape = (high - low) / (right - left) if _on_one_scale(picture) else 0.8
+    n = min(len(picture.areas), _MOST_IN_LEGEND)
+    if _shaded(picture):  # the legend is below
+        return (width - 0.65) * shape + 0.6 + 0.22 * (1 + math.ceil(n / _COLUMNS))
     words = max((len(area.label) for area in picture.areas), default=0)
     room = width - 0.65 - (0.3 + 0.075 * max(words, len(picture.legend)))
-    shape = (high - low) / (right - left) if _on_one_scale(picture) else 0.8
-    rows = 0.2 * (1 + min(len(picture.areas), _MOST_IN_LEGEND))
-    return max(room * shape, rows) + 0.6
+    return max(room * shape, 0.2 * (1 + n)) + 0.6
+
+
+def _shaded(picture: PlaneMap) -> bool:
+    return bool(picture.areas) and picture.areas[0].group is None
 
 
 def _on_one_scale(picture: PlaneMap) -> bool:
@@ -72,16 +80,11 @@ def paint_map(ax: Axes, picture: PlaneMap, colours: dict[str, Any]) -> None:
         for area in picture.areas[:_MOST_IN_LEGEND]
         for colour, opacity in [_fill(area, colours)]
     ]
-    if handles:
-        ax.legend(
-            handles=handles,
-            loc="upper left",
-            bbox_to_anchor=(1.0, 1.02),
-            title=picture.legend,
-            alignment="left",
-            handlelength=1,
-            handleheight=1,
-        )
+    options = {"handles": handles, "title": picture.legend, "alignment": "left", "handleheight": 1}
+    if _shaded(picture):
+        ax.figure.legend(loc="outside lower center", ncols=_COLUMNS, handlelength=1, **options)
+    elif handles:
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), handlelength=1, **options)
 
 
 def insert_map(svg: str, ax: Axes, picture: PlaneMap, colours: dict[str, Any]) -> str:
@@ -123,13 +126,12 @@ def _fill(area: MapArea, colours: dict[str, Any]) -> tuple[str, float]:
 
 def _paint_dots(ax: Axes, picture: PlaneMap, colours: dict[str, Any]) -> None:
     size = 7 if len(picture.dots) <= 10 else 3.6
-    shaded = bool(picture.areas) and picture.areas[0].group is None
-    hues = (colours["less"], colours["more"]) if shaded else CLASS_COLOURS
-    for dot in picture.dots:
-        group = dot.group
+    hues = (colours["less"], colours["more"]) if _shaded(picture) else CLASS_COLOURS
+    for group in sorted({dot.group for dot in picture.dots}, key=str):
+        own = [dot for dot in picture.dots if dot.group == group]
         ax.plot(
-            dot.x,
-            dot.y,
+            [dot.x for dot in own],
+            [dot.y for dot in own],
             linestyle="",
             marker="o" if group is None else _MARKERS[group % len(_MARKERS)],
             color=colours["ink"] if group is None else hues[group % len(hues)],
@@ -137,5 +139,6 @@ def _paint_dots(ax: Axes, picture: PlaneMap, colours: dict[str, Any]) -> None:
             markeredgecolor=colours["paper"],
             markeredgewidth=size / 8,
         )
+    for dot in picture.dots:
         if dot.label:
             ax.annotate(dot.label, (dot.x, dot.y), (6, 5), textcoords="offset points")

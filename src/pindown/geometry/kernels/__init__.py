@@ -33,7 +33,10 @@ _STAMP = hashlib.sha256(_SOURCES).hexdigest()
 
 def _compiler(options: dict[str, Any]) -> Callable[[Callable[..., Any]], Any]:
     def compiled(function: Callable[..., Any]) -> Any:
-        dispatcher = numba.njit(**_OPTIONS, **options)(function)
+        try:
+            dispatcher = numba.njit(**_OPTIONS, **options)(function)
+        except RuntimeError:  # neither the package nor the home directory can be written to
+            return numba.njit(**{**_OPTIONS, **options, "cache": False})(function)
         with suppress(AttributeError):
             # Numba drops a cached kernel when its own file changes. Ours call kernels of other
             # files, so they are stamped with all of them.
