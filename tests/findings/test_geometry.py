@@ -303,6 +303,12 @@ def test_without_data_the_two_strongest_inputs_are_shown():
     assert figure.extent == (-1, 2, -1, 2)
 
 
+def test_without_data_many_inputs_give_a_plane_through_random_points_of_the_box():
+    finding = ask(random_net((20, 12, 8, 2), seed=3), "GEO-05", box=(0, 1))
+    assert "the plane through three random points of the given box" in finding.verdict
+    assert len(finding.figure.dots) == 3 and "points are data" not in finding.figure.caption
+
+
 def test_rows_on_a_line_fall_back_to_the_box():
     net = random_net((4, 6, 2))
     figure = ask(net, "GEO-05", np.outer(np.arange(5.0), [1, 2, 3, 4])).figure
@@ -337,7 +343,7 @@ def test_an_image_of_lines_is_transparent_between_them():
     from pindown.geometry.box import Box
 
     data = raster.lines_image(
-        np.array([[[0.0, 0.5], [1.0, 0.5]]]), Box([0, 0], [1, 1]), pixels=100, width=3
+        np.array([[[0.0, 0.5], [1.0, 0.5]]]), Box([0, 0], [1, 1]), pixels=100, width=9
     )
     alpha = np.asarray(Image.open(BytesIO(data)).convert("RGBA"))[..., 3]
     assert alpha.shape == (100, 100) and (alpha[49:51, 5:95] > 150).all() and not alpha[:40].any()

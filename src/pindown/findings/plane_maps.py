@@ -134,9 +134,8 @@ def _fold_lines(cells: PolyhedralComplex, grid: Grid) -> str:
 def _fold_image(cells: PolyhedralComplex) -> str:
     from pindown.geometry.plots.raster import lines_image
 
-    segments = cells.vertices[cells.edges]
-    width = min(0.6, max(0.25, 40.0 / math.sqrt(cells.n_regions)))
-    return base64.b64encode(lines_image(segments, cells.box, width=width)).decode("ascii")
+    image = lines_image(cells.vertices[cells.edges], cells.box)
+    return base64.b64encode(image).decode("ascii")
 
 
 def _places(cells: PolyhedralComplex, coloured: Coloured) -> dict[int, tuple[float, float]]:

@@ -77,7 +77,7 @@ def plot_surface(
 
 
 def _padded(faces: list[Any]) -> Any:
-    """Repeat last corners until all polygons have as many: matplotlib would scale axes to its padding."""
+    """Repeat last corners until all polygons have as many: axes would be scaled to other padding."""
     most = max(map(len, faces))
     return np.array([face[np.minimum(np.arange(most), len(face) - 1)] for face in faces])
 
