@@ -14,7 +14,7 @@ def count_cells(layers: list[tuple[np.ndarray, np.ndarray]], low: float, high: f
     return _count(layers[:-1], square, np.eye(2), np.zeros(2))
 
 
-def _count(layers, polygon, A, c) -> int:  # noqa: ANN001
+def _count(layers, polygon, A, c) -> int:
     if not layers:
         return 1
     (W, b), *rest = layers

@@ -13,10 +13,10 @@ from threadpoolctl import threadpool_limits
 
 import pindown as pn
 from pindown.geometry.box import Box
-from pindown.geometry.fold_distance import distance_to_nearest_fold
-from pindown.geometry.march import kinks_on_line
-from pindown.geometry.region import region_at
-from pindown.geometry.segment import along_segments
+from pindown.geometry.regions.fold_distance import distance_to_nearest_fold
+from pindown.geometry.regions.region import region_at
+from pindown.geometry.slices.march import kinks_on_line
+from pindown.geometry.slices.segment import along_segments
 
 MNIST_NET = Path("../shared/models/mnist_256x4.onnx.gz")
 MNIST_IMAGES = Path("../shared/data/mnist/t10k-images-idx3-ubyte.gz")

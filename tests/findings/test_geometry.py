@@ -11,7 +11,7 @@ from pindown import ReluNetwork
 from pindown.audit import audit
 from pindown.findings import geometry as shared
 from pindown.findings.pictures import Curves, PlaneMap
-from pindown.geometry.counting import count_regions
+from pindown.geometry.complex.counting import count_regions
 from pindown.geometry.plots import raster
 
 PATIENT = 300.0  # seconds: a compiler may have to run first

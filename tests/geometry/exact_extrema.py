@@ -1,6 +1,6 @@
 """Extrema by definition, in exact arithmetic: no edges, no tolerance, no float64."""
 
-from pindown.geometry.exact import exact_complex
+from pindown.geometry.exact.complex import exact_complex
 
 
 def exact_local_maxima(net, box, output=0):

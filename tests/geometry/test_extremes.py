@@ -9,9 +9,9 @@ from scipy.sparse.csgraph import connected_components
 
 from pindown import ReluNetwork
 from pindown.geometry.box import Box
-from pindown.geometry.complex import polyhedral_complex
-from pindown.geometry.counting import region_count
-from pindown.geometry.exact import exact_complex
+from pindown.geometry.complex.counting import region_count
+from pindown.geometry.complex.polyhedral import polyhedral_complex
+from pindown.geometry.exact.complex import exact_complex
 from tests.geometry.oracles import cube, degenerate_network, random_network, reference_network
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.geometry.complex import polyhedral_complex
-from pindown.geometry.folds import fold_set
-from pindown.geometry.plane import through
+from pindown.geometry.complex.polyhedral import polyhedral_complex
+from pindown.geometry.folds.fold_set import fold_set
 from pindown.geometry.plots import (
     animate_training,
     plot_cells,
@@ -18,7 +17,8 @@ from pindown.geometry.plots import (
     plot_training,
 )
 from pindown.geometry.plots.cells import colour_pieces, fans, layer_of_last_fold
-from pindown.geometry.segment import along_segment
+from pindown.geometry.slices.plane import through
+from pindown.geometry.slices.segment import along_segment
 
 
 def random_net(widths, seed=0):

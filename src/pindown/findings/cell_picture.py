@@ -13,8 +13,8 @@ from pindown.findings.plane_maps import Coloured, by_class, by_value, plane_map
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import count, number_text, percent
-from pindown.geometry.complex import PolyhedralComplex
-from pindown.geometry.segment import along_segment
+from pindown.geometry.complex.polyhedral import PolyhedralComplex
+from pindown.geometry.slices.segment import along_segment
 
 _MOST_DOTS = 300
 _MOST_KNOTS = 2000

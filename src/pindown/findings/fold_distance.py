@@ -17,7 +17,7 @@ from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import number_text, percent
 from pindown.geometry.box import Box
-from pindown.geometry.fold_distance import FoldDistances, distance_to_nearest_fold
+from pindown.geometry.regions.fold_distance import FoldDistances, distance_to_nearest_fold
 from pindown.network import ReluNetwork
 
 _MOST_ROWS = 2000

@@ -15,9 +15,9 @@ from pindown.findings.pictures import drawable
 from pindown.findings.subject import Subject
 from pindown.findings.wording import count
 from pindown.geometry.box import Box
-from pindown.geometry.compiled import Work, compile_now, compile_seconds
-from pindown.geometry.complex import PolyhedralComplex, polyhedral_complex
-from pindown.geometry.counting import RegionCount, region_count
+from pindown.geometry.complex.compiled import Work, compile_now, compile_seconds
+from pindown.geometry.complex.counting import RegionCount, region_count
+from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
 from pindown.network import ReluNetwork
 
 MOST_INPUTS = 6

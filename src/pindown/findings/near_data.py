@@ -16,7 +16,7 @@ from pindown.findings.registry import question
 from pindown.findings.subject import Subject, chunk_rows
 from pindown.findings.wording import count, number_text
 from pindown.geometry.box import Box
-from pindown.geometry.segment import along_segments
+from pindown.geometry.slices.segment import along_segments
 
 _MOST_ROWS = 20_000
 _PAIRS = 100

@@ -10,9 +10,9 @@ from pindown.affine import Array
 from pindown.findings.geometry import Domain, require_compiled, require_walkable
 from pindown.findings.pictures import Dot
 from pindown.findings.subject import Sample, Subject
-from pindown.geometry.complex import PolyhedralComplex
-from pindown.geometry.plane import on_plane, through
-from pindown.geometry.plane_slice import PlaneSlice
+from pindown.geometry.complex.polyhedral import PolyhedralComplex
+from pindown.geometry.slices.plane import on_plane, through
+from pindown.geometry.slices.plane_slice import PlaneSlice
 
 MOST_CELLS = 200_000
 _TRIES = 20

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.findings.pictures import Dot, MapArea, PlaneMap
 from pindown.findings.wording import number_text
-from pindown.geometry.areas import Areas, class_areas, level_areas
-from pindown.geometry.complex import PolyhedralComplex
-from pindown.geometry.folds import fold_set
-from pindown.geometry.outlines import Grid, outlines, path_data, polylines
+from pindown.geometry.complex.polyhedral import PolyhedralComplex
+from pindown.geometry.facts.areas import Areas, class_areas, level_areas
+from pindown.geometry.facts.outlines import Grid, outlines, path_data, polylines
+from pindown.geometry.folds.fold_set import fold_set
 
 MOST_DRAWN = 3000  # cells: the folds of more are drawn as pixels
 _BANDS = 6

@@ -10,7 +10,7 @@ from pindown.findings.geometry import MOST_COUNTED, Regions, regions
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import count
-from pindown.geometry.bounds import max_regions, zaslavsky
+from pindown.geometry.counts.bounds import max_regions, zaslavsky
 
 
 @question(

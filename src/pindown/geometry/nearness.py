@@ -15,7 +15,7 @@ the cell goes to exact rational arithmetic as below.
 
 **Certified.** Every vertex and every affine map carries a proved error bound (``kernels/vertices.py``,
 ``kernels/layers.py``). A sign is used only if the value exceeds its bound; a cell with an undecided
-sign goes to exact rational arithmetic (``exact.py``).
+sign goes to exact rational arithmetic (``exact/``).
 """
 
 from __future__ import annotations

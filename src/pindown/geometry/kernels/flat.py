@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
-from pindown.geometry.twins import find_twins
+from pindown.geometry.complex.twins import find_twins
 from pindown.network import ReluNetwork
 
 Integers = NDArray[np.int64]

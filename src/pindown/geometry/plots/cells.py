@@ -7,9 +7,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.geometry.areas import class_areas
-from pindown.geometry.complex import PolyhedralComplex
-from pindown.geometry.plane_slice import PlaneSlice
+from pindown.geometry.complex.polyhedral import PolyhedralComplex
+from pindown.geometry.facts.areas import class_areas
 from pindown.geometry.plots.style import (
     COLOURS,
     FAINT,
@@ -25,6 +24,7 @@ from pindown.geometry.plots.style import (
     plane_complex,
     shape,
 )
+from pindown.geometry.slices.plane_slice import PlaneSlice
 
 Colouring: TypeAlias = Literal["piece", "layer", "output", "class", "none"]
 

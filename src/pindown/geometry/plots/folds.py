@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pindown.geometry.complex import PolyhedralComplex
-from pindown.geometry.folds import FoldSet, fold_set
-from pindown.geometry.plane_slice import PlaneSlice
+from pindown.geometry.complex.polyhedral import PolyhedralComplex
+from pindown.geometry.folds.fold_set import FoldSet, fold_set
 from pindown.geometry.plots.style import (
     COLOURS,
     FAINT,
@@ -21,6 +20,7 @@ from pindown.geometry.plots.style import (
     plane_complex,
     shape,
 )
+from pindown.geometry.slices.plane_slice import PlaneSlice
 
 
 def plot_folds(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pindown.geometry.plots.style import COLOURS, FAINT, legend_beside, new_axes
-from pindown.geometry.segment_folds import SegmentFolds
+from pindown.geometry.slices.segment_folds import SegmentFolds
 
 _MANY_KNOTS = 60  # from here on dots on the curves would hide them
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.geometry.complex import PolyhedralComplex
-from pindown.geometry.plane_slice import PlaneSlice
+from pindown.geometry.complex.polyhedral import PolyhedralComplex
+from pindown.geometry.slices.plane_slice import PlaneSlice
 
 # Colours of Okabe and Ito and of Tol, told apart with any kind of colour vision as far as ten can be.
 COLOURS = (

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pindown.geometry.complex import PolyhedralComplex
-from pindown.geometry.plane_slice import PlaneSlice
+from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.plots.cells import polygons
 from pindown.geometry.plots.style import (
     MANY,
@@ -17,6 +16,7 @@ from pindown.geometry.plots.style import (
     new_axes,
     plane_complex,
 )
+from pindown.geometry.slices.plane_slice import PlaneSlice
 
 
 def plot_surface(

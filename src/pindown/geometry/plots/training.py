@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.geometry.box import Box
-from pindown.geometry.complex import PolyhedralComplex, polyhedral_complex
+from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
 from pindown.geometry.plots.cells import plot_cells
 from pindown.geometry.plots.folds import plot_folds
 from pindown.geometry.plots.style import shape

@@ -1,0 +1,1 @@
+"""The polyhedral complex: all cells of a network on a box, listed or counted."""

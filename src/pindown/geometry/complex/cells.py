@@ -1,0 +1,147 @@
+"""All cells of a network as arrays, one cell after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.geometry.box import Box
+from pindown.network import ReluNetwork
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The arrays of a complex.
+
+    The vertices of cell i are ``coords[vertex_starts[i] : vertex_starts[i + 1]]``, and so its facets.
+
+    Attributes:
+        hidden_widths: Widths of the ReLU layers.
+        coords: Vertices (V, d).
+        facets: Facet labels; in the plane that of the side which follows each vertex.
+        masks: For d >= 3, bit k of a vertex: the cell's k-th facet passes through it.
+        patterns: Bits of the units that are on, every layer from a new word on.
+        keys: One hash per cell: exclusive or of the ``hashes`` of its units that are on.
+        flips: What a key changes by across the zero set of a unit, its twins included.
+        maps: Affine maps (n, d + 1, k): slopes, then the offset.
+    """
+
+    hidden_widths: tuple[int, ...]
+    vertex_starts: NDArray[np.int64]
+    facet_starts: NDArray[np.int64]
+    coords: Array
+    facets: NDArray[np.int32]
+    masks: NDArray[np.uint64] | None
+    patterns: NDArray[np.uint64]
+    keys: NDArray[np.uint64]
+    hashes: NDArray[np.uint64]
+    flips: NDArray[np.uint64]
+    maps: Array
+
+    @property
+    def n(self) -> int:
+        """Number of cells."""
+        return len(self.keys)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the input."""
+        return self.coords.shape[1]
+
+    def vertices(self, i: int) -> Array:
+        """Vertices of cell i, (V, d)."""
+        return self.coords[self.vertex_starts[i] : self.vertex_starts[i + 1]]
+
+    def labels(self, i: int) -> NDArray[np.int32]:
+        """Facet labels of cell i, each once."""
+        own = self.facets[self.facet_starts[i] : self.facet_starts[i + 1]]
+        return np.array(list(dict.fromkeys(own.tolist())), dtype=np.int32)
+
+    def unpacked_patterns(self, i: int | slice = slice(None)) -> NDArray[np.bool_]:
+        """Patterns as booleans, (n, size), or of one cell, (size,)."""
+        return unpack_patterns(self.patterns[i], self.hidden_widths)
+
+    def volumes(self) -> Array:
+        """Volume of each cell."""
+        if self.n == 0:
+            return np.zeros(0)
+        if self.dim == 1:
+            return np.diff(self.coords[:, 0])[::2]
+        if self.dim == 2:
+            # Relative to the cell's first vertex: areas of tiny cells far from 0 would cancel away.
+            base = np.repeat(self.coords[self.vertex_starts[:-1]], np.diff(self.vertex_starts), axis=0)
+            here = self.coords - base
+            there = here[following(self.vertex_starts)]
+            cross = here[:, 0] * there[:, 1] - here[:, 1] * there[:, 0]
+            # Cells thinner than the spacing of their coordinates may come out inside out.
+            return np.maximum(np.add.reduceat(cross, self.vertex_starts[:-1]) / 2, 0.0)
+        from pindown.geometry.kernels.volume import cell_volumes
+
+        return cell_volumes(
+            self.dim, self.vertex_starts, np.diff(self.facet_starts), self.coords, self.masks
+        )
+
+
+def following(starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for every vertex of a list of polygons the index of the next one around."""
+    after = np.arange(1, starts[-1] + 1)
+    after[starts[1:] - 1] = starts[:-1]
+    return after
+
+
+def pack_patterns(patterns: NDArray[np.bool_], hidden_widths: tuple[int, ...]) -> NDArray[np.uint64]:
+    """Return patterns (n, size) as words, every layer from a new word on."""
+    parts, at = [np.zeros((len(patterns), 0), np.uint8)], 0
+    for width in hidden_widths:
+        layer = np.zeros((len(patterns), (width + 63) // 64 * 64), bool)
+        layer[:, :width] = patterns[:, at : at + width]
+        parts.append(np.packbits(layer, axis=1, bitorder="little"))
+        at += width
+    return np.ascontiguousarray(np.concatenate(parts, axis=1)).view(np.uint64)
+
+
+def unpack_patterns(words: NDArray[np.uint64], hidden_widths: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Undo :func:`pack_patterns`, for many rows or one."""
+    bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little").astype(bool)
+    parts, at = [bits[..., :0]], 0
+    for width in hidden_widths:
+        parts.append(bits[..., at : at + width])
+        at += (width + 63) // 64 * 64
+    return np.concatenate(parts, axis=-1)
+
+
+class Found(NamedTuple):
+    """Cells, and whether they are all."""
+
+    cells: Cells
+    growth: tuple[int, ...]
+    complete: bool
+
+
+def cells_of(
+    net: ReluNetwork,
+    box: Box,
+    deadline: float | None,
+    max_cells: int,
+    certified: bool,
+    progress: Callable[[int], None] | None = None,
+) -> Found:
+    """Find the cells of a network, by the fastest way for its dimension."""
+    late = deadline is not None and time.monotonic() >= deadline
+    if net.size == 0 or late:
+        from pindown.geometry.complex.sources import whole_box
+
+        return whole_box(net, box, empty=late)
+    if net.in_features == 1:
+        from pindown.geometry.complex.sources import cells_on_line
+
+        return cells_on_line(net, box, certified, deadline, max_cells)
+    from pindown.geometry.complex.sources import cells_by_walk
+
+    return cells_by_walk(net, box, deadline, max_cells, certified, progress)

@@ -1,0 +1,1 @@
+"""The conditions that the identifiability theorem rests on: generality and transparency."""

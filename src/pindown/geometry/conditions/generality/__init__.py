@@ -1,0 +1,120 @@
+r"""Generality: is a network free of the coincidences that the theory of folds excludes?
+
+A network is *general* if
+
+- G1: no hidden unit has a local optimum of its preactivation with value exactly zero;
+- G2: every product :math:`I_l W_l I_{l-1} \cdots I_k W_k` has the largest rank it can have;
+- G3: no two distinct (unit, activation pattern below it) have proportional local maps :math:`[w, b]`.
+
+All networks except a closed set of measure zero are general; networks without biases, pruned and
+quantised ones usually are not.
+
+Phuong 2021, section 2.2 and Definition A.11.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pindown.geometry.box import Box, as_box
+from pindown.geometry.conditions.generality.optima import optimum_violations
+from pindown.geometry.conditions.generality.parallel import parallel_violations, seen_parallel_violations
+from pindown.geometry.conditions.generality.patterns import seen_patterns
+from pindown.geometry.conditions.generality.rank import rank_violations, seen_rank_violations
+from pindown.geometry.conditions.generality.report import GeneralityReport, Violation
+from pindown.network import ReluNetwork
+
+__all__ = ["GeneralityReport", "Violation", "check_generality"]
+
+# ReLUs up to which all patterns are tried: 2**16 products take a second, and 2**12 times the width local
+# maps as long.
+_ALL_RANKS = 16
+_ALL_MAPS = 12
+_MOST_ENTRIES = 2**25  # of one weight matrix: 256 MB as residues
+
+
+def check_generality(
+    net: ReluNetwork,
+    box: Box | tuple[ArrayLike, ArrayLike] | None = None,
+    *,
+    budget: float = 30.0,
+    samples: int = 1000,
+    seed: int = 0,
+) -> GeneralityReport:
+    """Check the three conditions of generality, exactly where the network is small.
+
+    G2 is checked on all patterns up to 16 ReLUs, G3 up to 12, G1 on all cells of the box up to three
+    inputs. Beyond that, the patterns of random inputs speak: what they show is a violation, what they
+    do not show is no proof. Zero weights after the first layer and proportional units are always found,
+    but for layers of more than 2**25 entries, which are not looked at. All arithmetic is exact: residues
+    modulo a prime, then integers.
+
+    Args:
+        net: The network.
+        box: The domain. Without one, G1 stays untested: it is a statement about a domain.
+        budget: Seconds, roughly; with less time fewer cells and seen patterns are looked at. Networks
+            small enough for all patterns take a second or two in any case.
+        samples: Number of random inputs for networks that are too large.
+        seed: Chooses them.
+
+    Returns:
+        The verdict, how far each condition was checked, and the violations in words.
+
+    Raises:
+        ValueError: If the box does not fit the network, or ``budget`` or ``samples`` is negative.
+
+    Example:
+        Without a bias, the second layer repeats the first wherever a single unit of it is on:
+
+        >>> net = ReluNetwork.from_layers([([[1.0, 2.0], [3.0, 1.0]], [1, 1]), ([[2.0, 1.0]], [0])])
+        >>> check_generality(net, (-1, 1))
+        not general (G1: all cells, G2: all patterns, G3: all patterns)
+          G3, layer 2, unit 0: with these units on: layer 1: 0, it is 2 times unit 0 of layer 1
+          G3, layer 2, unit 0: with these units on: layer 1: 1, it is 1 times unit 1 of layer 1
+
+    Phuong 2021, section 2.2 and Lemmas A.10 to A.12; condition 3 of section 2.2 read as in Lemma A.11.
+    """
+    if samples < 0 or not budget >= 0:
+        raise ValueError(f"budget and samples must be at least 0; got {budget} and {samples}.")
+    until = time.monotonic() + budget
+    domain = None if box is None else as_box(box, net.in_features)
+    rng = np.random.default_rng(seed)
+    seen = seen_patterns(net, domain, samples, rng) if net.size > min(_ALL_RANKS, _ALL_MAPS) else None
+    checked = {}
+    violations, checked["G1"] = _optima(net, domain, budget / 3, samples, rng)
+    if max(W.shape[0] * W.shape[1] for W, _ in net.layers) > _MOST_ENTRIES:
+        checked |= {"G2": "untested", "G3": "untested"}
+        return GeneralityReport(not violations, False, tuple(violations), checked)
+    if seen is None or net.size <= _ALL_RANKS:
+        violations, checked["G2"] = violations + rank_violations(net), "all patterns"
+    else:
+        violations, checked["G2"] = violations + seen_rank_violations(net, seen, until), "sampled"
+    if seen is None:
+        violations, checked["G3"] = violations + parallel_violations(net), "all patterns"
+    else:
+        violations, checked["G3"] = violations + seen_parallel_violations(net, seen, rng), "sampled"
+    exhaustive = all(extent.startswith("all") for extent in checked.values())
+    return GeneralityReport(not violations, exhaustive, tuple(violations), checked)
+
+
+def _optima(
+    net: ReluNetwork, box: Box | None, seconds: float, samples: int, rng: np.random.Generator
+) -> tuple[list[Violation], str]:
+    """Check G1 on all cells if they can be listed, else where random inputs have a whole layer off."""
+    if box is None:
+        return [], "untested"
+    found, complete = optimum_violations(net, box, seconds)
+    if complete:
+        return found, "all cells"
+    if not samples:
+        return found, "sampled" if found else "untested"
+    values = net.by_layer(net.preactivations(box.sample(samples, rng)))
+    for layer, (before, (_, bias)) in enumerate(zip(values, net.layers[1:-1], strict=False), 2):
+        units = np.flatnonzero(bias == 0)
+        if len(units) and (before < 0).all(axis=1).any():
+            detail = f"constant 0 where layer {layer - 1} is off"
+            found.append(Violation("G1", layer, tuple(units.tolist()), detail))
+    return found, "sampled"

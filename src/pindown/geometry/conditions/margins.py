@@ -1,0 +1,227 @@
+r"""Ways to enclose :math:`\tau = \min_{x \in B} \max_i g_i(x)` for a network g on a box B.
+
+Points give upper bounds. Lower bounds come from interval arithmetic, from one linear program for each
+cell of the network (few inputs), or from a mixed-integer program (any number of inputs). On a cell
+every :math:`g_i` is affine, but the minimum of their maximum is in general *not* at a vertex of the
+cell: it is the linear program
+
+.. math:: \min_{x, t} t \quad \text{such that} \quad g_i(x) \le t, \; x \in \text{cell}.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+from pindown.affine import Array
+from pindown.geometry.box import Box
+from pindown.geometry.conditions.big_m import encode
+from pindown.geometry.intervals import interval_bounds
+from pindown.network import ReluNetwork
+
+if TYPE_CHECKING:
+    from pindown.geometry.complex.polyhedral import PolyhedralComplex
+
+_LP_TOLERANCE = 1e-10  # the least HiGHS accepts for linear programs
+_LP_SAFETY = (
+    100.0  # times that tolerance, relative to the numbers in the program: what a value may be off
+)
+_STARTS, _STEPS = 32, 40
+_FIRST_STEP, _SHRINK = 0.25, 0.88  # of the box: 40 steps end at a thousandth of it
+_VERTEX_BLOCK = 2**22  # numbers held at once when units are evaluated at all vertices of a complex
+
+
+@dataclass(frozen=True, eq=False)
+class Bracket:
+    """Proved bounds ``lower <= tau <= upper``; ``upper`` holds at ``witness``."""
+
+    lower: float
+    upper: float
+    witness: Array
+
+    def __and__(self, other: Bracket) -> Bracket:
+        """Return the tighter bound of two on each side."""
+        best = self if self.upper <= other.upper else other
+        return Bracket(max(self.lower, other.lower), best.upper, best.witness)
+
+
+def at_point(g: ReluNetwork, box: Box, x: Array) -> Bracket:
+    """Return the upper bound that one point proves, its rounding included."""
+    point = np.clip(x, box.lower, box.upper)
+    return Bracket(-inf, float(np.max(interval_bounds(g, Box(point, point))[-1].upper)), point)
+
+
+def by_intervals(g: ReluNetwork, box: Box) -> Bracket:
+    """Return the lower bound of interval arithmetic, with the centre of the box as a first point."""
+    lower = float(np.max(interval_bounds(g, box)[-1].lower))
+    centre = at_point(g, box, box.center)
+    return Bracket(min(lower, centre.upper), centre.upper, centre.witness)
+
+
+def by_descent(g: ReluNetwork, box: Box, points: Array, until: float = inf) -> Bracket:
+    """Return the best of some points (n, d) and of subgradient steps from the most promising ones."""
+    points = points[np.argsort(g(points).max(axis=1))[:_STARTS]]
+    best_points, best_values = points, g(points).max(axis=1)
+    step = _FIRST_STEP
+    for _ in range(_STEPS):
+        if time.monotonic() > until:
+            break
+        slope = _slope_of_largest(g, points) * box.radius
+        length = np.linalg.norm(slope, axis=1, keepdims=True)
+        move = np.divide(slope, length, out=np.zeros_like(slope), where=length > 0)
+        points = np.clip(points - step * box.radius * move, box.lower, box.upper)
+        values = g(points).max(axis=1)
+        better = values < best_values
+        best_points = np.where(better[:, None], points, best_points)
+        best_values = np.where(better, values, best_values)
+        step *= _SHRINK
+    return at_point(g, box, best_points[int(np.argmin(best_values))])
+
+
+def _slope_of_largest(g: ReluNetwork, points: Array) -> Array:
+    """Return the gradient (n, d) of the largest output at each point, back through the layers."""
+    *hidden, last = g.trace(points)
+    rows = np.eye(g.out_features)[last.argmax(axis=1)]
+    rows = g.layers[-1].pull_back(rows)
+    for layer, z in zip(reversed(g.layers[:-1]), reversed(hidden), strict=True):
+        rows = layer.pull_back(rows * (z >= 0))
+    return rows
+
+
+def on_cell(
+    A: Array, c: Array, halfspaces: Array, box: Box, seconds: float = inf
+) -> tuple[float, Array | None]:
+    """Minimise the largest of ``A x + c`` over ``{[x, 1] @ halfspaces.T <= 0}`` in the box.
+
+    Args:
+        A: Slopes (k, d).
+        c: Offsets (k,).
+        halfspaces: Rows (m, d + 1) of the cell's sides.
+        box: Bounds for x.
+        seconds: Time for it.
+
+    Returns:
+        A lower bound on the minimum (to the solver's tolerance) and where it is attained; minus
+        infinity and None if the solver gives up.
+    """
+    d = box.dim
+    rows = np.concatenate(
+        [np.column_stack([A, -np.ones(len(A))]), np.insert(halfspaces[:, :d], d, 0.0, axis=1)]
+    )
+    right = np.concatenate([-c, -halfspaces[:, d]])
+    ends = [*zip(box.lower, box.upper, strict=True), (None, None)]
+    options = {
+        "primal_feasibility_tolerance": _LP_TOLERANCE,
+        "dual_feasibility_tolerance": _LP_TOLERANCE,
+        "time_limit": max(seconds, 0.0) if seconds < inf else None,
+    }
+    result = linprog([0.0] * d + [1.0], A_ub=rows, b_ub=right, bounds=ends, options=options)
+    if result.status != 0:
+        return -inf, None
+    return float(result.fun) - _slack(A, c, box), result.x[:d]
+
+
+def by_cells(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
+    """Search all cells of g on the box; the lower bound is minus infinity if the time does not suffice.
+
+    A cell is looked at only if it may hold the minimum: by convexity no value in it is below
+    ``max_i min_vertices g_i``.
+    """
+    best = at_point(g, box, box.center)
+    if g.depth == 1:  # one cell, in any dimension
+        low, x = on_cell(*g.local_affine(box.center), np.zeros((0, box.dim + 1)), box, seconds)
+        return best if x is None else Bracket(low, inf, x) & at_point(g, box, x) & best
+    from pindown.geometry.complex.polyhedral import polyhedral_complex
+
+    until = time.monotonic() + seconds
+    cells = polyhedral_complex(g, box, budget=seconds)
+    if not cells.complete:
+        return best
+    lows, vertex = _cell_bounds(cells)
+    lows -= _slack(cells.A, cells.c, box)
+    best = best & at_point(g, box, vertex)
+    proved = inf
+    for i in np.argsort(lows):
+        if lows[i] >= min(best.upper, proved) or time.monotonic() > until:
+            proved = min(proved, float(lows[i]))
+            break
+        low, x = on_cell(cells.A[i], cells.c[i], cells.regions[int(i)].halfspaces, box)
+        proved = min(proved, max(low, float(lows[i])))
+        if x is not None:
+            best = best & at_point(g, box, x)
+    return Bracket(min(proved, best.upper), best.upper, best.witness)
+
+
+def by_program(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
+    """Solve the mixed-integer program for the minimum, or stop with the bound proved so far."""
+    best = at_point(g, box, box.center)
+    started = time.monotonic()
+    program = encode(g, box) if seconds > 0 else None
+    seconds -= time.monotonic() - started
+    if program is None or seconds <= 0:
+        return best
+    until = time.monotonic() + seconds
+    n, k = program.rows.shape[1], g.out_features
+    goal = np.append(np.zeros(n), 1.0)
+    top = sp.hstack([program.rows, sp.csr_array((program.rows.shape[0], 1))])
+    last = sp.hstack([program.output.weight, sp.csr_array(-np.ones((k, 1)))])
+    result = milp(
+        goal,
+        integrality=np.append(program.integrality, 0),
+        bounds=Bounds(np.append(program.lower, -inf), np.append(program.upper, inf)),
+        constraints=[
+            LinearConstraint(top, program.row_lower, program.row_upper),
+            LinearConstraint(last, -inf, -program.output.bias),
+        ],
+        options={"time_limit": seconds, "mip_rel_gap": 0.0},
+    )
+    # Without binaries it is a linear program, whose optimum is its own bound.
+    solved = result.fun if result.status == 0 else None
+    proved = result.mip_dual_bound if program.integrality.any() else solved
+    low = -inf if proved is None or not np.isfinite(proved) else proved - float(program.error.max())
+    if result.x is not None:
+        best = best & _polished(g, box, result.x[: box.dim], until - time.monotonic())
+    return Bracket(min(low, best.upper), best.upper, best.witness)
+
+
+def _slack(A: Array, c: Array, box: Box) -> float:
+    """Return how far a linear program, or a vertex, may be off for maps of this size."""
+    farthest = np.maximum(np.abs(box.lower), np.abs(box.upper))
+    return _LP_SAFETY * _LP_TOLERANCE * (1.0 + float(np.max(np.abs(A) @ farthest + np.abs(c))))
+
+
+def _polished(g: ReluNetwork, box: Box, x: Array, seconds: float) -> Bracket:
+    """Return the bound from a point, and from the minimum of its own cell."""
+    from pindown.geometry.regions.unit_forms import unit_halfspaces
+
+    point = np.clip(x, box.lower, box.upper)
+    first, pattern = at_point(g, box, point), g.pattern(point)
+    if seconds <= 0:
+        return first
+    sides = unit_halfspaces(g, pattern, np.arange(g.size))
+    _, better = on_cell(*g.affine_of_pattern(pattern), sides, box, seconds)
+    return first if better is None else first & at_point(g, box, better)
+
+
+def _cell_bounds(cells: PolyhedralComplex) -> tuple[Array, Array]:
+    """Return for every cell a lower bound on the largest output, and the best vertex of all."""
+    counts = np.diff(cells.offsets)
+    step = max(1, _VERTEX_BLOCK // (int(counts.max()) * cells.A.shape[1] * (cells.A.shape[2] + 1)))
+    lows, best, where = [], inf, cells.cell_vertices[0]
+    for start in range(0, len(counts), step):
+        part = slice(start, min(start + step, len(counts)))
+        first = cells.offsets[start]
+        points = cells.cell_vertices[first : cells.offsets[part.stop]]
+        owner = np.repeat(np.arange(len(counts[part])), counts[part])
+        values = np.einsum("vkd,vd->vk", cells.A[part][owner], points) + cells.c[part][owner]
+        lows.append(np.minimum.reduceat(values, cells.offsets[part] - first, axis=0).max(axis=1))
+        largest = values.max(axis=1)
+        if largest.min() < best:
+            best, where = float(largest.min()), points[int(largest.argmin())]
+    return np.concatenate(lows), where

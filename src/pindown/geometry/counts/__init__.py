@@ -1,0 +1,1 @@
+"""How many cells or pieces there can be: bounds, and the families that reach them."""

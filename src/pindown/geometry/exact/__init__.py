@@ -1,0 +1,1 @@
+"""The same in exact rational arithmetic: slow, and right whatever the weights."""

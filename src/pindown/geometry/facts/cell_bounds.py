@@ -1,0 +1,181 @@
+r"""Proved upper bounds on an output over each cell of a complex, by weak duality.
+
+On the cell of a pattern, :math:`f(x) = a \cdot x + c` and :math:`s_u z_u(x) \ge 0` for every unit u,
+with :math:`s_u = 1` if it is on and -1 if off. So on the cell, for any multipliers
+:math:`\lambda \ge 0`,
+
+.. math::
+    f(x) \le f(x) + \sum_u \lambda_u s_u z_u(x) = R \cdot x + r \le \max_{y \in B} R \cdot y + r.
+
+Multipliers at the facets through the best vertex make the bound tight. They come from float64 and need
+not be right: the inequality holds for all of them, and what rounding can do to R and r is added.
+
+Only patterns enter. If these are proved to be all patterns on the box, the largest of the bounds is a
+proved bound for the box.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from pindown.affine import Array, dense
+from pindown.geometry.complex.cells import following
+from pindown.geometry.complex.polyhedral import PolyhedralComplex
+from pindown.geometry.facts.vertex_values import Ids
+from pindown.geometry.rounding import add_up, gamma
+from pindown.network import ReluNetwork
+
+_BLOCK_CELLS = 4096
+_SMALLEST_PRODUCT = 1e-250  # below it, rounding is no longer relative
+
+
+def upper_bounds(cx: PolyhedralComplex, output: int, sign: float = 1.0) -> Array:
+    """Bound ``sign`` times an output from above on every cell, for the exact real-number network.
+
+    Args:
+        cx: The complex; its patterns are trusted, its vertices and maps are not.
+        output: Which output.
+        sign: 1 for the output, -1 for its negative.
+
+    Returns:
+        One bound per cell, (n,); infinite where float64 cannot tell.
+
+    Example:
+        On the two cells of ``|x|`` for x between -1 and 2:
+
+        >>> from pindown.geometry.complex.polyhedral import polyhedral_complex
+        >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+        >>> upper_bounds(polyhedral_complex(net, (-1, 2)), 0).round(9)
+        array([1., 2.])
+    """
+    bounds = np.full(cx.n_regions, np.inf)
+    if prod(_smallest_weights(cx.net)) < _SMALLEST_PRODUCT:
+        return bounds
+    for start in range(0, cx.n_regions, _BLOCK_CELLS):
+        part = np.arange(start, min(start + _BLOCK_CELLS, cx.n_regions))
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = _block_bounds(cx, part, output, sign)
+        bounds[part] = np.where(np.isfinite(found), found, np.inf)
+    return bounds
+
+
+def _smallest_weights(net: ReluNetwork) -> list[float]:
+    sizes = [np.abs(part) for W, b in net.layers for part in (dense(W), b)]
+    return [min(1.0, float(np.min(size, initial=1.0, where=size > 0))) for size in sizes]
+
+
+def _block_bounds(cx: PolyhedralComplex, cells: Ids, output: int, sign: float) -> Array:
+    """Return the bounds of some cells, which follow each other."""
+    net, box, n = cx.net, cx.box, len(cells)
+    patterns = cx.cells.unpacked_patterns(slice(int(cells[0]), int(cells[-1]) + 1))
+    a, c, a_terms, c_terms = _forms(net, patterns, net.depth - 1, np.full(n, output))
+    a, c = sign * a, sign * c
+    best = _best_rows(cx, cells, a)
+    point = np.clip(cx.cell_vertices[best], box.lower, box.upper)
+    owner, label = _facets_through(cx, cells, best)
+    normals, offsets, terms, offset_terms = _sides(net, patterns, owner, label)
+    weights = _multipliers(a, owner, normals) * (label < net.size)
+    reach = 2.0 * np.maximum(np.abs(box.lower), np.abs(box.upper))
+    slope, value = a.copy(), np.einsum("nd,nd->n", a, point) + c
+    np.subtract.at(slope, owner, weights[:, None] * normals)
+    np.subtract.at(value, owner, weights * (np.einsum("nd,nd->n", normals, point[owner]) + offsets))
+    scale = a_terms @ reach + c_terms
+    np.add.at(scale, owner, weights * (terms @ reach + offset_terms))
+    spread = np.maximum(slope * (box.lower - point), slope * (box.upper - point)).sum(axis=1)
+    # Every number above is a sum of these terms; four times, for they are rounded too.
+    operations = (
+        sum(net.widths) + 2 * net.depth + 8 * net.in_features + int(np.bincount(owner).max()) + 64
+    )
+    return add_up(value + spread, 4.0 * gamma(operations) * scale)
+
+
+def _forms(
+    net: ReluNetwork, patterns: NDArray[np.bool_], level: int, units: Ids
+) -> tuple[Array, Array, Array, Array]:
+    """Return the affine forms of units of one layer where patterns hold, and the sizes of their terms.
+
+    Entry i is for unit ``units[i]`` of that layer and pattern i: slope (n, d), offset (n,), and the same
+    with absolute values of all weights.
+    """
+    W, b = dense(net.layers[level].weight), net.layers[level].bias
+    rows, offset = W[units], b[units]
+    sizes, offset_sizes = np.abs(rows), np.abs(offset)
+    masks = net.by_layer(patterns)
+    for below in range(level - 1, -1, -1):
+        W, b = dense(net.layers[below].weight), net.layers[below].bias
+        rows, sizes = rows * masks[below], sizes * masks[below]
+        offset, offset_sizes = offset + rows @ b, offset_sizes + sizes @ np.abs(b)
+        rows, sizes = rows @ W, sizes @ np.abs(W)
+    return rows, offset, sizes, offset_sizes
+
+
+def _best_rows(cx: PolyhedralComplex, cells: Ids, slopes: Array) -> Ids:
+    """Return for each cell the row of its vertex that is farthest along the slope."""
+    starts = cx.offsets[cells[0] : cells[-1] + 2]
+    owner = np.repeat(np.arange(len(cells)), np.diff(starts))
+    heights = np.einsum("vd,vd->v", slopes[owner], cx.cell_vertices[starts[0] : starts[-1]])
+    order = np.lexsort([-heights, owner])
+    return starts[0] + order[starts[:-1] - starts[0]]
+
+
+def _facets_through(cx: PolyhedralComplex, cells: Ids, rows: Ids) -> tuple[Ids, Ids]:
+    """Return pairs (number in ``cells``, label of a facet of that cell through its row)."""
+    data, own = cx.cells, np.arange(len(cells))
+    if data.dim == 1:
+        return own, data.facets[rows].astype(np.int64)
+    if data.dim == 2:
+        before = np.empty(len(data.coords), np.int64)
+        before[following(data.vertex_starts)] = np.arange(len(data.coords))
+        places = np.concatenate([rows, before[rows]])
+        return np.concatenate([own, own]), data.facets[places].astype(np.int64)
+    assert data.masks is not None
+    bits = np.unpackbits(data.masks[rows].view(np.uint8), axis=1, bitorder="little")
+    owner, bit = np.nonzero(bits)
+    return owner, data.facets[data.facet_starts[cells[owner]] + bit].astype(np.int64)
+
+
+def _sides(
+    net: ReluNetwork, patterns: NDArray[np.bool_], owner: Ids, label: Ids
+) -> tuple[Array, Array, Array, Array]:
+    """Return facets as ``normal . x + offset <= 0`` inside: normals, offsets, and the sizes of terms."""
+    m, d = len(label), net.in_features
+    normals, offsets, terms, offset_terms = np.zeros((m, d)), np.zeros(m), np.zeros((m, d)), np.zeros(m)
+    side = np.flatnonzero(label >= net.size)
+    normals[side, (label[side] - net.size) // 2] = np.where((label[side] - net.size) % 2, 1.0, -1.0)
+    starts = np.cumsum([0, *net.hidden_widths])
+    for level in range(net.depth - 1):
+        at = np.flatnonzero((label >= starts[level]) & (label < starts[level + 1]))
+        if not len(at):
+            continue
+        states = patterns[owner[at]]
+        G, g, sizes, offset_sizes = _forms(net, states, level, label[at] - starts[level])
+        out = np.where(states[np.arange(len(at)), label[at]], -1.0, 1.0)
+        normals[at], offsets[at] = G * out[:, None], g * out
+        terms[at], offset_terms[at] = sizes, offset_sizes
+    return normals, offsets, terms, offset_terms
+
+
+def _multipliers(slopes: Array, owner: Ids, normals: Array) -> Array:
+    """Write each slope as a non-negative combination of its normals, as well as possible."""
+    n, d = slopes.shape
+    weights = np.zeros(len(owner))
+    order = np.argsort(owner, kind="stable")
+    counts = np.bincount(owner, minlength=n)
+    first = np.cumsum(counts) - counts
+    # Scale-free normals: units may be of any size, and singularity should not depend on it.
+    lengths = np.linalg.norm(normals, axis=1)
+    unit = normals / np.where(lengths > 0, lengths, 1.0)[:, None]
+    simple = np.flatnonzero(counts == d)
+    if len(simple):
+        places = order[first[simple][:, None] + np.arange(d)]
+        matrices = unit[places].transpose(0, 2, 1)
+        weights[places] = (np.linalg.pinv(matrices) @ slopes[simple][:, :, None])[:, :, 0]
+    for i in np.flatnonzero(counts != d):
+        places = order[first[i] : first[i] + counts[i]]
+        weights[places] = nnls(unit[places].T, slopes[i])[0]
+    weights = np.where(lengths > 0, weights / np.where(lengths > 0, lengths, 1.0), 0.0)
+    return np.where(np.isfinite(weights), np.maximum(weights, 0.0), 0.0)

@@ -1,0 +1,225 @@
+r"""Level sets :math:`\{x \in B : f(x) = t\}` of an output, exactly, cell by cell.
+
+On a cell f is affine, so the level set is a piece of a hyperplane there: its corners lie on edges of the
+cell, where f - t changes its sign, and at vertices where it is zero. Signs are decided once per vertex
+of the complex and crossings once per edge, so that the parts of neighbouring cells fit together
+without gaps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pindown.affine import Array
+from pindown.geometry.complex.polyhedral import PolyhedralComplex
+from pindown.geometry.facts.chains import join_segments
+from pindown.geometry.facts.sections import (
+    level_signs,
+    polygon_area,
+    polytope_volume,
+    section_nodes,
+    section_parts,
+)
+from pindown.geometry.facts.vertex_values import BoxLike, Ids, complex_of, output_number
+from pindown.network import ReluNetwork
+
+_MOST_INPUTS = 3
+_NAMES = {1: ("points", "in number"), 2: ("segments", "long"), 3: ("polygons", "in area")}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LevelSet:
+    """Where an output has a given value: a point, segment or polygon in each cell it passes through.
+
+    Where the output has that value on whole cells, these are ``flat``, and the parts are their boundary.
+    Contacts of a lower dimension, such as a single point at the top of a hill, are not listed.
+
+    Attributes:
+        complex: The cells.
+        output: Which output.
+        level: The value t.
+        cells: The cell of each part, (m,).
+        corners: All corners, each once, (P, d).
+        parts: Rows of ``corners``, part by part; in the plane the larger values are on the left.
+        offsets: Part i is ``parts[offsets[i] : offsets[i + 1]]``: one corner in 1-D, two in 2-D, three
+            or more, in order around the polygon, in 3-D.
+        flat: Cells on which the output is t throughout.
+    """
+
+    complex: PolyhedralComplex
+    output: int
+    level: float
+    cells: Ids
+    corners: Array
+    parts: Ids
+    offsets: Ids
+    flat: Ids
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the input."""
+        return self.complex.net.in_features
+
+    @property
+    def exact(self) -> bool:
+        """Whether the whole box was searched."""
+        return self.complex.complete
+
+    def part(self, i: int) -> Array:
+        """Return the corners of part i."""
+        return self.corners[self.parts[self.offsets[i] : self.offsets[i + 1]]]
+
+    @property
+    def segments(self) -> Array:
+        """Ends of the segments in the plane, (m, 2, 2)."""
+        if self.dim != 2:
+            raise ValueError(f"level sets are segments for two inputs; the network takes {self.dim}.")
+        return self.corners[self.parts.reshape(-1, 2)]
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Lengths of segments, areas of polygons, 1 for points, (m,)."""
+        if self.dim == 1:
+            return np.ones(len(self))
+        if self.dim == 2:
+            return np.linalg.norm(self.segments[:, 1] - self.segments[:, 0], axis=1)
+        return np.array([polygon_area(self.part(i)) for i in range(len(self))])
+
+    @property
+    def size(self) -> float:
+        """Total length, area, or number of points."""
+        return float(self.sizes.sum())
+
+    @cached_property
+    def chains(self) -> tuple[Array, ...]:
+        """Contour lines in the plane: corners in order, (c, 2); closed ones end where they begin."""
+        if self.dim != 2:
+            raise ValueError(f"contour lines need two inputs; the network takes {self.dim}.")
+        return tuple(self.corners[rows] for rows in join_segments(self.parts.reshape(-1, 2)))
+
+    def __repr__(self) -> str:
+        kind, measure = _NAMES[self.dim]
+        cells = f"{len(self.flat)} flat cell{'' if len(self.flat) == 1 else 's'}"
+        flat = f", {cells}" if len(self.flat) else ""
+        part = "" if self.exact else "; search not complete"
+        what = f"{len(self)} {kind if len(self) != 1 else kind[:-1]}"
+        where = f"output {self.output} = {self.level:g}"
+        return f"LevelSet({where}: {what}, {self.size:.6g} {measure}{flat}{part})"
+
+
+@dataclass(frozen=True, repr=False)
+class VolumeAbove:
+    """How much of a box an output is at least a level on.
+
+    Attributes:
+        output: Which output.
+        level: The level.
+        volume: The volume; of the cells found only, unless ``exact``.
+        share: The same as a share of the box.
+        exact: Whether the whole box was searched.
+    """
+
+    output: int
+    level: float
+    volume: float
+    share: float
+    exact: bool
+
+    def __repr__(self) -> str:
+        part = "" if self.exact else "; search not complete"
+        what = f"output {self.output} >= {self.level:g}: {self.volume:.6g}"
+        return f"VolumeAbove({what}, {100 * self.share:.4g}% of the box{part})"
+
+
+def level_set(
+    net: ReluNetwork | PolyhedralComplex,
+    box: BoxLike | None = None,
+    *,
+    level: float = 0.0,
+    output: int = 0,
+    budget: float | None = None,
+) -> LevelSet:
+    """Find where an output of a network with one, two or three inputs has a given value.
+
+    Many levels cost little once the complex is there: find it first, and give it for the network.
+
+    Args:
+        net: The network, or its complex.
+        box: The domain; not given with a complex.
+        level: The value t.
+        output: Which output.
+        budget: Seconds for finding the cells.
+
+    Returns:
+        The parts, their sizes, and in the plane the contour lines. Values within rounding of t (see
+        :func:`~pindown.geometry.facts.vertex_values.value_ties`) count as t.
+
+    Raises:
+        TypeError: If a network comes without a box, or a complex with one.
+        ValueError: If there are more than three inputs, no such output, or the level is not finite.
+
+    Example:
+        The 1-norm is 1 on a diamond whose sides have length ``sqrt(2)``:
+
+        >>> W = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
+        >>> net = ReluNetwork.from_layers([(W, [0, 0, 0, 0]), ([[1.0, 1.0, 1.0, 1.0]], [0])])
+        >>> found = level_set(net, (-2, 2), level=1)
+        >>> found
+        LevelSet(output 0 = 1: 4 segments, 5.65685 long)
+        >>> found.chains[0].astype(int).tolist()
+        [[0, 1], [1, 0], [0, -1], [-1, 0], [0, 1]]
+    """
+    cx = complex_of(net, box, budget=budget)
+    k, d = output_number(cx.net, output), cx.net.in_features
+    if d > _MOST_INPUTS:
+        raise ValueError(f"level sets are listed for 1 to {_MOST_INPUTS} inputs; the network takes {d}.")
+    signs, heights = level_signs(cx, k, level)
+    nodes = section_nodes(cx, signs, heights)
+    cells, parts, offsets = section_parts(cx, k, nodes)
+    used, parts = np.unique(parts, return_inverse=True)
+    arrays = (cells, nodes.points[used], parts.astype(np.int64), offsets, nodes.flat)
+    for array in arrays:
+        array.flags.writeable = False
+    return LevelSet(cx, k, float(level), *arrays)
+
+
+def volume_above(
+    net: ReluNetwork | PolyhedralComplex,
+    box: BoxLike | None = None,
+    *,
+    level: float = 0.0,
+    output: int = 0,
+    budget: float | None = None,
+) -> VolumeAbove:
+    """Measure the part of a box on which an output is at least ``level``.
+
+    Takes what :func:`level_set` takes, with any number of inputs the complex can have.
+
+    >>> net = ReluNetwork.from_layers([([[1.0, 1.0]], [0]), ([[1.0]], [0])])  # relu(x + y)
+    >>> volume_above(net, (0, 2), level=1)
+    VolumeAbove(output 0 >= 1: 3.5, 87.5% of the box)
+    """
+    cx = complex_of(net, box, budget=budget)
+    k = output_number(cx.net, output)
+    signs, heights = level_signs(cx, k, level)
+    whole = float(np.prod(cx.box.upper - cx.box.lower))
+    own = signs[cx.vertex_ids]
+    if not cx.n_regions:
+        return VolumeAbove(k, float(level), 0.0, 0.0, False)
+    lowest = np.minimum.reduceat(own, cx.offsets[:-1])
+    highest = np.maximum.reduceat(own, cx.offsets[:-1])
+    total = float(cx.volumes[lowest >= 0].sum())
+    cut = np.flatnonzero((lowest < 0) & (highest > 0))
+    nodes = section_nodes(cx, signs, heights)
+    starts = np.searchsorted(nodes.cells, cut), np.searchsorted(nodes.cells, cut, side="right")
+    for cell, first, last in zip(cut, *starts, strict=True):
+        rows = slice(cx.offsets[cell], cx.offsets[cell + 1])
+        corners = np.vstack([cx.cell_vertices[rows][own[rows] > 0], nodes.points[nodes.ids[first:last]]])
+        total += polytope_volume(corners)
+    return VolumeAbove(k, float(level), total, total / whole, cx.complete)

@@ -1,0 +1,98 @@
+r"""When a slope counts as zero, and two slopes as equal.
+
+The slopes of the outputs on a cell are sums of terms from the last hidden layer,
+
+.. math::
+    A_{kc} = \sum_j W_{kj} \, \partial_c a_j , \qquad T_{kc} = \sum_j |W_{kj}| \, |\partial_c a_j| ,
+
+and rounding disturbs them by some units in the last place of T: below ``RESOLUTION`` times T they are
+taken for zero. The maps of a complex come from updates on the way from cell to cell and carry the
+rounding of steeper cells. So most slopes are judged by the largest T of the complex, and those below it
+are computed anew and judged by the T of their own cell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.geometry.complex.polyhedral import PolyhedralComplex
+from pindown.geometry.facts.vertex_values import Ids
+from pindown.geometry.nearness import RESOLUTION
+
+_PROBED_CELLS = 64
+_BLOCK_NUMBERS = 2**21  # 16 MB of gradients at a time
+
+
+def slope_signs(cx: PolyhedralComplex) -> NDArray[np.int8]:
+    """Return the sign of every slope of every cell, 0 within rounding, (n, k, d).
+
+    >>> from pindown import ReluNetwork
+    >>> from pindown.geometry.complex.polyhedral import polyhedral_complex
+    >>> V = [[0.1, 0.2, -0.3], [0, 0, 2]]
+    >>> net = ReluNetwork.from_layers([([[1.0]] * 3, [0, 0, 0]), (V, [0, 0])])
+    >>> slope_signs(polyhedral_complex(net, (-1, 1)))[:, :, 0]
+    array([[0, 0],
+           [0, 1]], dtype=int8)
+    """
+    slopes = cx.A
+    sure = np.abs(slopes) > _largest_ties(cx)
+    signs = np.where(sure, np.sign(slopes), 0).astype(np.int8)
+    unsure = np.flatnonzero(np.any(~sure & (slopes != 0), axis=(1, 2)))
+    for part in _blocks(cx, unsure):
+        anew, ties = computed_anew(cx, part)
+        signs[part] = np.where(np.abs(anew) > ties, np.sign(anew), 0)
+    return signs
+
+
+def slope_jumps(cx: PolyhedralComplex, pairs: Ids) -> Array:
+    """Return what each output's gradient gains from cell i to cell j, 0 within rounding, (m, k, d)."""
+    i, j = pairs.T
+    slopes = cx.A
+    jumps = slopes[j] - slopes[i]
+    seen = np.any(np.abs(jumps) > 2.0 * _largest_ties(cx), axis=2)  # two maps, each with its rounding
+    unsure = np.flatnonzero(np.any(~seen & np.any(jumps != 0, axis=2), axis=1))
+    for part in _blocks(cx, unsure):
+        (before, tie), (after, other) = computed_anew(cx, i[part]), computed_anew(cx, j[part])
+        jumps[part] = after - before
+        seen[part] = np.any(np.abs(jumps[part]) > tie + other, axis=2)
+    return jumps * seen[:, :, None]
+
+
+def computed_anew(cx: PolyhedralComplex, cells: Ids) -> tuple[Array, Array]:
+    """Return the slopes of some cells from their patterns, and the size below which they count as zero.
+
+    Both have shape (m, k, d).
+    """
+    net = cx.net
+    weight = net.layers[-1].weight
+    if net.depth == 1:
+        slopes = np.asarray(weight @ np.eye(net.in_features))
+        both = np.stack([slopes, RESOLUTION * np.abs(slopes)])
+        return np.repeat(both[0][None], len(cells), 0), np.repeat(both[1][None], len(cells), 0)
+    patterns = np.array([cx.cells.unpacked_patterns(int(i)) for i in cells]).reshape(
+        len(cells), net.size
+    )
+    below = net.size - net.hidden_widths[-1]
+    gradients, _ = net[:-1].affine_of_pattern(patterns[:, :below])
+    gradients = gradients * patterns[:, below:, None]
+    slopes = np.stack([np.asarray(weight @ G) for G in gradients])
+    terms = np.stack([np.asarray(abs(weight) @ np.abs(G)) for G in gradients])
+    return slopes, RESOLUTION * terms
+
+
+def _largest_ties(cx: PolyhedralComplex) -> Array:
+    """Return the size below which slopes may be rounding of some cell, (k, d)."""
+    probed = np.unique(np.linspace(0, cx.n_regions - 1, _PROBED_CELLS).astype(np.int64))
+    if not cx.n_regions:
+        return np.zeros((cx.net.out_features, cx.net.in_features))
+    _, ties = computed_anew(cx, probed)
+    return np.maximum(ties.max(axis=0), RESOLUTION * np.abs(cx.A).max(axis=0))
+
+
+def _blocks(cx: PolyhedralComplex, rows: Ids) -> list[Ids]:
+    """Split rows such that the gradients of the last hidden layer fit into memory."""
+    each = cx.net.in_features * max(cx.net.widths)
+    step = max(1, _BLOCK_NUMBERS // each)
+    return [rows[start : start + step] for start in range(0, len(rows), step)]

@@ -1,0 +1,167 @@
+r"""The bends of a function of one or two variables: on which lines, how far along them, how strong.
+
+In homogeneous coordinates (x, s) a line :math:`n \cdot x + b = 0` is the plane with the normal
+:math:`N = (n, b)`. Crossing it from the negative to the positive side, the gradient of
+:math:`s f(x / s)` jumps by :math:`\kappa N^\top`, with one number :math:`\kappa` for each output of f.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from math import cos, sin
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.geometry.box import Box
+from pindown.geometry.folds.charts import Chart, box_chart, charts_of_space, fold_radius, homogenise
+from pindown.geometry.folds.fold_set import FoldSet, fold_set
+from pindown.geometry.nearness import SAME
+from pindown.geometry.regions.unit_forms import unit_forms
+from pindown.network import ReluNetwork
+
+
+@dataclass(frozen=True, eq=False)
+class Bends:
+    """All visible folds of a function on a box or on all of R^d, d = 1 or 2.
+
+    Attributes:
+        planes: Normals ``(n, b)`` (m, d + 1) with n of unit length.
+        jumps: The numbers kappa (m, k).
+        rays: End points (m, d, d + 1) in homogeneous coordinates.
+        radius: A typical length, to weigh s against x.
+        scale: The largest entry of the function's affine maps.
+        start: Homogeneous coordinates (d + 1,) of a point inside a cell.
+        start_map: The affine map ``[A, c]`` (k, d + 1) of that cell.
+    """
+
+    planes: Array
+    jumps: Array
+    rays: Array
+    radius: float
+    scale: float
+    start: Array
+    start_map: Array
+
+    @cached_property
+    def lines(self) -> list[NDArray[np.int64]]:
+        """Numbers of the folds on each line, the longest fold first."""
+        weighed = self.planes * np.append(np.ones(self.planes.shape[1] - 1), 1.0 / self.radius)
+        unit = weighed / np.linalg.norm(weighed, axis=1, keepdims=True)
+        spread = np.linalg.norm(self.rays[:, 0] - self.rays[:, -1], axis=1)
+        groups: list[list[int]] = []
+        first = np.empty((0, self.planes.shape[1]))
+        for i in np.argsort(-spread, kind="stable"):
+            # The normal is known up to sign.
+            gaps = np.minimum(np.abs(first - unit[i]).max(axis=1), np.abs(first + unit[i]).max(axis=1))
+            if len(first) and gaps.min() <= SAME:
+                groups[int(gaps.argmin())].append(int(i))
+            else:
+                groups.append([int(i)])
+                first = np.concatenate([first, unit[i : i + 1]])
+        return [np.array(group) for group in groups]
+
+
+def bends_of(net: ReluNetwork, box: Box | None, until: float | None) -> Bends | None:
+    """Collect the visible folds on a box, or on all of R^d; None if the time does not suffice.
+
+    Args:
+        net: A network with one or two inputs.
+        box: The domain, None for all inputs.
+        until: When to stop, in the seconds of ``time.monotonic``.
+    """
+    F, radius = homogenise(net), fold_radius(net)
+    if box is None:
+        charts = list(charts_of_space(net.in_features, radius))
+    else:
+        charts, radius = [box_chart(box)], float(np.abs([box.lower, box.upper]).max()) or 1.0
+    parts = []
+    for chart in charts:
+        left = None if until is None else max(until - time.monotonic(), 0.0)
+        folds = fold_set(chart.restrict(F), chart.box, budget=left, certified=True)
+        if not folds.complete:
+            return None
+        parts.append(_in_chart(F, chart, folds, radius))
+    return Bends(
+        planes=np.concatenate([part.planes for part in parts]),
+        jumps=np.concatenate([part.jumps for part in parts]),
+        rays=np.concatenate([part.rays for part in parts]),
+        radius=radius,
+        scale=max(part.scale for part in parts),
+        start=parts[0].start,
+        start_map=parts[0].start_map,
+    )
+
+
+def _in_chart(F: ReluNetwork, chart: Chart, folds: FoldSet, radius: float) -> Bends:
+    """Return the visible folds of one chart in homogeneous coordinates."""
+    cells, seen = folds.complex, folds.only(folds.visible)
+    maps, _ = F.affine_of_pattern(cells.patterns)
+    d = chart.box.dim
+    planes = np.empty((len(seen), d + 1))
+    jumps = np.empty((len(seen), F.out_features))
+    for i, ((one, other), unit) in enumerate(zip(seen.cells, seen.units, strict=True)):
+        pattern = cells.patterns[one]
+        normal = unit_forms(F, pattern, np.array([unit]))[0][0]
+        planes[i] = normal / np.linalg.norm(normal[:d])
+        jump = (maps[one] - maps[other]) * (1.0 if pattern[unit] else -1.0)
+        jumps[i] = jump @ planes[i] / (planes[i] @ planes[i])
+    largest = int(np.argmax(cells.volumes))
+    middle = cells.cell_vertices[cells.offsets[largest] : cells.offsets[largest + 1]].mean(axis=0)
+    return Bends(
+        planes,
+        jumps,
+        chart.rays(seen.points).reshape(len(seen), d, d + 1),
+        radius,
+        float(np.abs(maps).max()),
+        chart.rays(middle[None])[0],
+        maps[largest],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Circle:
+    """A line of the plane, with infinity at both ends, as half a circle of rays.
+
+    Attributes:
+        first: The line's direction, which is its point at infinity, (3,).
+        second: A ray to a point of the line, orthogonal to that when s is weighed by the radius.
+        radius: That weight.
+    """
+
+    first: Array
+    second: Array
+    radius: float
+
+    @classmethod
+    def of(cls, plane: Array, radius: float) -> Circle:
+        """Return the circle of the line ``n . x + b = 0``, given ``(n, b)`` with unit n."""
+        normal = np.append(plane[:2], plane[2] / radius)
+        first = np.array([-plane[1], plane[0], 0.0])
+        second = np.cross(normal, first)
+        return cls(first, second / np.linalg.norm(second) * np.sign(second[2]), radius)
+
+    def angles(self, rays: Array) -> Array:
+        """Return where rays (..., 3) on the line lie, from 0 to pi."""
+        weighed = rays * np.array([1.0, 1.0, self.radius])
+        # Rounding must not turn a ray to one infinity into a ray to the other.
+        return np.arctan2(np.maximum(weighed @ self.second, 0.0), weighed @ self.first)
+
+    def point(self, angle: float) -> Array:
+        """Return the point (2,) of the plane at an angle strictly between 0 and pi."""
+        ray = cos(angle) * self.first + sin(angle) * self.second
+        return ray[:2] / ray[2] * self.radius
+
+    def chord(self, box: Box) -> tuple[float, float]:
+        """Return the angles at which the line enters and leaves a box that it meets."""
+        base, along = self.point(np.pi / 2), self.first[:2]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = np.stack([(box.lower - base) / along, (box.upper - base) / along])
+        ends = np.where(np.abs(along) > 0, ends, np.array([[-np.inf], [np.inf]]))
+        low, high = ends.min(axis=0).max(), ends.max(axis=0).min()
+        rays = np.append(base + np.array([[low], [high]]) * along, np.ones((2, 1)), axis=1)
+        angles = np.sort(self.angles(rays))
+        return float(angles[0]), float(angles[1])

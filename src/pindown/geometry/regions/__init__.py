@@ -1,0 +1,1 @@
+"""One cell and its neighbours, for networks with any number of inputs."""

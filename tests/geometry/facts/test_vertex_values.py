@@ -1,0 +1,70 @@
+"""Values at vertices, ties, and vertices whose cells are not all known."""
+
+import numpy as np
+import pytest
+
+from pindown import ReluNetwork
+from pindown.geometry import Box
+from pindown.geometry.complex.polyhedral import polyhedral_complex
+from pindown.geometry.facts.vertex_values import (
+    cell_edges,
+    complex_of,
+    on_box_boundary,
+    open_vertices,
+    output_number,
+    value_ties,
+    vertex_values,
+)
+from tests.geometry.oracles import cube, random_network, reference_network
+from tests.geometry.partial import first_cells
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_values_agree_in_all_cells_of_a_vertex(d):
+    net = random_network(np.random.default_rng(d), d, (6, 5))
+    cx = polyhedral_complex(net, cube(d))
+    owner = np.repeat(np.arange(len(cx)), np.diff(cx.offsets))
+    own = np.einsum("vkd,vd->vk", cx.A[owner], cx.cell_vertices) + cx.c[owner]
+    np.testing.assert_allclose(own, vertex_values(cx)[cx.vertex_ids], atol=1e-10)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_edges_of_cells_are_the_edges_of_the_complex(d):
+    cx = polyhedral_complex(random_network(np.random.default_rng(d), d, (5, 4)), cube(d))
+    pairs = np.unique(np.sort(cx.vertex_ids[cell_edges(cx.cells)], axis=1), axis=0)
+    np.testing.assert_array_equal(pairs[pairs[:, 0] != pairs[:, 1]], cx.edges)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_open_vertices_are_those_with_a_missing_cell(d, seed):
+    whole = polyhedral_complex(random_network(np.random.default_rng(seed), d, (6, 5)), cube(d))
+    part = first_cells(whole, 2 * len(whole) // 3)
+    owner = np.repeat(np.arange(len(whole)), np.diff(whole.offsets))
+    missing = np.unique(whole.cell_vertices[owner >= len(part)].round(9), axis=0)
+    expected = [np.abs(missing - v).max(axis=1).min() < 1e-7 for v in part.vertices]
+    np.testing.assert_array_equal(open_vertices(part), expected)
+    assert not open_vertices(whole).any()
+
+
+def test_ties_follow_the_terms_not_the_value():
+    # The terms are about 1e6, the output is theirs minus themselves.
+    net = ReluNetwork.from_layers([([[1.0], [1.0]], [1e6, 1e6]), ([[1.0, -1.0]], [0])])
+    assert 1e-7 < value_ties(net, Box([-1], [1]))[0] < 1e-5
+
+
+def test_sides_of_the_box():
+    points = np.array([[0.0, 0.5], [0.5, 0.5], [0.5, 1.0 - 1e-13]])
+    assert on_box_boundary(points, Box([0, 0], [1, 1])).tolist() == [True, False, True]
+
+
+def test_which_complex_and_which_output():
+    net = reference_network((2, 4, 3), 0)
+    cx = polyhedral_complex(net, (-1, 1))
+    assert complex_of(cx) is cx and output_number(net, np.int64(2)) == 2
+    with pytest.raises(ValueError, match="numbered 0 to 2; got -1"):
+        output_number(net, -1)
+    with pytest.raises(TypeError, match="float"):
+        output_number(net, 1.5)
+    with pytest.raises(TypeError, match="not certified"):
+        complex_of(cx, certified=True)
