@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -132,9 +133,9 @@ def _exact(subject: Subject) -> _Shares | None:
 
 
 def _sampled(subject: Subject) -> _Shares:
-    assert subject.box is not None
-    points = subject.box.sample(_SAMPLES, subject.rng("GEO-03"))
-    return _shares_at(subject, points)
+    box, rng = subject.box, subject.rng("GEO-03")
+    assert box is not None
+    return _shares_at(subject, lambda part: box.sample(part.stop - part.start, rng), _SAMPLES)
 
 
 def _on_data(subject: Subject) -> _Shares | None:
@@ -142,20 +143,20 @@ def _on_data(subject: Subject) -> _Shares | None:
         return None
     X = subject.data.X
     rows = subject.rng("GEO-03 data").permutation(len(X))[:_SAMPLES]
-    return _shares_at(subject, X[np.sort(rows)])
+    return _shares_at(subject, lambda part: X[rows[part]], len(rows))
 
 
-def _shares_at(subject: Subject, points: Array) -> _Shares:
-    """Look at points one chunk after the other, for at most a twentieth of the time left."""
+def _shares_at(subject: Subject, points: Callable[[slice], Array], n: int) -> _Shares:
+    """Look at n points one chunk after the other, for at most a twentieth of the time left."""
     net, until = subject.net, subject.deadline.share(0.05)
     found: list[NDArray[np.bool_]] = []
     step = chunk_rows(net)
-    for start in range(0, len(points), step):
+    for start in range(0, n, step):
         if found and time.monotonic() >= until:
             break
         with np.errstate(over="ignore", invalid="ignore"):
             try:
-                found.append(_layers_off(net, points[start : start + step]))
+                found.append(_layers_off(net, points(slice(start, min(start + step, n)))))
             except ValueError:
                 raise NotApplicable("the network overflows float64 on the box") from None
     off = np.concatenate(found)

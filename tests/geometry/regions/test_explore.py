@@ -6,8 +6,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.regions.explore import explore
-
-from .oracles import (
+from tests.geometry.oracles import (
     KINDS,
     brute_force_cells,
     cube,

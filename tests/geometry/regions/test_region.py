@@ -17,8 +17,14 @@ from pindown.geometry.regions.neighbours import crossings, neighbours
 from pindown.geometry.regions.region import Region, region_at
 from pindown.geometry.regions.unit_forms import unit_forms
 from pindown.geometry.slices.segment import along_segments
-
-from .oracles import KINDS, cube, degenerate_network, exact_pattern, random_network, scaled_layers
+from tests.geometry.oracles import (
+    KINDS,
+    cube,
+    degenerate_network,
+    exact_pattern,
+    random_network,
+    scaled_layers,
+)
 
 MNIST = Path("../shared/models/mnist_256x4.onnx.gz")
 

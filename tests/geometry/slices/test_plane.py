@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import os
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.folds.fold_set import fold_set
 from pindown.geometry.slices.plane import on_plane, through
 
-SHARED = Path(__file__).parents[3] / "shared"
+SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[4] / "shared"))
 MNIST = SHARED / "models" / "mnist_256x4.onnx.gz"
 
 

@@ -19,8 +19,7 @@ from pindown.geometry.slices.segment import (
     count_pieces_on_line,
     line_complex,
 )
-
-from .oracles import KINDS, degenerate_network
+from tests.geometry.oracles import KINDS, degenerate_network
 
 MNIST = Path("../shared/models/mnist_256x4.onnx.gz")
 
