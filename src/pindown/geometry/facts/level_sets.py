@@ -18,12 +18,12 @@ from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts.chains import join_segments
 from pindown.geometry.facts.sections import (
     level_signs,
-    polygon_area,
     polytope_volume,
     section_nodes,
     section_parts,
 )
 from pindown.geometry.facts.vertex_values import BoxLike, Ids, complex_of, output_number
+from pindown.geometry.folds.shared_corners import polygon_area
 from pindown.network import ReluNetwork
 
 _MOST_INPUTS = 3

@@ -118,9 +118,3 @@ def _around(corners: Array) -> Ids:
     plane = np.linalg.svd(arms, full_matrices=False)[2][:2]
     x, y = plane @ arms.T
     return np.argsort(np.arctan2(y, x))
-
-
-def polygon_area(corners: Array) -> float:
-    """Return the area of a planar polygon in space."""
-    arms = corners[1:] - corners[0]
-    return float(np.linalg.norm(np.cross(arms[:-1], arms[1:]).sum(axis=0))) / 2.0
