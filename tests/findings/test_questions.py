@@ -179,7 +179,7 @@ def test_bounds_in_the_table_are_rounded_outwards():
 
 
 def test_norms_that_are_only_bounded_say_so(monkeypatch):
-    monkeypatch.setattr("pindown.guarantees.robustness.spectral.LARGEST_GRAM", 1)
+    monkeypatch.setattr("pindown.geometry.norms.spectral.LARGEST_GRAM", 1)
     net = ReluNetwork.from_layers([(np.array([[1.0, -1.0], [1.0, 1.0]]), [0, 0])])
     assert "spectral norms at most 2" in audit(net, only=["NORM-01"])["NORM-01"].verdict
 

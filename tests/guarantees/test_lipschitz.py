@@ -11,10 +11,10 @@ import scipy.sparse as sp
 
 from pindown import ReluNetwork
 from pindown.geometry import Box
+from pindown.geometry.norms.balancing import balanced_weights
+from pindown.geometry.norms.spectral import absolute_product_norm
 from pindown.guarantees import lipschitz_bounds, spectral_norm
-from pindown.guarantees.robustness.balancing import balanced_weights
 from pindown.guarantees.robustness.lipschitz import averaged_bound, layer_spectral_norms, norm_product
-from pindown.guarantees.robustness.spectral import absolute_product_norm
 
 
 def random_net(rng, widths):

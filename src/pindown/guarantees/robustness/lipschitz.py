@@ -20,9 +20,8 @@ import numpy as np
 from pindown.affine import Array, Matrix, stored_entries
 from pindown.geometry.box import Box
 from pindown.geometry.intervals import interval_bounds
-from pindown.geometry.rounding import TINY, gamma, norm_down, norm_up, product_up, times_power_up
-from pindown.guarantees.robustness.balancing import balanced_weights
-from pindown.guarantees.robustness.spectral import (
+from pindown.geometry.norms.balancing import balanced_weights
+from pindown.geometry.norms.spectral import (
     FLOPS_PER_SECOND,
     LARGEST_GRAM,
     NormBound,
@@ -30,6 +29,7 @@ from pindown.guarantees.robustness.spectral import (
     spectral_norm,
     tight_cost,
 )
+from pindown.geometry.rounding import TINY, gamma, norm_down, norm_up, product_up, times_power_up
 from pindown.network import ReluNetwork
 
 _LARGEST_MERGED = 2**24  # entries of a merged weight matrix: 128 MB
