@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from pindown.findings.subject import Subject
 from pindown.findings.wording import printable
 from pindown.geometry import Box
 from pindown.network import ReluNetwork
+from pindown.report.writing import written
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 
@@ -70,19 +70,19 @@ class Audit:
         """Return one self-contained HTML page, and write it if a path is given."""
         from pindown.report.html import render_page
 
-        return _written(render_page(self), path)
+        return written(render_page(self), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Return the findings as JSON (schema 1), and write them if a path is given."""
         from pindown.report.json import render_json
 
-        return _written(render_json(self), path)
+        return written(render_json(self), path)
 
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
         """Return the findings as Markdown, and write them if a path is given."""
         from pindown.report.markdown import render_markdown
 
-        return _written(render_markdown(self), path)
+        return written(render_markdown(self), path)
 
     def __str__(self) -> str:
         return self.summary()
@@ -211,9 +211,3 @@ def _given(subject: Subject) -> str:
     ]
     parts = samples + ([subject.box_name] if subject.box is not None else [])
     return ", ".join(parts) if parts else "the weights alone"
-
-
-def _written(text: str, path: str | PathLike[str] | None) -> str:
-    if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
-    return text

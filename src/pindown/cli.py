@@ -1,6 +1,7 @@
 """The command line: arguments in, library calls, exit codes out.
 
-Exit codes: 0 done, 3 bad input (one line says what), 130 interrupted.
+Exit codes: 0 done, 3 bad input (one line says what), 130 interrupted; ``diff``: 0 same, 1 different,
+2 undecided.
 """
 
 from __future__ import annotations
@@ -13,12 +14,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pindown.cli_equivalence import canonical, diff, shrink
+from pindown.cli_experiments import reproduce
+from pindown.cli_options import (
+    BoxText,
+    Budget,
+    Html,
+    Json,
+    Model,
+    Seed,
+    check_outputs,
+    parse_box,
+)
 from pindown.findings.wording import printable
 
 if TYPE_CHECKING:
     from pindown.audit import Audit
     from pindown.datasets import Table
-    from pindown.geometry import Box
 
 BAD_INPUT = 3
 INTERRUPTED = 130
@@ -36,7 +48,7 @@ app = typer.Typer(
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
 # Options that may stand alone, with what they then mean.
-_OPTIONAL_VALUES = {"--json": "-", "--markdown": "-", "--html": "pindown-audit.html"}
+_OPTIONAL_VALUES = {"--json": "-", "--markdown": "-", "--html": "pindown.html"}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -85,27 +97,14 @@ def _root(
     pass
 
 
-Model = Annotated[Path, typer.Argument(help="Model: .onnx, .onnx.gz, .safetensors, .pt or .pth.")]
 Data = Annotated[
     Path | None, typer.Option(help="Inputs, with labels if there are any: .npz, .npy or .csv.")
 ]
 Test = Annotated[Path | None, typer.Option(help="Inputs and labels that training did not see.")]
 Target = Annotated[str | None, typer.Option(help="Name of the array or column with the labels.")]
-BoxText = Annotated[
-    str | None,
-    typer.Option(
-        "--box", help="LOW,HIGH for all inputs, or an .npz with lower and upper. Default: the data's."
-    ),
-]
-Budget = Annotated[float, typer.Option(help="Seconds the audit may take.")]
-Html = Annotated[str | None, typer.Option(metavar="[FILE]", help="Write a page.")]
-Json = Annotated[
-    str | None, typer.Option(metavar="[FILE]", help="Write JSON; without a file, to stdout.")
-]
 Markdown = Annotated[str | None, typer.Option(metavar="[FILE]", help="Write Markdown; likewise.")]
 Only = Annotated[str | None, typer.Option(help="Codes of the findings wanted, with commas between.")]
 Ignore = Annotated[str | None, typer.Option(help="Codes of findings to leave out.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder for the model, the data and the page.")]
 
 
@@ -132,7 +131,7 @@ def audit(
     from pindown.io import load
     from pindown.report.text import progress_bar
 
-    _check_outputs(html=html, json=json, markdown=markdown)
+    check_outputs(html=html, json=json, markdown=markdown)
     net = load(model)
     table = load_table(data, target) if data else None
     held_out = load_table(test, target) if test else None
@@ -144,7 +143,7 @@ def audit(
             None if table is None else table.X,
             None if table is None else table.y,
             test=None if held_out is None else (held_out.X, held_out.y),
-            box=_parse_box(box, net.in_features),
+            box=parse_box(box, net.in_features),
             budget=budget,
             seed=seed,
             only=_codes(only),
@@ -174,6 +173,15 @@ def demo(out: Folder = Path("pindown-demo"), budget: Budget = 30.0) -> int:
     return code
 
 
+for _command, _example in (
+    (diff, "pindown diff old.onnx new.onnx --box 0,1 --html diff.html"),
+    (shrink, "pindown shrink model.onnx -o small.onnx --box 0,1"),
+    (canonical, "pindown canonical model.onnx -o canonical.onnx"),
+    (reproduce, "pindown reproduce identifiability --scale quick --out results"),
+):
+    app.command(epilog=f"Example: [bold]{_example}[/bold]")(_command)
+
+
 def _say_numbering(table: Table | None) -> None:
     if table is not None and table.classes:
         listed = ", ".join(f"{i} {name}" for i, name in enumerate(table.classes[:20]))
@@ -195,44 +203,6 @@ def _deliver(result: Audit, *, html: str | None, json: str | None, markdown: str
         print_audit(result)
     for target, _ in files:
         typer.echo(f"wrote {target}", err=True)
-
-
-def _check_outputs(*, html: str | None, json: str | None, markdown: str | None) -> None:
-    """Refuse before the work, not after: and never overwrite a model named by mistake."""
-    for option, value, ending in (
-        ("--html", html, ".html"),
-        ("--json", json, ".json"),
-        ("--markdown", markdown, ".md"),
-    ):
-        if value is None or (value == "-" and option != "--html"):
-            continue
-        if not value.lower().endswith(ending):
-            raise ValueError(f"{option} writes a file that ends in {ending}; got {value!r}.")
-        folder = Path(value).absolute().parent
-        if not (folder.is_dir() and os.access(folder, os.W_OK)):
-            raise ValueError(f"{option} cannot write {value!r}: no such folder, or it is read-only.")
-
-
-def _parse_box(text: str | None, dim: int) -> Box | None:
-    from pindown.geometry import Box
-
-    if text is None:
-        return None
-    if text.endswith(".npz"):
-        return _box_from_file(Path(text))
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"--box takes LOW,HIGH such as 0,1 or an .npz file; got {text!r}.") from None
-    return Box.cube(dim, low, high)
-
-
-def _box_from_file(path: Path) -> Box:
-    from pindown.datasets.files import load_arrays
-    from pindown.geometry import Box
-
-    arrays = load_arrays(path, ("lower", "upper"))
-    return Box(arrays["lower"].ravel(), arrays["upper"].ravel())
 
 
 def _codes(text: str | None) -> list[str] | None:

@@ -5,7 +5,7 @@ The order of the modules is the order in a report, and that in which questions a
 have to wait for a compiler come last.
 """
 
-from pindown.findings import architecture, units, weights, accuracy, norms  # noqa: F401, I001
+from pindown.findings import architecture, units, weights, lossless, accuracy, norms  # noqa: F401, I001
 from pindown.findings import regions, fold_distance, dead_zones, near_data, cell_picture  # noqa: F401
 from pindown.findings.finding import KINDS, Finding, Hypothesis, Quantity, Table
 from pindown.findings.registry import GROUPS, QUESTIONS, Question, question

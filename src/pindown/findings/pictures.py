@@ -152,4 +152,27 @@ class PlaneMap:
     legend: str
 
 
-Picture: TypeAlias = Histogram | StackedBars | Scale | Curves | PlaneMap
+@dataclass(frozen=True)
+class Narrowing:
+    """An interval that was proved ever narrower, both ends on a logarithmic scale.
+
+    Attributes:
+        caption: What is to be seen.
+        seconds: When an end moved, ascending.
+        lower: The lower end from then on; 0 is drawn at the foot.
+        upper: The upper end from then on; infinite ones are drawn at the top.
+        mark: A number to read the interval against.
+        mark_label: What it is.
+        y_label: What the interval is about.
+    """
+
+    caption: str
+    seconds: tuple[float, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    mark: float
+    mark_label: str
+    y_label: str
+
+
+Picture: TypeAlias = Histogram | StackedBars | Scale | Curves | PlaneMap | Narrowing

@@ -42,7 +42,8 @@ def add_up(a: ArrayLike, b: ArrayLike) -> Array:
     >>> float(add_up(1.0, 2.0)), float(add_up(1.0, 1e-30)) > 1.0
     (3.0, True)
     """
-    total, error = _two_sum(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+    with np.errstate(invalid="ignore"):  # infinite numbers stay what they are
+        total, error = _two_sum(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
     return np.where(error > 0, np.nextafter(total, np.inf), total)
 
 

@@ -13,7 +13,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pindown.findings.pictures import Curves, Histogram, Picture, PlaneMap, Scale, StackedBars
+from pindown.findings.pictures import (
+    Curves,
+    Histogram,
+    Narrowing,
+    Picture,
+    PlaneMap,
+    Scale,
+    StackedBars,
+)
 from pindown.findings.wording import at_least, at_most, number_text
 from pindown.report.maps import insert_map, map_height, paint_map
 
@@ -80,6 +88,7 @@ def draw(picture: Picture, prefix: str) -> str:
         StackedBars: (_draw_bars, 0.9 + 0.3 * _bars_shown(picture)),
         Scale: (_draw_scale, 1.9),
         Curves: (_draw_curves, 2.6),
+        Narrowing: (_draw_narrowing, 2.6),
         PlaneMap: (
             partial(paint_map, colours=_MAP_COLOURS),
             map_height(picture, _WIDTH) if isinstance(picture, PlaneMap) else 0.0,
@@ -198,6 +207,40 @@ def _draw_curves(ax: Axes, picture: Curves) -> None:
     ax.set_xlabel(picture.x_label)
     ax.set_ylabel(picture.y_label)
     ax.locator_params(nbins=5)
+
+
+def _draw_narrowing(ax: Axes, picture: Narrowing) -> None:
+    ends = [*picture.lower, *picture.upper, picture.mark]
+    known = [end for end in ends if 0 < end < math.inf] or [1.0]
+    foot, top = 10 ** (math.log10(min(known)) - 1), 10 ** (math.log10(max(known)) + 1)
+    last = max(1.15 * picture.seconds[-1], 1e-3)
+    seconds = [0.0, *picture.seconds, last]
+
+    def steps(values: tuple[float, ...], before: float) -> list[float]:
+        inside = [min(max(value, foot), top) for value in (before, *values)]
+        return [*inside, inside[-1]]
+
+    lower, upper = steps(picture.lower, 0.0), steps(picture.upper, math.inf)
+    ax.fill_between(seconds, lower, upper, step="post", color=_SPAN, linewidth=0)
+    ax.step(seconds, upper, where="post", color=_FILLS[0], linewidth=1.6, label="proved at most")
+    ax.step(seconds, lower, where="post", color=_FILLS[1], linewidth=1.6, label="proved at least")
+    if picture.mark > 0:
+        ax.axhline(picture.mark, color=_INK, linewidth=1, linestyle=(0, (3, 2)))
+        ax.annotate(
+            picture.mark_label,
+            (last, picture.mark),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="right",
+        )
+    ax.set_yscale("log")
+    ax.set_ylim(foot, top)
+    ax.set_xlim(0.0, last)
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, handlelength=1.6)
+    ax.spines["left"].set_visible(True)
+    ax.minorticks_off()
+    ax.set_xlabel("seconds")
+    ax.set_ylabel(picture.y_label)
 
 
 def _plain_ticks(ax: Axes, low: float, high: float) -> None:

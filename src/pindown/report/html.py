@@ -37,7 +37,7 @@ def render_page(audit: Audit) -> str:
         sections=sections(audit),
         unanswered=unanswered(audit),
         kinds=KINDS,
-        style=_safe((folder / "page.css").read_text("utf-8")),
+        style=safe((folder / "page.css").read_text("utf-8")),
         shape=shape(audit.network.widths),
         most_rows=_MOST_ROWS,
     )
@@ -62,10 +62,10 @@ def render_fragment(audit: Audit) -> str:
 def _picture(finding: Finding) -> Any:
     from pindown.report.figures import draw
 
-    return _safe(draw(finding.figure, finding.code.lower())) if finding.figure else ""
+    return safe(draw(finding.figure, finding.code.lower())) if finding.figure else ""
 
 
-def _safe(markup: str) -> Any:
+def safe(markup: str) -> Any:
     """Mark text of our own making as markup; matplotlib escapes the labels it draws."""
     from markupsafe import Markup
 

@@ -36,7 +36,7 @@ SCHEMA = 1
 
 def render_json(audit: Audit) -> str:
     """Return the audit as indented JSON."""
-    return json.dumps(_plain(as_dict(audit)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(plain(as_dict(audit)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def as_dict(audit: Audit) -> dict[str, Any]:
@@ -80,12 +80,12 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Replace what JSON cannot hold: tuples become lists, numbers that are not finite null."""
     if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
+        return {key: plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
+        return [plain(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -48,6 +48,15 @@ def balanced_weights(weights: list[Matrix], *, until: float = inf) -> list[Matri
         ]
 
 
+def balancing_scales(weights: list[Matrix], *, until: float = inf) -> list[Array]:
+    r"""Return the scales s of all hidden units at which they are balanced; 0 for units without effect.
+
+    >>> balancing_scales([np.array([[8.0]]), np.array([[0.5]])])
+    [array([0.25])]
+    """
+    return [np.sqrt(squares) for squares, _ in _balancing_squares(weights, until)[1:-1]]
+
+
 def _balancing_squares(weights: list[Matrix], until: float) -> list[tuple[Array, Array]]:
     """Return per layer of units ``(s^2, 1 / s^2)``, both zero for units without effect."""
     Q = [_moderate_squares(W) for W in weights]

@@ -1,0 +1,172 @@
+"""Commands about which function a network is: ``diff``, ``shrink`` and ``canonical``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pindown.cli_options import (
+    BoxText,
+    Budget,
+    Html,
+    Json,
+    Model,
+    Seed,
+    check_outputs,
+    check_writable,
+    parse_box,
+)
+
+if TYPE_CHECKING:
+    from pindown.equivalence.comparison import Diff
+    from pindown.network import ReluNetwork
+
+EXIT_CODES = {"same": 0, "different": 1, "undecided": 2}
+INTERRUPTED = 130
+
+Old = Annotated[Path, typer.Argument(help="A model: .onnx, .onnx.gz, .safetensors, .pt or .pth.")]
+New = Annotated[Path, typer.Argument(help="The model to compare it with.")]
+Tolerance = Annotated[float, typer.Option(help="The largest gap that counts as the same.")]
+Labels = Annotated[
+    float | None,
+    typer.Option(
+        metavar="MARGIN",
+        help="Ask whether the classes ever differ by more than this; the exit code is then about that.",
+    ),
+]
+WitnessFile = Annotated[
+    Path | None, typer.Option(help="Write the input with the largest gap found, as .npy.")
+]
+Output = Annotated[Path, typer.Option("--out", "-o", help="Where to write: .onnx or .safetensors.")]
+Loss = Annotated[float, typer.Option(help="Gap that may be spent; 0 keeps the function exactly.")]
+Gauge = Annotated[
+    Literal["unit", "balanced"],
+    typer.Option(help="Rows of length one, or the orbit's smallest weights."),
+]
+
+
+def diff(
+    old: Old,
+    new: New,
+    box: BoxText = None,
+    tol: Tolerance = 1e-5,
+    budget: Budget = 60.0,
+    labels: Labels = None,
+    html: Html = None,
+    json: Json = None,
+    witness: WitnessFile = None,
+    seed: Seed = 0,
+) -> int:
+    """Are two model files the same function? A proof, a witness, or a proved interval.
+
+    Without --box the question is about all inputs, the gap taken relative to 1 + |x|.
+    Exit codes: 0 same, 1 different, 2 undecided, 3 bad input.
+    """
+    import numpy as np
+
+    from pindown.equivalence.comparison import diff as compare
+    from pindown.io import load
+    from pindown.report.text import progress_bar
+
+    check_outputs(html=html, json=json)
+    if witness is not None:
+        if witness.suffix != ".npy":
+            raise ValueError(f"--witness writes a file that ends in .npy; got {str(witness)!r}.")
+        check_writable("--witness", witness)
+    domain = None if box is None else parse_box(box, load(old).in_features)
+    with progress_bar() as report:
+        answer = compare(
+            old, new, box=domain, tol=tol, budget=budget, labels=labels, seed=seed, progress=report
+        )
+    if witness is not None and answer.witness is not None:
+        np.save(witness, answer.witness)
+    _deliver(answer, html, json)
+    if answer.interrupted:
+        return INTERRUPTED
+    return EXIT_CODES[answer.verdict if answer.labels is None else answer.labels.verdict]
+
+
+def _deliver(answer: Diff, html: str | None, json: str | None) -> None:
+    if html is not None:
+        answer.to_html(html)
+    if json == "-":
+        typer.echo(answer.to_json())
+    else:
+        from pindown.report.diff_text import print_diff
+
+        if json is not None:
+            answer.to_json(json)
+        print_diff(answer)
+    for target in (html, json):
+        if target not in (None, "-"):
+            typer.echo(f"wrote {target}", err=True)
+
+
+def shrink(
+    model: Model,
+    out: Output,
+    box: BoxText = None,
+    tol: Loss = 0.0,
+    budget: Budget = 60.0,
+    json: Json = None,
+) -> int:
+    """Write a smaller network with the same function, every step with its reason.
+
+    Without --box only what holds for all inputs is used; with it also what holds on the box.
+    """
+    from pindown.equivalence.shrink import shrink as reduce
+    from pindown.io import load
+    from pindown.report.text import progress_bar
+
+    check_outputs(json=json)
+    _check_model_output(out, model)
+    net = load(model)
+    with progress_bar() as report:
+        report("looking for units that can go", 0, 1)
+        shrunk = reduce(net, box=parse_box(box, net.in_features), tol=tol, budget=budget)
+    shrunk.network.save(out)
+    if json is not None:
+        from pindown.report.shrink_json import render_shrunk_json
+
+        text = render_shrunk_json(shrunk)
+        typer.echo(text) if json == "-" else Path(json).write_text(text, encoding="utf-8")
+    if json != "-":
+        typer.echo(str(shrunk))
+        for step in shrunk.steps:
+            typer.echo(f"  {step}")
+    _say_written(out, shrunk.network)
+    return 0
+
+
+def canonical(model: Model, out: Output, gauge: Gauge = "unit") -> int:
+    """Write the one representative of all reorderings and rescalings of a network's units.
+
+    Two symmetric copies become equal up to rounding, so that their files can be compared.
+    """
+    from pindown.equivalence.canonical import canonical_form
+    from pindown.io import load
+
+    _check_model_output(out, model)
+    form = canonical_form(load(model), gauge)
+    form.network.save(out)
+    typer.echo(f"{form.network}, gauge {gauge}")
+    for layer, i, j in form.near_ties[:10]:
+        typer.echo(f"  near tie in layer {layer}: the order of units {i} and {j} may depend on rounding")
+    if len(form.near_ties) > 10:
+        typer.echo(f"  and {len(form.near_ties) - 10} near ties more")
+    _say_written(out, form.network)
+    return 0
+
+
+def _check_model_output(out: Path, model: Path) -> None:
+    if not out.name.endswith((".onnx", ".onnx.gz", ".safetensors")):
+        raise ValueError(f"-o writes .onnx, .onnx.gz or .safetensors; got {str(out)!r}.")
+    if out.absolute() == model.absolute() or (out.exists() and model.exists() and out.samefile(model)):
+        raise ValueError(f"-o would overwrite the model itself: {str(out)!r}; choose another name.")
+    check_writable("-o", out)
+
+
+def _say_written(out: Path, net: ReluNetwork) -> None:
+    typer.echo(f"wrote {out} ({net.n_parameters:,} parameters)", err=True)

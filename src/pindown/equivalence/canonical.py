@@ -1,0 +1,206 @@
+r"""One representative of all symmetric copies of a network: fixed scales, fixed order of units.
+
+Scales are fixed by a gauge. ``"unit"`` gives every hidden unit incoming weights of length one.
+``"balanced"`` makes the length of what enters a unit (bias included) equal to that of what leaves it,
+which is the copy of smallest sum of squares. Units are then put in the order of
+:math:`r_l \cdot (W_l[i, :], b_l[i])`, with a fixed random vector :math:`r_l`, in the unit gauge and
+after the layer before has been ordered.
+
+Phuong 2021, section 2.2 (the symmetries); Neyshabur, Salakhutdinov, Srebro 2015 (balancing).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from pindown.affine import Array, Matrix
+from pindown.equivalence.symmetry import (
+    Permutation,
+    Symmetry,
+    apply,
+    compose,
+    identity,
+    moved_columns,
+    scaled_rows,
+)
+from pindown.geometry.rounding import TINY
+from pindown.network import ReluNetwork
+
+Gauge = Literal["unit", "balanced"]
+
+_SEED = 20210  # of the ordering vectors; another number gives another, equally good, order
+# Copies of one unit that were scaled and ordered differently have keys that differ by some 1e-13 of the
+# row's length; keys nearer than this may change places from copy to copy.
+_NEAR_TIE = 1e-9
+_SWEEPS = 1000
+_SETTLED = 1e-12
+# Where squares are exact enough; rows outside are first multiplied by a power of two.
+_MODERATE_POWER = 400
+# Balancing treats weights as if they were within these, so that squares stay in float64.
+_WEIGHTS = (1e-60, 1e60)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CanonicalForm:
+    """The canonical network, how it was reached, and where its order is not certain.
+
+    Attributes:
+        network: The representative.
+        symmetry: Maps the given network to it.
+        near_ties: ``(layer, i, j)`` for units i, j of the canonical network, neighbours in the order
+            of hidden layer ``layer`` (from 1), whose keys are too near to be told apart: symmetric
+            copies of the network may have them in the other order.
+        gauge: ``"unit"`` or ``"balanced"``.
+    """
+
+    network: ReluNetwork
+    symmetry: Symmetry
+    near_ties: tuple[tuple[int, int, int], ...]
+    gauge: str
+
+    def __repr__(self) -> str:
+        ties = f"{len(self.near_ties)} near ties" if self.near_ties else "no near ties"
+        return f"CanonicalForm({self.gauge} gauge, {ties}, {self.network})"
+
+
+def canonical(net: ReluNetwork, gauge: Gauge = "unit") -> ReluNetwork:
+    """Return the representative of all symmetric copies of the network.
+
+    Args:
+        net: The network.
+        gauge: How scales are fixed, ``"unit"`` or ``"balanced"``.
+
+    A unit that is zero for every input (no incoming weights, no bias) has no scale of its own, so copies
+    in which it feeds something may differ there; lossless shrinking removes such units.
+
+    >>> net = ReluNetwork.from_layers([([[3.0], [-2.0]], [6, 0]), ([[1.0, 5.0]], [0])])
+    >>> copy = ReluNetwork.from_layers([([[-4.0], [1.0]], [0, 2]), ([[2.5, 3.0]], [0])])
+    >>> canonical(net) == canonical(copy)
+    True
+    """
+    return canonical_form(net, gauge).network
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what does not fit float64 is refused at the end
+def canonical_form(net: ReluNetwork, gauge: Gauge = "unit") -> CanonicalForm:
+    """Return the canonical network with the symmetry that leads to it and its near ties.
+
+    Raises:
+        ValueError: If the gauge is unknown, or a rescaled weight does not fit float64.
+    """
+    if gauge not in ("unit", "balanced"):
+        raise ValueError(f"gauge must be 'unit' or 'balanced'; got {gauge!r}.")
+    symmetry, ties = _unit_gauge(net)
+    network = apply(symmetry, net)
+    if gauge == "balanced":
+        balancing = Symmetry(identity(net).permutations, _balancing_scales(network))
+        symmetry = compose(balancing, symmetry)
+        network = apply(symmetry, net)
+    return CanonicalForm(network, symmetry, ties, gauge)
+
+
+def row_lengths(weight: Matrix, bias: Array | None = None) -> Array:
+    """Return the length of every row, bias included if given, also where squares leave float64."""
+    parts = weight.data if sp.issparse(weight) else weight
+    largest = float(np.max(np.abs(parts), initial=0.0))
+    if bias is not None:
+        largest = max(largest, float(np.max(np.abs(bias), initial=0.0)))
+    power = int(np.frexp(largest)[1]) if largest else 0
+    shift = 0 if abs(power) < _MODERATE_POWER else -power
+    squares = _squared_rows(_ldexp(weight, shift))
+    if bias is not None:
+        squares = squares + np.ldexp(bias, shift) ** 2
+    lengths = np.sqrt(squares)
+    for i in np.flatnonzero(
+        lengths < 2.0**-_MODERATE_POWER
+    ).tolist():  # zero, or lost beside a large row
+        row = _row(weight, i) if bias is None else np.append(_row(weight, i), bias[i])
+        top = float(np.max(np.abs(row), initial=0.0))
+        lengths[i] = np.linalg.norm(row / top) * top if top else 0.0
+        lengths[i] = np.ldexp(lengths[i], shift)
+    return np.ldexp(lengths, -shift)
+
+
+def _row(weight: Matrix, i: int) -> Array:
+    if sp.issparse(weight):
+        return np.asarray(weight.data[weight.indptr[i] : weight.indptr[i + 1]])
+    return np.asarray(weight[i])
+
+
+def _ldexp(weight: Matrix, shift: int) -> Matrix:
+    if shift == 0:
+        return weight
+    if not sp.issparse(weight):
+        return np.ldexp(weight, shift)
+    scaled = weight.copy()
+    scaled.data = np.ldexp(weight.data, shift)
+    return scaled
+
+
+def _squared_rows(weight: Matrix) -> Array:
+    if sp.issparse(weight):
+        return np.asarray((weight * weight).sum(axis=1)).reshape(-1)
+    return np.einsum("ij,ij->i", weight, weight)
+
+
+def _unit_gauge(net: ReluNetwork) -> tuple[Symmetry, tuple[tuple[int, int, int], ...]]:
+    permutations: list[Permutation] = []
+    scales: list[Array] = []
+    ties: list[tuple[int, int, int]] = []
+    for number, (weight, bias) in enumerate(net.layers[:-1], 1):
+        if number > 1:
+            weight = moved_columns(weight, permutations[-1], scales[-1])  # noqa: PLW2901
+        lengths = row_lengths(weight)
+        # A unit without incoming weights is a constant: its bias has length one instead.
+        lengths = np.where(lengths > 0.0, lengths, np.abs(bias))
+        with np.errstate(over="ignore"):
+            factors = np.where(lengths > 0.0, 1.0 / np.maximum(lengths, TINY), 1.0)
+        rows, offsets = scaled_rows(weight, factors), factors * bias
+        r = np.random.default_rng((_SEED, number)).standard_normal(weight.shape[1] + 1)
+        keys = np.asarray(rows @ r[:-1]) + offsets * r[-1]
+        order = np.argsort(keys, kind="stable")
+        size = 1.0 + np.abs(offsets[order])
+        close = np.diff(keys[order]) <= _NEAR_TIE * np.maximum(size[1:], size[:-1])
+        ties += [(number, int(i), int(i) + 1) for i in np.flatnonzero(close)]
+        permutations.append(order)
+        scales.append(factors[order])
+    return Symmetry(permutations, scales), tuple(ties)
+
+
+def _balancing_scales(net: ReluNetwork) -> list[Array]:
+    r"""Return scales s at which incoming and outgoing lengths agree: a convex problem in log s.
+
+    One sweep solves for each layer in turn, :math:`s_i^4 = \mathrm{out}_i^2 / \mathrm{in}_i^2`.
+    Where one of the two is zero, the other becomes one.
+    """
+    Q = [_squares(layer.weight) for layer in net.layers]
+    c = [_squares(layer.bias) for layer in net.layers]
+    ends = [np.ones(width) for width in net.widths]  # s_l^2, input and output included
+    for _ in range(_SWEEPS):
+        change = 0.0
+        for i in range(1, net.depth):
+            incoming = np.asarray(Q[i - 1] @ (1.0 / ends[i - 1])) + c[i - 1]
+            outgoing = np.asarray(Q[i].T @ ends[i + 1])
+            both = (incoming > 0.0) & (outgoing > 0.0)
+            new = np.ones_like(incoming)
+            new[both] = np.sqrt(outgoing[both] / incoming[both])
+            only_in, only_out = (incoming > 0.0) & ~both, (outgoing > 0.0) & ~both
+            new[only_in], new[only_out] = 1.0 / incoming[only_in], outgoing[only_out]
+            change = max(change, float(np.max(np.abs(np.log(new / ends[i])), initial=0.0)))
+            ends[i] = new
+        if change < 2.0 * _SETTLED:
+            break
+    return [np.sqrt(s) for s in ends[1:-1]]
+
+
+def _squares(weight: Matrix) -> Matrix:
+    """Return the squares of the entries, those that are not zero clipped to the range above."""
+    if not sp.issparse(weight):
+        return np.where(weight == 0.0, 0.0, np.clip(np.abs(weight), *_WEIGHTS) ** 2)
+    squares = weight.copy()
+    squares.data = np.clip(np.abs(weight.data), *_WEIGHTS) ** 2
+    return squares

@@ -1,0 +1,166 @@
+r"""How far apart are a network and a slightly changed one? A proved upper bound.
+
+If layer l changes by :math:`D_l, d_l`, the outputs change by
+
+.. math::
+    \sum_l J_l(x)\, s_l(x), \qquad s_l = D_l a_{l-1} + d_l, \quad
+    J_l = W_L \Lambda_{L-1} W_{L-1} \cdots \Lambda_l, \quad 0 \le \Lambda \le 1,
+
+with the slopes :math:`\Lambda` of the ReLUs between the two networks, which nobody knows. Three ways to
+bound it, the cheapest first: absolute values of the weights, their norms, quadratic multipliers.
+
+Fazlyab et al. 2019 (multipliers); Phuong 2021, section 2.4 (what the bound is needed for).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, isfinite
+
+import numpy as np
+
+from pindown.affine import Array
+from pindown.equivalence.sensitivity.activations import activation_ranges
+from pindown.equivalence.sensitivity.change import Change
+from pindown.equivalence.sensitivity.gauge import balanced
+from pindown.equivalence.sensitivity.multiplier_bound import multiplier_bounds
+from pindown.equivalence.sensitivity.propagation import Propagation
+from pindown.equivalence.sensitivity.sources import find_sources
+from pindown.equivalence.sensitivity.upwards import sum_above
+from pindown.geometry.box import Box, as_box
+from pindown.network import ReluNetwork
+
+__all__ = ["Change", "GapBound", "gap_of_changes"]
+
+# Of the time left, what the norms of the weights may take before the multipliers begin.
+_NORM_SHARE = 0.4
+# Multipliers that aim at the target stop a little below, for sums and certificates round up.
+_JUST_BELOW = 1.0 - 1e-6
+
+
+@dataclass(frozen=True, repr=False)
+class GapBound:
+    """A proved bound on the largest gap of two networks.
+
+    Attributes:
+        value: The bound; infinite if none was found.
+        method: What proved it: ``"equal"``, ``"absolute weights"``, ``"norms"`` or ``"multipliers"``.
+        relative: Whether gaps are divided by ``1 + ||x||`` (no box).
+    """
+
+    value: float
+    method: str
+    relative: bool
+
+    def __repr__(self) -> str:
+        where = "(1 + ||x||) for every input" if self.relative else "1 on the box"
+        return (
+            f"GapBound(proved: the outputs differ by at most {self.value:.4g} x {where}; {self.method})"
+        )
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what float64 cannot hold ends in an infinite bound
+def gap_of_changes(
+    net: ReluNetwork,
+    changes: Mapping[int, Change],
+    *,
+    box: Box | None,
+    target: float = 0.0,
+    budget: float = inf,
+) -> GapBound:
+    r"""Bound the gap between a network and any network whose layers differ by the changes.
+
+    .. math::
+        \sup_{x \in \mathrm{box}} \max_k |f_k(x) - g_k(x)|, \qquad
+        \text{without a box} \quad \sup_x \max_k \frac{|f_k(x) - g_k(x)|}{1 + \|x\|_2}.
+
+    Args:
+        net: The network :math:`f`.
+        changes: By index of the layer, from 0, what :math:`g` has more; other layers are equal.
+        box: The inputs, or None for all of :math:`\mathbb{R}^d`.
+        target: A bound that is good enough: no further method is tried below it.
+        budget: Seconds, roughly; the best bound proved until then is returned.
+
+    Raises:
+        ValueError: If a change does not fit its layer, or the box the network.
+
+    >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    >>> change = Change(np.zeros((2, 1)), np.array([0.25, 0.0]))  # relu(x + 0.25) + relu(-x)
+    >>> gap_of_changes(net, {0: change}, box=None)
+    GapBound(proved: the outputs differ by at most 0.25 x (1 + ||x||) for every input; absolute weights)
+    """
+    until = time.monotonic() + budget
+    box = None if box is None else as_box(box, net.in_features)
+    changes = {i: change for i, change in sorted(changes.items()) if _fits(net, i, change)}
+    if not changes:
+        return GapBound(0.0, "equal", box is None)
+    best = _GapSearch(net, changes, box, norms=False, until=until).bound("absolute weights")
+    if best.value <= target or time.monotonic() > until:
+        return best
+    scaled, moved = balanced(net, changes, until=time.monotonic() + 0.1 * budget)
+    for_norms = time.monotonic() + _NORM_SHARE * (until - time.monotonic())
+    search = _GapSearch(scaled, moved, box, norms=True, until=for_norms)
+    best = min(best, search.bound("norms"), key=lambda bound: bound.value)
+    if best.value <= target or time.monotonic() > until:
+        return best
+    search.sharpen(target, until)
+    return min(best, search.bound("multipliers"), key=lambda bound: bound.value)
+
+
+def _fits(net: ReluNetwork, index: int, change: Change) -> bool:
+    """Return whether the change is one; complain if there is no such layer or its shape differs."""
+    if not 0 <= index < net.depth:
+        raise ValueError(f"changes are given by index of the layer, 0..{net.depth - 1}; got {index}.")
+    shape = net.layers[index].weight.shape
+    if change.weight.shape != shape:
+        raise ValueError(
+            f"layer {index} has weights of shape {shape}; its change has {change.weight.shape}."
+        )
+    return not change.is_zero
+
+
+class _GapSearch:
+    """All sources of one network with the bounds found for each so far."""
+
+    def __init__(
+        self,
+        net: ReluNetwork,
+        changes: Mapping[int, Change],
+        box: Box | None,
+        *,
+        norms: bool,
+        until: float,
+    ) -> None:
+        self.chain = Propagation([layer.weight for layer in net.layers], norms=norms, until=until)
+        ranges = activation_ranges(net, self.chain, box, deadline=until if norms else None)
+        self.relative = box is None
+        self.sources = find_sources(self.chain, changes, ranges, relative=self.relative)
+        self.main = [self.chain.to_output(s.layer, s.main) for s in self.sources]
+        self.loose = [self.chain.to_output(s.layer, s.loose) for s in self.sources]
+
+    def bound(self, method: str) -> GapBound:
+        """Add up what all sources do; of those with one budget only the largest counts."""
+        groups: dict[int, Array] = {}
+        for source, main, loose in zip(self.sources, self.main, self.loose, strict=True):
+            both = sum_above(main, loose)
+            groups[source.either] = np.maximum(groups.get(source.either, both), both)
+        value = float(np.max(sum_above(*groups.values())))
+        return GapBound(value if isfinite(value) else inf, method, self.relative)
+
+    def sharpen(self, target: float, until: float) -> None:
+        """Improve one source after the other, the largest first, by multipliers."""
+        order = sorted(range(len(self.sources)), key=lambda i: -float(np.max(self.main[i])))
+        for place, i in enumerate(order):
+            left = until - time.monotonic()
+            now = self.bound("multipliers").value
+            if now <= target or left <= 0.0:
+                return
+            # What this source may still do if the others stay as they are; none of it: do the best.
+            aim = float(np.max(self.main[i])) - (now - target)
+            end = time.monotonic() + left / (len(order) - place)
+            source, aim = self.sources[i], _JUST_BELOW * aim
+            bounds = multiplier_bounds(self.chain, source, aim, end, deadline=until)
+            if bounds is not None:
+                self.main[i] = np.minimum(self.main[i], bounds)

@@ -1,0 +1,166 @@
+"""What comparing two networks returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite
+from os import PathLike
+from typing import Literal, TypeAlias
+
+from pindown.affine import Array
+from pindown.equivalence.gap import Progress
+from pindown.geometry.box import Box
+from pindown.network import ReluNetwork
+
+Verdict: TypeAlias = Literal["same", "different", "undecided"]
+
+
+@dataclass(frozen=True)
+class LayerDifference:
+    """How one layer of the second network differs from its counterpart, units paired.
+
+    Attributes:
+        layer: Number of the layer, from 1.
+        units: Its units (outputs, for the last layer).
+        moved: Units that stand at another place.
+        rescaled: Units that are another multiple.
+        changed: Units whose weights differ after that.
+        largest: The largest difference of two paired rows, relative to the row's length.
+    """
+
+    layer: int
+    units: int
+    moved: int
+    rescaled: int
+    changed: int
+    largest: float
+
+
+@dataclass(frozen=True, eq=False)
+class LabelDiff:
+    r"""Whether two classifiers ever disagree by more than a margin.
+
+    The disagreement at x is :math:`\min(a_i - a_j,\; b_j - b_i)` for the classes i that a and j that b
+    chooses: how sure both are of different answers; 0 where they agree.
+
+    Attributes:
+        verdict: ``"same"`` if it is proved at most the margin everywhere, ``"different"`` if it is
+            larger at ``witness``, else ``"undecided"``.
+        margin: The margin asked about.
+        lower: The disagreement at ``witness``, rounded down.
+        upper: A proved upper bound.
+        witness: An input, or None.
+        labels: The classes a and b choose there.
+    """
+
+    verdict: Verdict
+    margin: float
+    lower: float
+    upper: float
+    witness: Array | None
+    labels: tuple[int, int] | None
+
+    def __str__(self) -> str:
+        interval = f"largest disagreement in [{self.lower:.3g}, {self.upper:.3g}]"
+        if self.verdict == "same":
+            return f"labels never differ by more than {self.margin:g} ({interval})"
+        if self.verdict == "different" and self.labels is not None:
+            i, j = self.labels
+            return f"labels differ: {i} against {j} at the witness ({interval})"
+        return f"labels undecided at margin {self.margin:g} ({interval})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diff:
+    r"""The proved interval for the largest gap of two networks.
+
+    ``gap_lower <= sup_x max_k |a_k(x) - b_k(x)| <= gap_upper`` over the box; without a box the gap at
+    x is divided by :math:`1 + \|x\|_2` and x is any input. Both ends are theorems about the functions
+    that the float64 weights define in real arithmetic.
+
+    Attributes:
+        verdict: ``"same"`` if ``gap_upper <= tol``, ``"different"`` if ``gap_lower > tol``, else
+            ``"undecided"``.
+        gap_lower: The gap at ``witness``, rounded down.
+        gap_upper: Proved upper bound, rounded up.
+        witness: An input at which the gap is at least ``gap_lower``, or None.
+        proof: In a few words, what proved the verdict.
+        tol: The tolerance asked about.
+        box: The inputs, or None for all of them.
+        first: The first network.
+        second: The second network.
+        layers: What differs where, if the units could be paired; else empty.
+        steps: What was simplified before, in words.
+        history: How the interval narrowed: seconds, lower and upper end, method.
+        labels: The answer about labels, if asked for.
+        names: What to call the two networks: their files, if they were read from files.
+        seconds: How long it took.
+        interrupted: Whether Ctrl-C ended it.
+    """
+
+    verdict: Verdict
+    gap_lower: float
+    gap_upper: float
+    witness: Array | None
+    proof: str
+    tol: float
+    box: Box | None
+    first: ReluNetwork
+    second: ReluNetwork
+    layers: tuple[LayerDifference, ...] = ()
+    steps: tuple[str, ...] = ()
+    history: tuple[Progress, ...] = ()
+    labels: LabelDiff | None = None
+    names: tuple[str, str] = ("the first network", "the second network")
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def same(self) -> bool:
+        """Whether the networks are proved to be the same to the tolerance."""
+        return self.verdict == "same"
+
+    @property
+    def domain(self) -> str:
+        """The inputs that were considered, in words."""
+        if self.box is None:
+            return "all inputs, relative to 1 + |x|"
+        low, high = self.box.lower, self.box.upper
+        if (low == low[0]).all() and (high == high[0]).all():
+            return f"[{low[0]:g}, {high[0]:g}]^{self.box.dim}"
+        return f"a box of {self.box.dim} dimensions"
+
+    def __str__(self) -> str:
+        upper = f"{self.gap_upper:.4g}" if isfinite(self.gap_upper) else "unknown"
+        text = (
+            f"{self.verdict.upper()} at tolerance {self.tol:g}: largest gap between "
+            f"{self.gap_lower:.4g} and {upper} on {self.domain} ({self.proof})"
+        )
+        return text if self.labels is None else f"{text}; {self.labels}"
+
+    __repr__ = __str__
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the comparison as one self-contained page, and write it if a path is given."""
+        from pindown.report.diff_page import render_diff
+        from pindown.report.writing import written
+
+        return written(render_diff(self), path)
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the comparison as JSON, and write it if a path is given."""
+        from pindown.report.diff_json import render_diff_json
+        from pindown.report.writing import written
+
+        return written(render_diff_json(self), path)
+
+
+def verdict_of(lower: float, upper: float, tol: float) -> Verdict:
+    """Return what an interval says about a tolerance.
+
+    >>> verdict_of(0.0, 1e-9, 1e-5), verdict_of(0.1, inf, 1e-5), verdict_of(0.0, 0.1, 1e-5)
+    ('same', 'different', 'undecided')
+    """
+    if upper <= tol < inf:
+        return "same"
+    return "different" if lower > tol else "undecided"

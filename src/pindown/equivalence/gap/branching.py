@@ -1,0 +1,226 @@
+r"""Branch and bound on the input box: always a proved interval, better with time.
+
+A linear bound is as wrong as the box is wide. So the box with the largest bound is cut in two at the
+middle of the coordinate that moves the bound most, again and again, many boxes at a time. The largest
+bound of the boxes that cover the domain bounds the gap; points where the bounds would be attained are
+tried as witnesses.
+
+Moore 1966, "Interval Analysis" (subdivision); Wang et al. 2018, "Efficient formal safety analysis of
+neural networks" (input splitting by influence).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from pindown.affine import Array
+from pindown.equivalence.gap.relaxation import gap_bounds
+from pindown.equivalence.gap.state import GapState
+from pindown.equivalence.gap.witness import gaps_at, proved_gap
+from pindown.geometry.box import Box
+from pindown.geometry.linear_bounds import LinearForms
+from pindown.network import ReluNetwork
+
+# Boxes bounded at once: from one, so that large networks keep time, to as many as fill the vectors.
+_MOST_AT_ONCE = 256
+_TURN = 0.1  # seconds one round should take at most
+_MOST_BOXES = 2**20  # kept at once: 200 MB at ten inputs
+
+Bounder = Callable[[Array, Array], tuple[Array, LinearForms]]
+Value = Callable[[Array], Array]
+
+
+@dataclass
+class _Cover:
+    """Boxes that cover the domain, each with its bound and the coordinate to cut next."""
+
+    lower: Array
+    upper: Array
+    bound: Array
+    cut: Array
+
+    def take(self, n: int) -> tuple[Array, Array, Array]:
+        """Remove the n boxes with the largest bounds and return them with their cuts."""
+        n = min(n, len(self.bound))
+        chosen = np.argpartition(-self.bound, n - 1)[:n]
+        taken = self.lower[chosen], self.upper[chosen], self.cut[chosen]
+        keep = np.ones(len(self.bound), bool)
+        keep[chosen] = False
+        self.lower, self.upper = self.lower[keep], self.upper[keep]
+        self.bound, self.cut = self.bound[keep], self.cut[keep]
+        return taken
+
+    def put(self, lower: Array, upper: Array, bound: Array, cut: Array) -> None:
+        self.lower = np.concatenate([self.lower, lower])
+        self.upper = np.concatenate([self.upper, upper])
+        self.bound = np.concatenate([self.bound, bound])
+        self.cut = np.concatenate([self.cut, cut])
+
+
+def gap_by_branching(
+    a: ReluNetwork,
+    b: ReluNetwork,
+    box: Box,
+    *,
+    start: GapState | None = None,
+    tol: float | None = None,
+    precision: float = 1e-6,
+    deadline: float = inf,
+) -> Iterator[GapState]:
+    """Yield ever better proved bounds on the largest gap on a box.
+
+    Args:
+        a: A network; up to about ten inputs the bounds get good.
+        b: One with as many inputs and outputs; like units at like places help.
+        box: The inputs.
+        start: What is known already.
+        tol: Stop once the bounds are both above, or the upper at most, this.
+        precision: Stop once they differ by this share.
+        deadline: When to stop, as ``time.monotonic()`` counts.
+
+    Example:
+        >>> nets = [ReluNetwork.from_layers([([[1.0]], [b]), ([[1.0]], [0])]) for b in (0.0, -1.0)]
+        >>> *_, last = gap_by_branching(*nets, Box([-2], [2]))
+        >>> round(last.lower, 6), round(last.upper, 6)
+        (1.0, 1.0)
+
+    Wang et al. 2018, section 3.3.
+    """
+
+    def bounder(lower: Array, upper: Array) -> tuple[Array, LinearForms]:
+        return gap_bounds(a, b, lower, upper, deadline=deadline)
+
+    def value(points: Array) -> Array:
+        return gaps_at(a, b, points)
+
+    def proved(point: Array) -> float:
+        return proved_gap(a, b, point)
+
+    return branch(
+        bounder, value, proved, box, start=start, tol=tol, precision=precision, deadline=deadline
+    )
+
+
+def branch(
+    bounder: Bounder,
+    value: Value,
+    proved: Callable[[Array], float],
+    box: Box,
+    *,
+    start: GapState | None = None,
+    tol: float | None = None,
+    precision: float = 1e-6,
+    deadline: float = inf,
+) -> Iterator[GapState]:
+    """Bound the largest value of a function on a box from both sides, ever better.
+
+    Args:
+        bounder: From boxes (n, d), (n, d) to upper bounds (n,) and linear forms above the function.
+        value: The function in float64, (n, d) -> (n,).
+        proved: The function at one point, rounded down.
+        box: The domain.
+        start: What is known already.
+        tol: Stop once the bounds decide about this value.
+        precision: Stop once they differ by this share.
+        deadline: When to stop, as ``time.monotonic()`` counts.
+    """
+    began = time.monotonic()
+    state = start or GapState()
+    cover = _Cover(np.zeros((0, box.dim)), np.zeros((0, box.dim)), np.zeros(0), np.zeros(0, np.intp))
+    lower, upper = box.lower[None], box.upper[None]
+    done = 0.0  # the largest bound of boxes that cannot be cut, or need not be
+    batch, seen = 1, state.lower
+    shown: GapState | None = None
+    while True:
+        turn = time.monotonic()
+        bound, forms = bounder(lower, upper)
+        points = _best_corners(forms, lower, upper)
+        seen, state = _try_points(points, value, proved, seen, state, turn - began)
+        finished = bound <= max(done, state.lower, 0.0 if tol is None else tol)
+        done = max(done, float(np.max(bound[finished], initial=0.0)))
+        cover.put(
+            lower[~finished], upper[~finished], bound[~finished], _cuts(forms, lower, upper)[~finished]
+        )
+        top = max(done, float(np.max(cover.bound, initial=0.0)))
+        better = state.narrowed(time.monotonic() - began, "branching", upper=top)
+        state = better
+        if state is not shown:
+            shown = state
+            yield state
+        spent = time.monotonic() - turn
+        batch = _next_batch(batch, spent)
+        over = time.monotonic() + spent > deadline or len(cover.bound) > _MOST_BOXES
+        if state.settled(tol, precision) or over or not len(cover.bound):
+            return
+        *taken, cut = cover.take(batch)
+        lower, upper, stuck = _halves(taken[0], taken[1], cut)
+        if stuck.any():
+            done = max(done, top)
+        if not len(lower):
+            return
+
+
+def _next_batch(batch: int, spent: float) -> int:
+    if spent > _TURN:
+        return max(1, batch // 2)
+    return min(2 * batch, _MOST_AT_ONCE) if spent < _TURN / 3 else batch
+
+
+def _halves(lower: Array, upper: Array, cut: Array) -> tuple[Array, Array, Array]:
+    """Cut each box at the middle of a coordinate; leave out those too thin to be cut, and mark them."""
+    rows = np.arange(len(lower))
+    middle = lower[rows, cut] / 2 + upper[rows, cut] / 2
+    stuck = (middle <= lower[rows, cut]) | (middle >= upper[rows, cut])
+    left, right = upper.copy(), lower.copy()
+    left[rows, cut], right[rows, cut] = middle, middle
+    free = ~stuck
+    return (
+        np.concatenate([lower[free], right[free]]),
+        np.concatenate([left[free], upper[free]]),
+        stuck,
+    )
+
+
+def _cuts(forms: LinearForms, lower: Array, upper: Array) -> Array:
+    """Return the coordinate of each box whose width moves the bounds most; the widest in a tie."""
+    width = upper / 2 - lower / 2
+    influence = np.max(np.abs(forms.weight), axis=1)
+    scale = np.max(influence, axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(np.isfinite(influence / scale), influence / scale, 1.0)
+    # A coordinate whose slopes cancel here need not be harmless: the width counts a little by itself.
+    return np.argmax(width * (share + 0.05), axis=1)
+
+
+def _best_corners(forms: LinearForms, lower: Array, upper: Array) -> Array:
+    """Return for each box where its largest form is largest, and its middle."""
+    A, c = forms
+    with np.errstate(over="ignore", invalid="ignore"):
+        tops = np.matmul(np.maximum(A, 0.0), upper[:, :, None])[:, :, 0]
+        tops = tops - np.matmul(np.maximum(-A, 0.0), lower[:, :, None])[:, :, 0] + c
+    row = np.argmax(np.where(np.isnan(tops), -inf, tops), axis=1)
+    slope = A[np.arange(len(A)), row]
+    return np.concatenate([np.where(slope > 0, upper, lower), lower / 2 + upper / 2])
+
+
+def _try_points(
+    points: Array,
+    value: Value,
+    proved: Callable[[Array], float],
+    seen: float,
+    state: GapState,
+    seconds: float,
+) -> tuple[float, GapState]:
+    """Evaluate points; the best is proved if it is better than all that were seen."""
+    values = value(points)
+    best = int(np.argmax(values))
+    if values[best] <= seen:
+        return seen, state
+    point = points[best].copy()
+    point.flags.writeable = False
+    return float(values[best]), state.narrowed(seconds, "branching", lower=proved(point), witness=point)

@@ -1,0 +1,83 @@
+r"""A bound on the gap over all inputs, from norms of the layers alone.
+
+If :math:`\|a^{l}(x)\| \le p_l \|x\| + q_l` after layer l, then the next layer gives
+:math:`p_{l+1} = \|W\| p_l` and :math:`q_{l+1} = \|W\| q_l + \|b\|`. For networks of equal widths the
+difference obeys the same with :math:`\delta' = (W_a - W_b) a + W_b \delta + (b_a - b_b)`. At the
+output :math:`p \|x\| + q \le \max(p, q) (1 + \|x\|)`.
+
+Szegedy et al. 2014, "Intriguing properties of neural networks", section 4.3 (products of norms).
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import scipy.sparse as sp
+
+from pindown.affine import Affine, Array, Matrix
+from pindown.geometry.norms.spectral import spectral_norm
+from pindown.geometry.rounding import UNIT_ROUNDOFF, gamma, norm_up
+from pindown.network import ReluNetwork
+
+# Every number here is a sum of at most two products of numbers >= 0: eight roundings cover it.
+_UP = 1.0 + gamma(8)
+
+
+def norm_gap(a: ReluNetwork, b: ReluNetwork, *, budget: float = inf) -> float:
+    r"""Bound :math:`\sup_x \max_k |a_k(x) - b_k(x)| / (1 + \|x\|_2)` over all inputs.
+
+    Args:
+        a: A network.
+        b: One with as many inputs and outputs.
+        budget: Seconds for tight norms of the layers; simpler bounds are used for the others.
+
+    >>> nets = [ReluNetwork.from_layers([([[2.0]], [c]), ([[3.0]], [0])]) for c in (0.0, 0.5)]
+    >>> round(norm_gap(*nets), 6)
+    1.5
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        share = budget / (3 * max(a.depth, b.depth) + a.depth + b.depth)  # of each of the norms
+        apart = sum(np.array(_growth(net, share)) for net in (a, b))
+        bounds = [np.max(apart, initial=0.0) * _UP]
+        if a.widths == b.widths:
+            bounds.append(_tied(a, b, share))
+    finite = [float(bound) for bound in bounds if np.isfinite(bound)]
+    return min(finite, default=np.inf)
+
+
+def _growth(net: ReluNetwork, share: float) -> tuple[float, float]:
+    """Return p and q with ``|f_k(x)| <= p ||x|| + q`` for all outputs."""
+    p, q = 1.0, 0.0
+    for layer in net.layers[:-1]:
+        size = spectral_norm(layer.weight, budget=share).value
+        p, q = size * p * _UP, (size * q + norm_up(layer.bias)) * _UP
+    size = float(np.max(_row_norms(net.layers[-1].weight)))
+    return size * p * _UP, (size * q + float(np.max(np.abs(net.layers[-1].bias)))) * _UP
+
+
+def _tied(a: ReluNetwork, b: ReluNetwork, share: float) -> float:
+    p, q, slope, offset = 1.0, 0.0, 0.0, 0.0
+    for i, (one, two) in enumerate(zip(a.layers, b.layers, strict=True)):
+        change = Affine(one.weight - two.weight, one.bias - two.bias)
+        last = i == a.depth - 1
+        far, near, own = (_size(W, last, share) for W in (change.weight, two.weight, one.weight))
+        far *= 1.0 + 4.0 * UNIT_ROUNDOFF  # the change is rounded
+        shift = float(np.max(np.abs(change.bias))) if last else norm_up(change.bias)
+        slope = (far * p + near * slope) * _UP
+        offset = (far * q + near * offset + shift * _UP) * _UP
+        p, q = own * p * _UP, (own * q + norm_up(one.bias)) * _UP
+    return max(slope, offset)
+
+
+def _size(weight: Matrix, last: bool, share: float) -> float:
+    """Return the spectral norm, or for the output the largest length of a row."""
+    return float(np.max(_row_norms(weight))) if last else spectral_norm(weight, budget=share).value
+
+
+def _row_norms(weight: Matrix) -> Array:
+    if not sp.issparse(weight):
+        return np.array([norm_up(row) for row in weight])
+    return np.array(
+        [norm_up(weight.data[i:j]) for i, j in zip(weight.indptr, weight.indptr[1:], strict=False)]
+    )

@@ -1,0 +1,154 @@
+"""The layers found so far, as a map with known values, Jacobians and cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+
+from pindown.affine import Array
+
+_DRAWS = 64  # random segments tried for each point wanted on a unit's zero set
+_BISECTIONS = 60
+_JITTER = 1e-3  # of the radius: what a walk adds to directions it has seen
+_THINNEST = 1e-7  # radius of a ball in the cell, below which it is too thin for kinks to be told apart
+
+
+@dataclass(frozen=True, eq=False)
+class Lower:
+    """Hidden layers 1..l of the network in cube coordinates; l = 0 is the identity.
+
+    Attributes:
+        d: Number of inputs.
+        layers: Pairs (W, b), the first taking cube coordinates.
+    """
+
+    d: int
+    layers: tuple[tuple[Array, Array], ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Number of values it gives."""
+        return len(self.layers[-1][1]) if self.layers else self.d
+
+    def __call__(self, Y: Array) -> Array:
+        """Return the values after the last ReLU, (..., width)."""
+        a = Y
+        for W, b in self.layers:
+            a = np.maximum(a @ W.T + b, 0.0)
+        return a
+
+    def jacobian(self, Y: Array) -> tuple[Array, Array]:
+        """Return values (n, width) and Jacobians (n, width, d)."""
+        a, J = Y, np.broadcast_to(np.eye(self.d), (len(Y), self.d, self.d))
+        for W, b in self.layers:
+            z = a @ W.T + b
+            on = z > 0.0
+            a, J = np.where(on, z, 0.0), on[..., None] * (W @ J)
+        return a, J
+
+    def folds(self, Y: Array) -> tuple[Array, Array]:
+        """Return heights (n, units) and gradients (n, units, d) of all units, before their ReLUs."""
+        a, J = Y, np.broadcast_to(np.eye(self.d), (len(Y), self.d, self.d))
+        heights, slopes = [np.empty((len(Y), 0))], [np.empty((len(Y), 0, self.d))]
+        for W, b in self.layers:
+            z, D = a @ W.T + b, W @ J
+            heights.append(z)
+            slopes.append(D)
+            on = z > 0.0
+            a, J = np.where(on, z, 0.0), on[..., None] * D
+        return np.concatenate(heights, axis=1), np.concatenate(slopes, axis=1)
+
+    def distances(self, Y: Array) -> Array:
+        """Return the distances of points (n, d) from the units' local hyperplanes, (n, units)."""
+        height, slope = self.folds(Y)
+        size = np.linalg.norm(slope, axis=2)
+        return np.where(size > 0.0, np.abs(height) / np.maximum(size, 1e-300), np.inf)
+
+    def bounds(self) -> tuple[Array, Array]:
+        """Return bounds of the values over the cube by interval arithmetic, (width,) each."""
+        low, high = -np.ones(self.d), np.ones(self.d)
+        for W, b in self.layers:
+            positive, negative = np.maximum(W, 0.0), np.minimum(W, 0.0)
+            lower = positive @ low + negative @ high + b
+            upper = positive @ high + negative @ low + b
+            low, high = np.maximum(lower, 0.0), np.maximum(upper, 0.0)
+        return low, high
+
+    def chords(self, points: Array, directions: Array) -> tuple[Array, Array]:
+        """Return the ends of the chords of each point's cell, cut by the cube, (n, d) each."""
+        height, slope = self.folds(points)
+        speed = np.einsum("nud,nd->nu", slope, directions)
+        level = np.concatenate([height, 1.0 - points, 1.0 + points], axis=1)
+        rate = np.concatenate([speed, -directions, directions], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = -level / rate
+        t[~np.isfinite(t)] = np.inf
+        ahead = np.where(t > 0.0, t, np.inf).min(axis=1)
+        behind = np.where(t < 0.0, t, -np.inf).max(axis=1)
+        ahead, behind = np.minimum(ahead, 4.0), np.maximum(behind, -4.0)
+        return points + behind[:, None] * directions, points + ahead[:, None] * directions
+
+    def inside_all_on(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n points of the cell where all units are on, by hit and run; none if it is empty."""
+        A, c = np.eye(self.d), np.zeros(self.d)
+        N, m = [np.eye(self.d), -np.eye(self.d)], [np.ones(self.d), np.ones(self.d)]
+        for W, b in self.layers:
+            A, c = W @ A, W @ c + b
+            N.append(A)
+            m.append(c)
+        rows, level = np.concatenate(N), np.concatenate(m)
+        size = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
+        rows, level = rows / size[:, None], level / size
+        x, radius = _deepest(rows, level)
+        if radius < _THINNEST:
+            return np.empty((0, self.d))
+        points: list[Array] = []
+        for _ in range(2 * n):
+            # Along differences of points seen, the walk keeps to the shape of a thin cell.
+            direction = rng.standard_normal(self.d)
+            if len(points) > 2 * self.d:
+                i, j = rng.integers(len(points), size=2)
+                direction = points[i] - points[j] + _JITTER * radius * direction
+            rate, room = rows @ direction, rows @ x + level
+            with np.errstate(divide="ignore", invalid="ignore"):
+                t = -room / rate
+            ahead = np.min(t[rate < 0.0], initial=np.inf)
+            behind = np.max(t[rate > 0.0], initial=-np.inf)
+            x = x + (behind + (ahead - behind) * rng.uniform(0.02, 0.98)) * direction
+            points.append(x)
+        return np.array(points[n:])
+
+    def with_layer(self, W: Array, b: Array) -> Lower:
+        """Return one layer more."""
+        return Lower(self.d, (*self.layers, (W, b)))
+
+    def zeros(self, w: Array, b: float, n: int, rng: np.random.Generator) -> Array:
+        """Return up to n points of the cube where ``w . values + b`` changes its sign, (m, d)."""
+        ends = rng.uniform(-1.0, 1.0, (2, _DRAWS * n, self.d))
+        low, high = ends
+        sign = np.sign(self(low) @ w + b)
+        across = np.flatnonzero(sign * (self(high) @ w + b) < 0)[:n]
+        low, high, sign = low[across], high[across], sign[across]
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            same = (self(middle) @ w + b) * sign > 0
+            low = np.where(same[:, None], middle, low)
+            high = np.where(same[:, None], high, middle)
+        return (low + high) / 2
+
+
+def _deepest(rows: Array, level: Array) -> tuple[Array, float]:
+    """Return the point with ``rows x + level >= r`` for the largest r, and r."""
+    d = rows.shape[1]
+    result = linprog(
+        np.append(np.zeros(d), -1.0),
+        A_ub=np.column_stack([-rows, np.ones(len(rows))]),
+        b_ub=level,
+        bounds=[(-1.0, 1.0)] * d + [(None, 1.0)],
+        method="highs",
+    )
+    return (
+        (np.asarray(result.x[:-1]), float(result.x[-1])) if result.status == 0 else (np.zeros(d), -1.0)
+    )

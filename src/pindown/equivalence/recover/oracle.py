@@ -1,0 +1,135 @@
+"""The black box that is asked: counted, checked, in coordinates of size one, with its noise measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.geometry.box import Box
+
+Query = Callable[[Array], NDArray[np.floating]]
+
+# Two hundred values on short segments: enough for a median that a few kinks do not move.
+_SEGMENTS = 96
+_TINY = 2.0**-17  # of the box: so short that even a smooth function looks straight in float64
+_SHORT = 2.0**-10  # so short that few segments meet a kink, long enough to see curvature
+_CURVED = 64.0  # times the noise: a typical second difference above this is curvature
+_LEAST_NOISE = 2.0**-50  # what float64 leaves of a sum of a few dozen terms
+_MOST_NOISE = 1e-5  # above, slopes left and right of a kink cannot be told apart well enough
+_ROWS = 65_536  # points asked for at once, at most
+
+
+class StopAskingError(Exception):
+    """The budget of time or of queries is used up."""
+
+
+class Oracle:
+    """A function on the cube [-1, 1]^d with values of size one, made of a query on a box.
+
+    Attributes:
+        n_queries: Points asked for so far.
+        noise: Typical error of a value, relative to the spread of the values.
+        center: Offset of the values, (k,).
+        spread: Unit of the values, (k,).
+        d: Number of inputs.
+    """
+
+    def __init__(self, query: Query, box: Box, *, max_queries: float = inf, until: float = inf) -> None:
+        self.query, self.box, self.d = query, box, box.dim
+        self.half = box.upper / 2 - box.lower / 2
+        self.max_queries, self.until = max_queries, until
+        self.n_queries, self.noise = 0, _LEAST_NOISE
+        self.center, self.spread = np.zeros(1), np.ones(1)
+
+    @property
+    def k(self) -> int:
+        """Number of outputs."""
+        return len(self.spread)
+
+    def to_box(self, Y: Array) -> Array:
+        """Map points of the cube to the box."""
+        points = self.box.center + self.half * Y
+        return np.clip(points, self.box.lower, self.box.upper)
+
+    def __call__(self, Y: Array) -> Array:
+        """Return the values at points (..., d) of the cube: (..., k), in units of the spread."""
+        flat = Y.reshape(-1, self.d)
+        raw = self.raw(self.to_box(flat))
+        return ((raw - self.center) / self.spread).reshape(*Y.shape[:-1], self.k)
+
+    def raw(self, X: Array) -> Array:
+        """Ask for the values at points (n, d) of the box: (n, k).
+
+        Raises:
+            StopAskingError: If time or queries are used up.
+            ValueError: If the answer has another shape or is not finite.
+        """
+        parts = [self._ask(X[i : i + _ROWS]) for i in range(0, len(X), _ROWS)]
+        return np.concatenate(parts) if parts else np.empty((0, self.k))
+
+    def require_time(self) -> None:
+        """Stop if the time is used up."""
+        if time.monotonic() > self.until:
+            raise StopAskingError
+
+    def _ask(self, X: Array) -> Array:
+        self.require_time()
+        if self.n_queries + len(X) > self.max_queries:
+            raise StopAskingError
+        values = np.asarray(self.query(X))
+        if values.dtype.kind not in "biuf":
+            raise TypeError(f"the query must return real numbers; got dtype {values.dtype}.")
+        if values.ndim == 1 and len(values) == len(X):
+            values = values[:, None]
+        first = self.n_queries == 0
+        if values.ndim != 2 or len(values) != len(X) or (not first and values.shape[1] != self.k):
+            wanted = "k" if first else str(self.k)
+            raise ValueError(
+                f"the query must turn points {X.shape} into values ({len(X)}, {wanted}); "
+                f"it returned shape {values.shape}."
+            )
+        if not np.isfinite(values).all():
+            bad = int(np.argmax(~np.isfinite(values).all(axis=1)))
+            raise ValueError(
+                f"the query must return finite values; at {X[bad]} it returned {values[bad]}."
+            )
+        if first:
+            self.center, self.spread = np.zeros(values.shape[1]), np.ones(values.shape[1])
+        self.n_queries += len(X)
+        return values.astype(np.float64)
+
+    def calibrate(self, rng: np.random.Generator) -> tuple[tuple[str | int, ...], str] | None:
+        """Measure the spread and the noise of the values; return why recovery is hopeless, or None.
+
+        The reason comes as a status and in words.
+        """
+        values = self.raw(self.box.sample(256, rng))
+        self.center = np.median(values, axis=0)
+        size = np.max(np.abs(values - self.center), axis=0)
+        self.spread = np.where(size > 0.0, size, 1.0)
+        rounding = float(np.max(np.max(np.abs(values), axis=0) / self.spread)) * _LEAST_NOISE
+        tiny = self._second_differences(_TINY, rng)
+        self.noise = max(rounding, float(np.quantile(tiny, 0.75)))
+        if self.noise > _MOST_NOISE:
+            return ("noisy",), (
+                f"the answers are too noisy: values change by {self.noise:.1g} of their spread where "
+                f"nothing should change; at most {_MOST_NOISE:g} can be used"
+            )
+        if float(np.median(self._second_differences(_SHORT, rng))) > _CURVED * self.noise:
+            return (
+                "not piecewise linear",
+            ), "the function is not piecewise linear: it is curved on most short segments"
+        return None
+
+    def _second_differences(self, length: float, rng: np.random.Generator) -> Array:
+        """Return |f(y - h) - 2 f(y) + f(y + h)|, the largest of the outputs, on random segments."""
+        middle = rng.uniform(-0.9, 0.9, (_SEGMENTS, self.d))
+        step = rng.standard_normal((_SEGMENTS, self.d))
+        step *= length / np.linalg.norm(step, axis=1, keepdims=True)
+        low, mid, high = self(np.stack([middle - step, middle, middle + step]))
+        return np.max(np.abs(low - 2.0 * mid + high), axis=1)

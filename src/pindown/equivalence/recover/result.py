@@ -1,0 +1,49 @@
+"""What recovery returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+
+from pindown.network import ReluNetwork
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recovered:
+    """A network found from values, checked on fresh points; or why there is none.
+
+    The check is by samples, so this is an estimate, not a proof: a black box can differ anywhere it was
+    not asked. If the true network's weights are at hand, ``pindown.diff`` proves the rest.
+
+    Attributes:
+        network: The network, or None if no network was found that passes the check.
+        n_queries: Points the query was asked for.
+        max_error: Largest difference of an output on fresh points of the box; NaN without a network.
+        status: ``("recovered",)``, or what failed and in which hidden layer: ``("few", 2)`` (units of
+            that layer not seen), ``("orient", 1)`` (the side on which a unit is on not decided),
+            ``("mismatch",)`` (a network was found, but it fails the check),
+            ``("not piecewise linear",)``, ``("noisy",)``, ``("budget",)``.
+        reason: The same in plain words.
+        noise: Measured error of the query's values, relative to their spread.
+        notes: What the function does not determine, in plain words.
+    """
+
+    network: ReluNetwork | None
+    n_queries: int
+    max_error: float = nan
+    status: tuple[str | int, ...] = ("recovered",)
+    reason: str = ""
+    noise: float = nan
+    notes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.network is not None
+
+    def __repr__(self) -> str:
+        if self.network is None:
+            return f"Recovered(nothing: {self.reason}; {self.n_queries:,} queries)"
+        widths = " -> ".join(map(str, self.network.widths))
+        return (
+            f"Recovered({widths}, largest error {self.max_error:.1e} on fresh points, "
+            f"{self.n_queries:,} queries)"
+        )

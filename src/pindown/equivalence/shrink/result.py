@@ -1,0 +1,76 @@
+"""What shrinking returns: the smaller network, and every step with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pindown.network import ReluNetwork
+
+_SHOWN_UNITS = 6
+
+
+@dataclass(frozen=True, repr=False)
+class Step:
+    """One reduction, in the numbering of the network as it was just before.
+
+    Attributes:
+        rule: What was done: ``"dead"``, ``"unused"``, ``"constant"``, ``"merged"``, ``"linear pair"``,
+            ``"narrowed"``, ``"layer removed"``, ``"near copy"`` or ``"negligible"``.
+        layer: Number of the ReLU layer, from 1.
+        units: The units that went, or changed their form, from 0.
+        reason: Why the function stays the same, in plain words.
+        saved: How many ReLUs the network has fewer.
+        gap: Proved bound on what rounding (or a tolerance) changed; 0.0 if nothing.
+    """
+
+    rule: str
+    layer: int
+    units: tuple[int, ...]
+    reason: str
+    saved: int = 0
+    gap: float = 0.0
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.units[:_SHOWN_UNITS]))
+        more = f", ... ({len(self.units)} in all)" if len(self.units) > _SHOWN_UNITS else ""
+        gap = "" if self.gap == 0.0 else f" (gap <= {self.gap:.2g})"
+        return f"layer {self.layer}, {self.rule}, units {shown}{more}: {self.reason}{gap}"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shrunk:
+    """A smaller network for the same function, and the steps that led there.
+
+    Attributes:
+        network: The reduced network; the given one itself if no step was possible.
+        steps: The reductions in the order they were made.
+        gap_upper: Proved bound on the gap between the given and the reduced network: on a box the
+            largest difference of any output, without one relative to ``1 + ||x||``. It is 0.0 if every
+            step was an identity that float64 carried out without rounding.
+        original: The network that was given.
+        complete: Whether every rule was tried to the end; False if the budget stopped the proofs.
+    """
+
+    network: ReluNetwork
+    steps: tuple[Step, ...]
+    gap_upper: float
+    original: ReluNetwork
+    complete: bool = True
+
+    @property
+    def saved(self) -> int:
+        """Number of ReLUs that went."""
+        return self.original.size - self.network.size
+
+    def __str__(self) -> str:
+        before, after = self.original, self.network
+        steps = "1 step" if len(self.steps) == 1 else f"{len(self.steps)} steps"
+        ended = "" if self.complete else ", stopped by the budget"
+        return (
+            f"{before.size} -> {after.size} ReLUs, {before.depth} -> {after.depth} layers, "
+            f"{steps}, gap <= {self.gap_upper:.3g}{ended}"
+        )
+
+    __repr__ = __str__

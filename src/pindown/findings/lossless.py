@@ -1,0 +1,143 @@
+"""How small the network could be without changing its function, and which directions are flat."""
+
+from __future__ import annotations
+
+from pindown.equivalence.functional_dimension import (
+    LARGEST_PARAMETERS,
+    FunctionalDimension,
+    functional_dimension,
+    n_parameters,
+)
+from pindown.equivalence.shrink import Shrunk, shrink
+from pindown.findings.deadline import NotApplicable, OutOfTime
+from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
+from pindown.findings.registry import question
+from pindown.findings.subject import Subject
+from pindown.findings.wording import count, shape
+
+_SHARE = 0.25  # of the time left
+_LONGEST = 10.0  # seconds
+_MOST_STEPS = 20
+_SECONDS_PER_ENTRY = 2e-9  # of the Jacobian's decomposition, P^3 numbers and more
+
+
+@question(
+    "EQV-01",
+    "Lossless size",
+    group="which",
+    needs=("relus",),
+    about="How small the network becomes by reductions that are proved not to change its function, for "
+    "all inputs or, if a box is known, on the box.",
+)
+def lossless_size(subject: Subject) -> Finding:
+    """Shrink the network and count what is left."""
+    net, box = subject.net, subject.box
+    subject.require(2e-8 * net.n_parameters)
+    budget = min(_LONGEST, _SHARE * subject.deadline.left)
+    shrunk = shrink(net, box=box, budget=budget)
+    small = shrunk.network
+    where = "for every input" if box is None else "on the box"
+    return Finding(
+        verdict=_verdict(shrunk, where),
+        number=Quantity(small.size, "exact", "ReLUs", bound="upper", label="are enough"),
+        hypotheses=(
+            Hypothesis(f"every step is an identity of real functions {where}", "checked"),
+            Hypothesis(
+                "no reduction was missed: finding all of them is as hard as deciding equality", "assumed"
+            ),
+        ),
+        reading="Dead, constant, duplicate and opposite units, units that never switch and layers that "
+        "only pass on what they get cost time and memory and say nothing. Each was removed with a "
+        f"proof; the smaller network gives the same outputs {where}, up to {shrunk.gap_upper:.2g}. "
+        "Parameter counts and statistics of weights mean something for the small network only. "
+        "`pindown shrink` writes it.",
+        scale="Networks trained from random weights without strong regularisation usually lose nothing "
+        "for all inputs; pruned, exported or hand-built ones often lose a large part.",
+        table=_steps(shrunk),
+        sentence=_sentence(shrunk, where),
+    )
+
+
+def _verdict(shrunk: Shrunk, where: str) -> str:
+    before, after = shrunk.original, shrunk.network
+    if not shrunk.steps:
+        searched = "" if shrunk.complete else " in the time given"
+        return f"nothing can go {where}, as far as was found{searched}"
+    layers = ""
+    if after.depth < before.depth:
+        layers = f" and {count(before.depth - after.depth, 'layer')}"
+    return (
+        f"{count(shrunk.saved, 'ReLU')} of {before.size:,}{layers} can go {where}: "
+        f"{shape(after.widths)} is enough"
+    )
+
+
+def _sentence(shrunk: Shrunk, where: str) -> str:
+    if not shrunk.steps:
+        return ""
+    return (
+        f"{shape(shrunk.network.widths)} computes the same function {where}, with "
+        f"{count(shrunk.saved, 'ReLU')} fewer."
+    )
+
+
+def _steps(shrunk: Shrunk) -> Table | None:
+    if not shrunk.steps:
+        return None
+    rows = tuple(
+        (step.layer, step.rule, len(step.units), step.saved, step.reason)
+        for step in shrunk.steps[:_MOST_STEPS]
+    )
+    more = "" if len(rows) == len(shrunk.steps) else f" (the first {len(rows)} of {len(shrunk.steps)})"
+    return Table(f"Steps{more}", ("layer", "rule", "units", "saved", "why"), rows)
+
+
+@question(
+    "EQV-02",
+    "Flat directions",
+    group="which",
+    needs=("relus",),
+    about="In how many directions the parameters can move without changing the function: those that "
+    "rescale units, which every network has, and hidden ones.",
+)
+def flat_directions(subject: Subject) -> Finding:
+    """Measure the rank of the derivative by the parameters."""
+    net = subject.net
+    P = n_parameters(net)
+    if P > LARGEST_PARAMETERS:
+        raise NotApplicable(
+            f"because it has {P:,} parameters and one decomposition takes {LARGEST_PARAMETERS:,}"
+        )
+    if subject.box is None:
+        raise NotApplicable("because neither data nor a box says which inputs matter")
+    subject.require(_SECONDS_PER_ENTRY * 5.0 * float(P) ** 3 + 0.01)
+    found = functional_dimension(
+        net, subject.box, seed=subject.seed, budget=_SHARE * subject.deadline.left
+    )
+    if found.n_samples * net.out_features < P:
+        raise OutOfTime
+    return Finding(
+        verdict=f"{found.rank:,} of {P:,} directions change the function; {found.unavoidable:,} rescale "
+        f"units, {_hidden(found)}",
+        number=Quantity(max(found.hidden, 0), "estimate", "hidden directions", n=found.n_samples),
+        hypotheses=(
+            Hypothesis(
+                "half of the samples give the same rank", "checked" if found.stable else "violated"
+            ),
+            Hypothesis("no cell that the samples miss depends on further parameters"),
+        ),
+        reading="Moving the parameters along a flat direction leaves the function as it is on the box. "
+        "Rescaling a unit is always one. Hidden ones come from dead or always-on units and from "
+        "subtler symmetries: along them weights are not determined by the function, so weight decay "
+        "or chance chose them, and Hessians and Laplace approximations are singular there.",
+        scale=f"0 hidden directions: the function determines the weights locally, up to the "
+        f"{found.unavoidable:,} scales. Wide and deep random networks show a few.",
+        sentence=f"{count(found.hidden, 'parameter direction')} beyond the rescaling of units "
+        f"{'does' if found.hidden == 1 else 'do'} not change the function."
+        if found.hidden > 0
+        else "",
+    )
+
+
+def _hidden(found: FunctionalDimension) -> str:
+    return "none is hidden" if found.hidden <= 0 else f"{found.hidden:,} more are flat"

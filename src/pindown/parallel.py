@@ -1,0 +1,39 @@
+"""One door to parallel work: the same call for one process, many, or a cluster that joblib knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def each(
+    function: Callable[[Item], Result], items: Iterable[Item], *, n_jobs: int | None = 1
+) -> Iterator[tuple[int, Result]]:
+    """Apply a function to every item and yield ``(index, result)`` as results come in.
+
+    Args:
+        function: What to apply; for several processes it must be importable by name.
+        items: Its arguments.
+        n_jobs: Processes; 1 works in this one, None leaves it to ``joblib.parallel_config``.
+
+    >>> sorted(each(abs, [-1, 2, -3]))
+    [(0, 1), (1, 2), (2, 3)]
+    """
+    numbered = list(enumerate(items))
+    if n_jobs == 1:
+        for index, item in numbered:
+            yield index, function(item)
+        return
+    from joblib import Parallel, delayed
+
+    tasks = (delayed(_numbered)(function, index, item) for index, item in numbered)
+    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
+
+
+def _numbered(
+    function: Callable[[Item], Result], index: int, item: Item
+) -> tuple[int, Result]:  # at module level: processes find it by name
+    return index, function(item)

@@ -1,0 +1,78 @@
+"""A comparison for machines: JSON with a versioned schema.
+
+Schema 1::
+
+    {"schema": 1, "verdict": "same" | "different" | "undecided", "gap_lower": float,
+     "gap_upper": float | null, "tol": float, "proof": str, "domain": str, "relative": bool,
+     "witness": [float] | null, "outputs": [[float], [float]] | null, "names": [str, str],
+     "networks": [{"widths": [int], "parameters": int, "fingerprint": str}, ...],
+     "layers": [{"layer": int, "units": int, "moved": int, "rescaled": int, "changed": int,
+                 "largest": float}],
+     "steps": [str], "history": [{"seconds": float, "lower": float, "upper": float | null,
+                                  "method": str}],
+     "labels": {"verdict": str, "margin": float, "lower": float, "upper": float | null,
+                "witness": [float] | null, "labels": [int, int] | null} | null,
+     "seconds": float, "interrupted": bool}
+
+Numbers that are not finite are null: JSON has no way to write them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pindown.report.json import plain
+
+if TYPE_CHECKING:
+    from pindown.equivalence.comparison import Diff
+
+SCHEMA = 1
+
+
+def render_diff_json(diff: Diff) -> str:
+    """Return the comparison as indented JSON."""
+    return json.dumps(plain(as_dict(diff)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def as_dict(diff: Diff) -> dict[str, Any]:
+    """Return the comparison as dictionaries and lists, as the schema says."""
+    point = diff.witness
+    return {
+        "schema": SCHEMA,
+        "verdict": diff.verdict,
+        "gap_lower": diff.gap_lower,
+        "gap_upper": diff.gap_upper,
+        "tol": diff.tol,
+        "proof": diff.proof,
+        "domain": diff.domain,
+        "relative": diff.box is None,
+        "witness": None if point is None else point.tolist(),
+        "outputs": None if point is None else [net(point).tolist() for net in (diff.first, diff.second)],
+        "names": list(diff.names),
+        "networks": [
+            {"widths": list(net.widths), "parameters": net.n_parameters, "fingerprint": net.fingerprint}
+            for net in (diff.first, diff.second)
+        ],
+        "layers": [asdict(layer) for layer in diff.layers],
+        "steps": list(diff.steps),
+        "history": [step._asdict() for step in diff.history],
+        "labels": _labels(diff),
+        "seconds": diff.seconds,
+        "interrupted": diff.interrupted,
+    }
+
+
+def _labels(diff: Diff) -> dict[str, Any] | None:
+    answer = diff.labels
+    if answer is None:
+        return None
+    return {
+        "verdict": answer.verdict,
+        "margin": answer.margin,
+        "lower": answer.lower,
+        "upper": answer.upper,
+        "witness": None if answer.witness is None else answer.witness.tolist(),
+        "labels": answer.labels,
+    }

@@ -1,0 +1,91 @@
+"""A comparison of two networks as one self-contained page."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pindown.findings.pictures import Narrowing
+from pindown.findings.wording import shape
+from pindown.report.diff_text import answer, layer_words
+from pindown.report.figures import draw
+from pindown.report.html import safe
+from pindown.report.witness_image import image_of, png_of
+
+if TYPE_CHECKING:
+    from pindown.affine import Array
+    from pindown.equivalence.comparison import Diff
+
+_MOST_ROWS = 200
+_MOST_OUTPUTS = 12
+_MOST_INPUTS = 24
+
+
+def render_diff(diff: Diff) -> str:
+    """Return the page. Everything that came from a file is escaped; nothing is loaded from elsewhere."""
+    from jinja2 import Environment, StrictUndefined
+
+    folder = files("pindown.report")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string((folder / "diff.html.j2").read_text("utf-8"))
+    page = template.render(
+        diff=diff,
+        answer=answer(diff),
+        shapes=[shape(net.widths) for net in (diff.first, diff.second)],
+        style=safe((folder / "page.css").read_text("utf-8")),
+        upper=f"{diff.gap_upper:.6g}" if isfinite(diff.gap_upper) else "not bounded",
+        history=_history_picture(diff),
+        witness=None if diff.witness is None else _witness(diff, diff.witness),
+        label_witness=_label_image(diff),
+        layers=[(layer, layer_words(layer)) for layer in diff.layers[:_MOST_ROWS]],
+        most_rows=_MOST_ROWS,
+    )
+    return str(page).lstrip() + "\n"
+
+
+def _history_picture(diff: Diff) -> Any:
+    if not diff.history:
+        return ""
+    picture = Narrowing(
+        caption="The proved interval over time",
+        seconds=tuple(step.seconds for step in diff.history),
+        lower=tuple(step.lower for step in diff.history),
+        upper=tuple(step.upper for step in diff.history),
+        mark=diff.tol,
+        mark_label="tolerance",
+        y_label="largest gap",
+    )
+    return safe(draw(picture, "history"))
+
+
+def _witness(diff: Diff, x: Array) -> dict[str, Any]:
+    """Return what the page shows of the witness: an image or numbers, and the outputs."""
+    outputs = np.stack([net(x) for net in (diff.first, diff.second)], axis=1)
+    gaps = np.abs(outputs[:, 0] - outputs[:, 1])
+    first = np.sort(np.argsort(-gaps, kind="stable")[:_MOST_OUTPUTS])
+    return {
+        "image": _image(diff, x),
+        "numbers": [f"{value:.6g}" for value in x[:_MOST_INPUTS]],
+        "inputs": x.size,
+        "outputs": [
+            (k, f"{outputs[k, 0]:.6g}", f"{outputs[k, 1]:.6g}", f"{gaps[k]:.3g}", k == gaps.argmax())
+            for k in first.tolist()
+        ],
+        "n_outputs": len(gaps),
+    }
+
+
+def _label_image(diff: Diff) -> str | None:
+    if diff.labels is None or diff.labels.witness is None:
+        return None
+    return _image(diff, diff.labels.witness)
+
+
+def _image(diff: Diff, x: Array) -> str | None:
+    picture = image_of(x, diff.first.input_shape)
+    return None if picture is None else png_of(picture)

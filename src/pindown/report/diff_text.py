@@ -1,0 +1,90 @@
+"""A comparison in the terminal, and in the words that the page shares with it."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from pindown.findings.wording import count
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pindown.equivalence.comparison import Diff, LayerDifference
+
+_COLOURS = {"same": "green", "different": "red", "undecided": "yellow"}
+_MOST_STEPS = 8
+_SHOWN_NUMBERS = 6
+
+
+def answer(diff: Diff) -> str:
+    """Return the verdict as one sentence."""
+    a, b = diff.names
+    where = "for every input" if diff.box is None else f"for every input in {diff.domain}"
+    scale = " x (1 + |x|)" if diff.box is None else ""
+    if diff.verdict == "same":
+        if diff.gap_upper == 0.0:
+            return f"Proved: {a} and {b} are the same function {where}."
+        return (
+            f"Proved: the outputs of {a} and {b} differ by at most {diff.gap_upper:.3g}{scale} {where}."
+        )
+    if diff.verdict == "different":
+        return (
+            f"{a} and {b} are different functions: at the witness an output differs by "
+            f"{diff.gap_lower:.4g}{scale}."
+        )
+    upper = f"at most {diff.gap_upper:.3g}{scale}" if isfinite(diff.gap_upper) else "not bounded yet"
+    return (
+        f"Not decided at tolerance {diff.tol:g}: the largest difference found is "
+        f"{diff.gap_lower:.3g}{scale}, the largest possible one is {upper}."
+    )
+
+
+def layer_words(layer: LayerDifference) -> str:
+    """Return what differs in one layer, or an empty string."""
+    parts = [f"{count(layer.moved, 'unit')} moved"] if layer.moved else []
+    parts += [f"{layer.rescaled:,} rescaled"] if layer.rescaled else []
+    if layer.changed:
+        parts.append(
+            f"{layer.changed:,} of {layer.units:,} changed, by up to {layer.largest:.2g} of a row"
+        )
+    return ", ".join(parts)
+
+
+def plain_text(diff: Diff) -> list[str]:
+    """Return what there is to say after the verdict, line by line."""
+    upper = f"{diff.gap_upper:.6g}" if isfinite(diff.gap_upper) else "unknown"
+    lines = [
+        f"largest gap   between {diff.gap_lower:.6g} and {upper} on {diff.domain}",
+        f"proof         {diff.proof} ({diff.seconds:.1f} s)",
+    ]
+    if diff.labels is not None:
+        lines.append(f"labels        {diff.labels}")
+    if diff.witness is not None and diff.verdict != "same":
+        shown = ", ".join(f"{v:.4g}" for v in diff.witness[:_SHOWN_NUMBERS])
+        more = f", ... ({diff.witness.size} numbers)" if diff.witness.size > _SHOWN_NUMBERS else ""
+        lines.append(f"witness       [{shown}{more}]")
+    for layer in diff.layers:
+        words = layer_words(layer)
+        if words:
+            lines.append(f"layer {layer.layer:<8}{words}")
+    for step in diff.steps[:_MOST_STEPS]:
+        lines.append(f"simplified    {step}")
+    if len(diff.steps) > _MOST_STEPS:
+        lines.append(f"              and {len(diff.steps) - _MOST_STEPS} steps more")
+    if diff.interrupted:
+        lines.append("interrupted: this is what was proved until then")
+    return lines
+
+
+def print_diff(diff: Diff, console: Console | None = None) -> None:
+    """Print the verdict and what is behind it, with colours if the terminal has them."""
+    from rich.console import Console
+    from rich.text import Text
+
+    out = console or Console(highlight=False)
+    out.print(
+        Text.assemble((diff.verdict.upper(), f"bold {_COLOURS[diff.verdict]}"), f"  {answer(diff)}")
+    )
+    for line in plain_text(diff):
+        out.print(Text(line[:14], style="dim") + Text(line[14:]), soft_wrap=True)

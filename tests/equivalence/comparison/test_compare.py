@@ -1,0 +1,227 @@
+"""diff: the interval holds the truth, and the verdict is what the interval says."""
+
+import time
+
+import numpy as np
+import pytest
+
+from pindown import Box, ReluNetwork
+from pindown.equivalence.comparison import diff
+from pindown.equivalence.comparison.paired import align_exactly
+from pindown.equivalence.gap.cells import gap_by_cells
+from pindown.equivalence.gap.milp import gap_by_milp
+from pindown.equivalence.matching import match
+from pindown.equivalence.symmetry import apply, random_symmetry
+from tests.equivalence.shrink.redundancy import KINDS, pairs, random_net, redundant
+from tests.io.onnx_models import SHARED
+
+needs_models = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared models are not here")
+
+
+def drawn_widths(rng):
+    hidden = [int(rng.integers(2, 7)) for _ in range(rng.integers(1, 4))]
+    return [int(rng.integers(1, 5)), *hidden, int(rng.integers(1, 4))]
+
+
+def near_miss(net, rng):
+    """Change one weight by 1e-3 to 1e-6 of itself."""
+    layers = pairs(net)
+    W, _ = layers[rng.integers(len(layers))]
+    i, j = (int(rng.integers(n)) for n in W.shape)
+    W[i, j] = W[i, j] * (1 + 10.0 ** -rng.uniform(3, 6)) if W[i, j] else 1e-4
+    return ReluNetwork.from_layers(layers)
+
+
+def sampled_gap(a, b, box, rng, n=20_000):
+    X = box.sample(n, rng)
+    return float(np.abs(a(X) - b(X)).max())
+
+
+def redundant_copy(rng, net):
+    kinds = list(rng.choice(list(KINDS), size=rng.integers(0, 4)))
+    other = redundant(net, rng, kinds)
+    return apply(random_symmetry(other, rng=rng), other), kinds
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_redundant_symmetric_copies_are_proved_the_same(seed):
+    check_copies(seed, 15)
+
+
+@pytest.mark.slow
+def test_a_thousand_redundant_symmetric_copies_are_proved_the_same():
+    check_copies(99, 1_000)
+
+
+def check_copies(seed, n):
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        net = random_net(rng, drawn_widths(rng), integers=rng.random() < 0.3)
+        other, kinds = redundant_copy(rng, net)
+        box = Box.cube(net.in_features, -1, 1)
+        answer = diff(net, other, box=box, tol=1e-6, budget=20)
+        assert answer.verdict == "same", (kinds, answer)
+        assert sampled_gap(net, other, box, rng, 500) <= answer.gap_upper + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_near_misses_are_never_the_same(seed):
+    check_near_misses(seed, 25)
+
+
+@pytest.mark.slow
+def test_a_thousand_near_misses_are_never_the_same():
+    check_near_misses(99, 1_000)
+
+
+def check_near_misses(seed, n):
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        net = random_net(rng, drawn_widths(rng))
+        other = near_miss(net, rng)
+        moved = apply(random_symmetry(other, rng=rng), other)
+        box = Box.cube(net.in_features, -1, 1)
+        gap = sampled_gap(net, other, box, rng)
+        tol = 0.5 * gap if gap > 1e-11 else 1e-13
+        answer = diff(net, moved, box=box, tol=tol, budget=3)
+        assert answer.gap_upper >= gap * (1 - 1e-9) - 1e-12
+        assert gap <= 1e-11 or answer.verdict != "same"
+        assert answer.gap_lower <= answer.gap_upper
+
+
+def test_the_exact_gap_agrees_with_a_mixed_integer_program():
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        d = int(rng.integers(1, 4))
+        a = random_net(rng, [d, 4, 3, 2])
+        b = random_net(rng, [d, 5, 2])
+        box = Box.cube(d, -1, 1)
+        cells, program = gap_by_cells(a, b, box), gap_by_milp(a, b, box, budget=20.0)
+        assert cells.upper - cells.lower < 1e-8 * (1 + cells.upper)
+        assert program.lower <= cells.upper * (1 + 1e-9) and cells.lower <= program.upper
+        assert abs(program.lower - cells.upper) < 1e-6 * (1 + cells.upper)
+
+
+def test_different_networks_come_with_a_witness_that_shows_it():
+    rng = np.random.default_rng(3)
+    a, b = random_net(rng, [3, 8, 2]), random_net(rng, [3, 5, 4, 2])
+    box = Box.cube(3, -1, 1)
+    answer = diff(a, b, box=box, budget=5)
+    assert answer.verdict == "different" and box.contains(answer.witness[None])[0]
+    there = np.abs(a(answer.witness) - b(answer.witness)).max()
+    assert answer.gap_lower <= there <= answer.gap_lower * (1 + 1e-9)
+    assert answer.gap_lower <= answer.gap_upper < np.inf
+
+
+def test_without_a_box_the_gap_is_relative_to_the_size_of_the_input():
+    a = ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])])
+    b = ReluNetwork.from_layers([([[1.5]], [0]), ([[1.0]], [0])])
+    answer = diff(a, b, tol=1e-3, budget=5)  # the gap is x / 2 for x > 0: 0.5 x / (1 + x) -> 0.5
+    assert answer.verdict == "different"
+    assert 0.49 < answer.gap_lower <= 0.5 <= answer.gap_upper
+
+
+def test_labels_are_decided_beside_values():
+    a = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), (np.eye(2), [0, 0])])
+    b = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), (3 * np.eye(2), [0, 0])])
+    box = Box([-1], [1])
+    same = diff(a, b, box=box, labels=1e-3, budget=10)  # the values differ, the classes never
+    assert same.verdict == "different" and same.labels.verdict == "same"
+    flipped = ReluNetwork.from_layers([([[-1.0], [1.0]], [0, 0]), (np.eye(2), [0, 0])])
+    other = diff(a, flipped, box=box, labels=0.1, budget=10)
+    assert other.labels.verdict == "different" and sorted(other.labels.labels) == [0, 1]
+    x = other.labels.witness
+    assert np.argmax(a(x)) == other.labels.labels[0] and np.argmax(flipped(x)) == other.labels.labels[1]
+
+
+def test_pairing_is_reported_exactly():
+    rng = np.random.default_rng(5)
+    net = random_net(rng, [4, 9, 7, 2])
+    symmetry = random_symmetry(net, rng=rng)
+    answer = diff(net, apply(symmetry, net), tol=1e-8)
+    moved = [int(np.sum(p != np.arange(len(p)))) for p in symmetry.permutations]
+    assert [layer.moved for layer in answer.layers[:-1]] == moved
+    assert all(layer.changed == 0 for layer in answer.layers)
+    assert [layer.rescaled for layer in answer.layers] == [9, 7, 0]
+
+
+def test_putting_units_in_order_changes_no_digit_of_the_function():
+    rng = np.random.default_rng(6)
+    net = random_net(rng, [3, 6, 5, 2])
+    other = apply(random_symmetry(net, rng=rng), net)
+    aligned = align_exactly(other, match(net, other))
+    x = np.array([0.25, -0.5, 0.75])
+    assert aligned.as_fractions()(x.tolist()) == other.as_fractions()(x.tolist())
+
+
+def test_a_short_budget_gives_an_honest_interval():
+    rng = np.random.default_rng(7)
+    a = random_net(rng, [30, 200, 200, 200, 3])
+    b = random_net(rng, [30, 180, 220, 3])
+    began = time.monotonic()
+    answer = diff(a, b, box=Box.cube(30, -1, 1), tol=1e9, budget=1.0)
+    assert time.monotonic() - began < 4
+    assert answer.verdict in ("undecided", "same") and answer.gap_lower > 0
+
+
+def test_ctrl_c_returns_what_was_proved():
+    rng = np.random.default_rng(8)
+    a, b = random_net(rng, [4, 20, 20, 1]), random_net(rng, [4, 20, 20, 1])
+    calls = []
+
+    def interrupt(*_):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    answer = diff(a, b, box=Box.cube(4, -1, 1), tol=1e6, budget=20, progress=interrupt)
+    assert answer.interrupted and answer.gap_lower > 0
+
+
+BAD = [
+    (dict(box=Box.cube(3, 0, 1)), "3 dimensions|3"),
+    (dict(tol=-1.0), "tol"),
+    (dict(tol=float("nan")), "tol"),
+    (dict(budget=-1.0), "budget"),
+    (dict(budget=float("nan")), "budget"),
+    (dict(labels=0.1), "two or more outputs"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), BAD)
+def test_bad_options_are_refused_in_one_line(options, words):
+    net = random_net(np.random.default_rng(0), [2, 3, 1])
+    with pytest.raises(ValueError, match=words) as error:
+        diff(net, net, **options)
+    assert "\n" not in str(error.value)
+
+
+def test_networks_that_do_not_fit_are_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="takes 2 and gives 1, the second takes 3 and gives 1"):
+        diff(random_net(rng, [2, 3, 1]), random_net(rng, [3, 3, 1]))
+    with pytest.raises(TypeError, match="paths of model files; got int"):
+        diff(1, 2)
+
+
+@needs_models
+@pytest.mark.parametrize("pruned", [5, 10, 30])
+@pytest.mark.parametrize("which", [1, 2])
+def test_pruned_networks_are_different(which, pruned):
+    a, b = f"acasxu_1_{which}.onnx", f"acasxu_1_{which}_pruned{pruned}.onnx"
+    answer = diff(SHARED / a, SHARED / b, box=Box.cube(5, -0.5, 0.5), tol=1e-4, budget=10)
+    assert answer.verdict == "different" and answer.names == (a, b)
+    there = np.abs(answer.first(answer.witness) - answer.second(answer.witness)).max()
+    assert there >= answer.gap_lower > 1e-4
+
+
+@needs_models
+@pytest.mark.parametrize("box", [(0.0, 1.0), None])
+@pytest.mark.parametrize(
+    ("name", "copy"), [("mnist_256x4", "mnist_256x4_split_a"), ("cifar_conv_base", "cifar_conv_base_split")]
+)
+def test_split_networks_are_proved_the_same(name, copy, box):
+    files = [SHARED / f"{n}.onnx.gz" for n in (name, copy)]
+    domain = None if box is None else Box.cube(784 if "mnist" in name else 3072, *box)
+    answer = diff(*files, box=domain, tol=1e-4, budget=60)
+    assert answer.verdict == "same" and answer.gap_lower <= answer.gap_upper <= 1e-4

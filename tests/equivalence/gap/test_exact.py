@@ -1,0 +1,131 @@
+"""Cells, mixed-integer programs and branching agree on the largest gap, each in its own way."""
+
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pindown.equivalence.gap.branching import gap_by_branching
+from pindown.equivalence.gap.cells import gap_by_cells
+from pindown.equivalence.gap.difference import difference
+from pindown.equivalence.gap.milp import gap_by_milp, open_units
+from pindown.geometry.box import Box
+from pindown.network import ReluNetwork
+from tests.equivalence.gap.nets import perturbed, random_net, unit_box
+
+SHAPES = [
+    ((2, 4, 1), (2, 4, 1)),
+    ((2, 4, 1), (2, 3, 3, 1)),
+    ((2, 3, 3, 2), (2, 5, 2)),
+    ((3, 4, 1), (3, 4, 1)),
+]
+
+
+def pairs(n):
+    rng = np.random.default_rng(0)
+    for i in range(n):
+        one, other = SHAPES[i % len(SHAPES)]
+        a = random_net(one, rng)
+        b = perturbed(a, 0.05, rng) if one == other and i % 8 < 4 else random_net(other, rng)
+        yield a, b, unit_box(one[0])
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 40), pytest.param(40, 60, marks=pytest.mark.slow)])
+def test_cells_agree_with_mixed_integer_programs(first, count):
+    for i, (a, b, box) in enumerate(pairs(first + count)):
+        if i < first:
+            continue
+        exact, program = gap_by_cells(a, b, box), gap_by_milp(a, b, box)
+        assert exact.upper - exact.lower <= 1e-9 * max(1.0, exact.upper)
+        assert program.lower <= exact.upper
+        assert program.upper >= exact.lower
+        assert abs(program.lower - exact.lower) <= 1e-6
+        assert program.upper - program.lower <= 1e-3
+
+
+def test_branching_agrees_with_cells():
+    for a, b, box in pairs(12):
+        exact = gap_by_cells(a, b, box)
+        states = list(gap_by_branching(a, b, box, precision=1e-4, deadline=time.monotonic() + 20))
+        for state in states:
+            assert state.lower <= exact.upper
+            assert state.upper >= exact.lower
+        lowers, uppers = [s.lower for s in states], [s.upper for s in states]
+        assert lowers == sorted(lowers)
+        assert uppers == sorted(uppers, reverse=True)
+        assert states[-1].upper - states[-1].lower <= 1e-3 * states[-1].upper
+
+
+def test_cells_are_fast_on_the_reference_shape():
+    rng = np.random.default_rng(1)
+    gap_by_cells(random_net((3, 2, 1), rng), random_net((3, 2, 1), rng), unit_box(3))  # compiles
+    for _ in range(5):
+        a, b = random_net((3, 6, 6, 1), rng), random_net((3, 6, 6, 1), rng)
+        began = time.process_time()
+        state = gap_by_cells(a, b, unit_box(3))
+        assert time.process_time() - began < 1.0
+        X = unit_box(3).sample(20_000, rng)
+        assert np.abs(a(X) - b(X)).max() <= state.upper
+        assert state.upper - state.lower < 1e-9
+        assert np.abs(a(state.witness) - b(state.witness)).max() >= state.lower * (1 - 1e-12)
+
+
+def test_equal_functions_written_differently_have_gap_zero():
+    rng = np.random.default_rng(2)
+    a = random_net((3, 4, 4, 1), rng)
+    (W1, b1), (W2, b2), (W3, b3) = a.layers
+    order = rng.permutation(4)
+    b = ReluNetwork.from_layers([(W1[order], b1[order]), (W2[:, order], b2), (W3, b3)])
+    state = gap_by_cells(a, b, unit_box(3))
+    assert state.upper < 1e-12
+    *_, branched = gap_by_branching(a, b, unit_box(3), tol=0.2, deadline=time.monotonic() + 20)
+    assert branched.upper <= 0.2
+
+
+def test_difference_is_right_up_to_its_stated_error():
+    rng = np.random.default_rng(3)
+    for shapes in [
+        ((2, 3, 2), (2, 3, 2)),
+        ((2, 2), (2, 3, 3, 2)),
+        ((2, 3, 3, 3, 2), (2, 4, 2)),
+        ((2, 2), (2, 2)),
+    ]:
+        a, b = (random_net(shape, rng, 3.0) for shape in shapes)
+        box = unit_box(2)
+        net, error = difference(a, b, box)
+        for x in [box.lower, box.upper, *box.sample(5, rng)]:
+            point = [Fraction(float(v)) for v in x]
+            f, g, d = (n.as_fractions()(point) for n in (a, b, net))
+            for p, q, r, e in zip(f, g, d, error, strict=True):
+                assert abs(p - q - r) <= Fraction(float(e))
+        assert error.max() < 1e-14
+
+
+def test_budgets_end_with_what_is_proved():
+    rng = np.random.default_rng(4)
+    a, b = random_net((5, 40, 40, 2), rng), random_net((5, 40, 40, 2), rng)
+    box = unit_box(5)
+    X = box.sample(5000, rng)
+    seen = np.abs(a(X) - b(X)).max()
+    for state in (
+        gap_by_cells(a, b, box, budget=0.2),
+        gap_by_milp(a, b, box, budget=0.5),
+        [*gap_by_branching(a, b, box, deadline=time.monotonic() + 0.5)][-1],
+    ):
+        assert state.upper >= seen
+        assert state.lower <= state.upper
+    assert open_units(a, b, box) > 40
+
+
+def test_flat_boxes():
+    rng = np.random.default_rng(5)
+    a, b = random_net((2, 4, 1), rng), random_net((2, 4, 1), rng)
+    flat = Box([0.5, -1], [0.5, 1])
+    assert gap_by_cells(a, b, flat).upper == np.inf
+    line = np.column_stack([np.full(2001, 0.5), np.linspace(-1, 1, 2001)])
+    seen = np.abs(a(line) - b(line)).max()
+    *_, state = gap_by_branching(a, b, flat, precision=1e-4, deadline=time.monotonic() + 10)
+    assert state.lower <= seen * 1.01
+    assert seen <= state.upper <= seen * 1.01
+    assert gap_by_milp(a, b, flat).upper >= seen

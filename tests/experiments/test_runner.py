@@ -1,0 +1,72 @@
+"""Experiments: cells are saved as they finish, a rerun takes them up, and the table says what came out."""
+
+import json
+
+import pytest
+
+from pindown.experiments import EXPERIMENTS, Experiment, Outcome, reproduce
+
+RUNS = []
+
+
+def run_square(cell):
+    RUNS.append(cell["n"])
+    if cell["n"] == 3 and len(RUNS) < 4:
+        raise KeyboardInterrupt
+    return {"square": cell["n"] ** 2}
+
+
+def squares():
+    return Experiment(
+        id="squares",
+        title="Squares",
+        source="A test",
+        published="1, 4, 9",
+        rule="All equal.",
+        settings={"quick": {"numbers": [1, 2, 3]}},
+        cells=lambda settings: [{"n": n} for n in settings["numbers"]],
+        run=run_square,
+        compare=lambda results: Outcome(
+            "reproduced", "All.", ("n", "n^2"), tuple((c["n"], r["square"]) for c, r in results)
+        ),
+    )
+
+
+def test_a_run_that_was_interrupted_goes_on_where_it_stopped(tmp_path):
+    RUNS.clear()
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(squares(), out=tmp_path)
+    assert len(list((tmp_path / "squares" / "cells").glob("*.json"))) == 2
+    done = reproduce(squares(), out=tmp_path, resume=True)
+    assert RUNS == [1, 2, 3, 3] and done.outcome.rows == ((1, 1), (2, 4), (3, 9))
+    content = json.loads((tmp_path / "squares" / "results.json").read_text())
+    assert content["verdict"] == "reproduced" and content["cells"][2]["result"] == {"square": 9}
+    assert "| 3 | 9 |" in (tmp_path / "squares" / "table.md").read_text()
+
+
+def test_a_damaged_cell_is_run_again(tmp_path):
+    RUNS[:] = [0, 0, 0, 0]
+    reproduce(squares(), out=tmp_path)
+    damaged = sorted((tmp_path / "squares" / "cells").glob("*.json"))[0]
+    damaged.write_text("{")
+    reproduce(squares(), out=tmp_path, resume=True)
+    assert len(RUNS) == 8
+
+
+def test_an_unknown_scale_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has the scales quick; got 'huge'"):
+        reproduce(squares(), out=tmp_path, scale="huge")
+
+
+@pytest.mark.parametrize("name", list(EXPERIMENTS))
+def test_every_experiment_runs_on_a_small_part_of_itself(name, tmp_path):
+    experiment = EXPERIMENTS[name]
+    assert {"quick", "paper"} <= set(experiment.settings) and experiment.rule and experiment.source
+    cells = experiment.cells(experiment.settings["quick"])
+    results = [(cell, experiment.run(cell)) for cell in cells[:2]]
+    outcome = experiment.compare(results)
+    assert outcome.rows and len(outcome.rows[0]) == len(outcome.columns)
+    json.dumps([result for _, result in results])
+    if experiment.draw is not None:
+        experiment.draw(results).savefig(tmp_path / "figure.svg")
+        assert (tmp_path / "figure.svg").stat().st_size > 1_000
