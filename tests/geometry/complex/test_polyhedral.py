@@ -187,3 +187,18 @@ def test_budget_is_kept_where_cells_are_large():
     cx = polyhedral_complex(net, cube(6), budget=1.0)
     assert not cx.complete and cx.n_regions > 100
     assert time.monotonic() - began < 1.5
+
+
+@pytest.mark.parametrize("d", [3, 4])
+def test_volumes_of_nearly_coinciding_folds_sum_to_the_box(d: int) -> None:
+    """Folds 1e-12 apart meet in vertices that fit no polytope; the volumes must not notice."""
+    rng = np.random.default_rng(d)
+    box = cube(d)
+    for _ in range(60):
+        point, distance = rng.uniform(-0.5, 0.5, d), 10.0 ** -rng.integers(6, 17)
+        W = rng.normal(size=(5, d))
+        b = -W @ point + distance * rng.normal(size=5) * (rng.random(5) < 0.5)
+        W2 = rng.normal(size=(3, 5))
+        net = ReluNetwork.from_layers([(W, b), (W2, rng.normal(size=3)), (np.ones((1, 3)), [0])])
+        total = polyhedral_complex(net, box).volumes.sum()
+        assert abs(total / 2**d - 1) < 1e-9

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -81,11 +82,18 @@ class Cells:
             cross = here[:, 0] * there[:, 1] - here[:, 1] * there[:, 0]
             # Cells thinner than the spacing of their coordinates may come out inside out.
             return np.maximum(np.add.reduceat(cross, self.vertex_starts[:-1]) / 2, 0.0)
-        from pindown.geometry.kernels.volume import cell_volumes
+        from scipy.spatial import QhullError
 
-        return cell_volumes(
+        from pindown.geometry.kernels.volume import cell_volumes
+        from pindown.geometry.regions.hull import volume as hull_volume
+
+        volumes, doubtful = cell_volumes(
             self.dim, self.vertex_starts, np.diff(self.facet_starts), self.coords, self.masks
         )
+        for i in np.flatnonzero(doubtful):
+            with suppress(QhullError):  # a cell so thin that its volume does not matter
+                volumes[i] = hull_volume(self.vertices(i))
+        return volumes
 
 
 def following(starts: NDArray[np.int64]) -> NDArray[np.int64]:

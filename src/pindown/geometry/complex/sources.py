@@ -43,7 +43,7 @@ def cells_by_walk(
         hidden_widths=net.hidden_widths,
         vertex_starts=sink.starts[: n + 1, 0].copy(),
         facet_starts=sink.starts[: n + 1, 1].copy(),
-        coords=np.ascontiguousarray(sink.coords[:vertices, :d]),
+        coords=sink.coords[:vertices],
         facets=sink.facets[:facets],
         masks=None if d == 2 else sink.masks[:vertices],
         patterns=sink.patterns[:n],

@@ -24,6 +24,7 @@ _FIRST_STEPS = 1_000
 _SLICE_SECONDS = 0.05  # between looks at the clock
 _MOST_WORDS = 64  # 4096 facets of one cell
 _FIRST_CELLS = 4_096
+_RESERVED_BYTES = 2**30  # of one array, most of which may stay untouched
 _BYTES_PER_SECOND = 3e8  # of copying to fresh memory, twice, on a slow machine
 
 
@@ -168,8 +169,7 @@ class Walk:
         self._words *= 2
         if self._words > _MOST_WORDS:
             raise ValueError("a cell has more than 4,096 facets; use a smaller box.")
-        masks, labels, half_masks, half_labels = self.faces
-        self.faces = memory.Faces(*map(_wider, (masks, labels, half_masks, half_labels)))
+        self.faces = memory.Faces(*map(_wider, self.faces))
         if self.slices is not None:
             self.slices = self.slices._replace(masks=_wider(self.slices.masks))
         if self.sink is not None:
@@ -228,9 +228,10 @@ class Walk:
                 self.halves.counts, self.halves.keys, *map(_longer_inside, self.halves[2:])
             )
             if self.faces is not None:
-                masks, labels, half_masks, half_labels = self.faces
-                self.faces = memory.Faces(
-                    _longer(masks), _longer(labels), _longer_inside(half_masks), half_labels
+                self.faces = self.faces._replace(
+                    masks=_longer(self.faces.masks),
+                    labels=_longer(self.faces.labels),
+                    half_masks=_longer_inside(self.faces.half_masks),
                 )
             if self.slices is not None:
                 self.slices = type(self.slices)(
@@ -239,7 +240,7 @@ class Walk:
         elif status == memory.FULL and self.counters[memory.DEFERRED] == len(self._deferred):
             self._deferred = _longer(self._deferred)
         elif status == memory.FULL and self.sink is not None:
-            self.sink = Sink(*map(_longer, self.sink))
+            self.sink = Sink(*map(_much_longer, self.sink))
         elif status == memory.TOO_MANY_FACETS:
             self._widen()
 
@@ -247,6 +248,14 @@ class Walk:
 def _longer(array: Any) -> Any:
     """Return a copy with twice the rows."""
     bigger = np.zeros((2 * len(array), *array.shape[1:]), array.dtype)
+    bigger[: len(array)] = array
+    return bigger
+
+
+def _much_longer(array: Any) -> Any:
+    """Return a copy with more room behind it; memory that is never written to costs nothing."""
+    factor = 16 if 16 * array.nbytes <= _RESERVED_BYTES else 2
+    bigger = np.empty((factor * len(array), *array.shape[1:]), array.dtype)
     bigger[: len(array)] = array
     return bigger
 

@@ -52,6 +52,12 @@ def popcount(x):
 
 
 @inner
+def lowest_bit(x):
+    """Return the place of the lowest bit of a 64-bit word that is not zero."""
+    return popcount((x & (~x + np.uint64(1))) - np.uint64(1))
+
+
+@inner
 def count_on(masks, n, slot):
     """Count the vertices on a hyperplane."""
     word, flag = slot // FACETS_PER_WORD, np.uint64(1) << np.uint64(slot % FACETS_PER_WORD)

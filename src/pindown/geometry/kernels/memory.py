@@ -66,6 +66,7 @@ class Faces(NamedTuple):
     labels: Integers  # of each bit, one row per frame
     half_masks: Words
     half_labels: Integers
+    numbers: Integers  # of the facets of a finished cell, by bit
 
 
 class Work(NamedTuple):
@@ -152,4 +153,5 @@ def new_faces(words: int, stack: Stack, halves: Halves) -> Faces:
         labels=np.full((len(stack.frames), slots), -1, np.int64),
         half_masks=np.zeros((2, halves.coords.shape[1], words), np.uint64),
         half_labels=np.full((2, slots), -1, np.int64),
+        numbers=np.zeros(slots, np.int64),
     )

@@ -65,18 +65,33 @@ def split_polytope(
                 faces,
             )
             n_cut += 1
-        else:
-            for half in range(2):
-                outer = 1 - 2 * half
-                if marks[SIGN, u] != outer and marks[SIGN, v] != outer:
-                    _put_edge(halves, half, marks[PLACE + half, u], marks[PLACE + half, v])
     for half in range(2):
         slot = _mark_cut(net.dim, half, n_cut, halves, faces.half_masks[half])
         if slot < 0:
             return NO_ROOM
         faces.half_labels[half, slot] = label
-    _join_cut(net.dim, n_zero, n_cut, halves, faces.half_masks[0])
     return SPLIT
+
+
+@inner
+def join_half(d, half, n, edges, n_edges, halves, faces):
+    """Put the edges of one half together: what is left of the old ones, and those inside the cut.
+
+    Apart from the split, because a finished cell needs no edges.
+    """
+    marks, n_zero = halves.marks, 0
+    for k in range(n):
+        n_zero += marks[SIGN, k] == 0
+    n_cut, outer = n_zero, 1 - 2 * half
+    for e in range(n_edges):
+        u, v = edges[e, 0], edges[e, 1]
+        if marks[SIGN, u] * marks[SIGN, v] < 0:
+            inside = v if marks[SIGN, u] == outer else u
+            _put_edge(halves, half, marks[PLACE + half, inside], marks[CUT + half, n_cut])
+            n_cut += 1
+        elif marks[SIGN, u] != outer and marks[SIGN, v] != outer:
+            _put_edge(halves, half, marks[PLACE + half, u], marks[PLACE + half, v])
+    _join_cut(d, half, n_zero, n_cut, halves, faces.half_masks[half])
 
 
 @inner
@@ -117,7 +132,7 @@ def _put_edge(halves, half, u, v):
 def _cut_edge(
     net, work, certified, label, norm, bound, coords, masks, labels, u, v, n_cut, halves, faces
 ):
-    """Put the new vertex on edge uv, and the rest of the edge, into both halves."""
+    """Put the new vertex on edge uv into both halves."""
     d, marks, values = net.dim, halves.marks, halves.values
     t = values[u] / (values[u] - values[v])
     point = work.vectors[POINT]
@@ -137,8 +152,6 @@ def _cut_edge(
             faces.half_masks[half, place, w] = masks[u, w] & masks[v, w]
         halves.counts[half, 0] = place + 1
         marks[CUT + half, n_cut] = place
-        inside = u if marks[SIGN, u] == 2 * half - 1 else v
-        _put_edge(halves, half, marks[PLACE + half, inside], place)
 
 
 @inner
@@ -167,18 +180,17 @@ def _mark_cut(d, half, n_cut, halves, masks):
 
 
 @inner
-def _join_cut(d, n_zero, n_cut, halves, masks):
-    """Put the edges inside the cut into both halves; ``masks`` are those of the negative one."""
-    cut, other, n = halves.marks[CUT], halves.marks[CUT + 1], halves.counts[0, 0]
-    n_old = min(halves.counts[0, 1], halves.edges.shape[1])
+def _join_cut(d, half, n_zero, n_cut, halves, masks):
+    """Put the edges inside the cut into one half."""
+    cut, n = halves.marks[CUT + half], halves.counts[half, 0]
+    n_old = min(halves.counts[half, 1], halves.edges.shape[1])
     simple = n_zero == 0 and is_simple(d, masks, n)
     for p in range(n_cut):
         for q in range(p):
             if adjacent(d, masks, n, cut[p], cut[q], simple) and not (
-                p < n_zero and _has_edge(halves.edges[0], n_old, cut[p], cut[q])
+                p < n_zero and _has_edge(halves.edges[half], n_old, cut[p], cut[q])
             ):
-                _put_edge(halves, 0, cut[p], cut[q])
-                _put_edge(halves, 1, other[p], other[q])
+                _put_edge(halves, half, cut[p], cut[q])
 
 
 @inner

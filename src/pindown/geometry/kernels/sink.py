@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.kernels import copy, copy_rows, inner
-from pindown.geometry.kernels.faces import count_on, is_simple
+from pindown.geometry.kernels import copy, inner
+from pindown.geometry.kernels.faces import count_on, is_simple, lowest_bit
 from pindown.geometry.kernels.flat import FlatNetwork
 from pindown.geometry.kernels.layers import advance
 from pindown.geometry.kernels.memory import (
@@ -86,14 +86,16 @@ def emit(net, work, stack, faces, sink, counters, growth, certified):
     sink.keys[cell] = stack.keys[top]
     at = (net.dim + 1) * net.starts[net.hidden]
     copy(sink.outputs[cell], work.maps[at : at + sink.outputs.shape[1]])
-    copy_rows(sink.coords, vertex, stack.coords, frame[VERTEX], n)
+    for k in range(n):
+        for c in range(net.dim):
+            sink.coords[vertex + k, c] = stack.coords[frame[VERTEX] + k, c]
     if faces is None:
         for k in range(n):
             sink.facets[facet + k] = stack.edges[frame[EDGE] + k, 0]
         facet += n
     else:
         masks = faces.masks[frame[VERTEX] : frame[VERTEX] + n]
-        facet += _emit_facets(net.dim, masks, faces.labels[top], sink, vertex, facet)
+        facet += _emit_facets(net.dim, masks, faces.labels[top], sink, vertex, facet, faces.numbers)
     counters[VERTICES] += n
     counters[FACETS] = facet
     counters[CELLS] = cell + 1
@@ -119,23 +121,38 @@ def _pack(net, states, out):
 
 
 @inner
-def _emit_facets(d, masks, labels, sink, vertex, facet):
-    """Number the true facets of a cell from 0, write their labels and masks; return how many."""
+def _emit_facets(d, masks, labels, sink, vertex, facet, numbers):
+    """Number the true facets of a cell from 0, write their labels and masks; return how many.
+
+    Only bits that are set are looked at: a vertex lies on few of the facets there is room for.
+    """
     n, count = len(masks), 0
-    for k in range(vertex, vertex + n):
-        for w in range(masks.shape[1]):
-            sink.masks[k, w] = 0
     simple = is_simple(d, masks, n)
+    numbers[: len(labels)] = 0
+    for k in range(n):
+        for w in range(masks.shape[1]):
+            bits = masks[k, w]
+            while bits:
+                numbers[w * FACETS_PER_WORD + lowest_bit(bits)] += 1
+                bits &= bits - np.uint64(1)
     for slot in range(len(labels)):
-        on_it = count_on(masks, n, slot)
+        on_it = numbers[slot]
+        numbers[slot] = -1
         if on_it >= d and (simple or _is_facet(masks, slot, on_it)):
-            word, flag = slot // FACETS_PER_WORD, np.uint64(1) << np.uint64(slot % FACETS_PER_WORD)
-            mark = np.uint64(1) << np.uint64(count % FACETS_PER_WORD)
-            for k in range(n):
-                if masks[k, word] & flag:
-                    sink.masks[vertex + k, count // FACETS_PER_WORD] |= mark
             sink.facets[facet + count] = labels[slot]
+            numbers[slot] = count
             count += 1
+    for k in range(n):
+        for w in range(masks.shape[1]):
+            sink.masks[vertex + k, w] = 0
+        for w in range(masks.shape[1]):
+            bits = masks[k, w]
+            while bits:
+                number = numbers[w * FACETS_PER_WORD + lowest_bit(bits)]
+                if number >= 0:
+                    mark = np.uint64(1) << np.uint64(number % FACETS_PER_WORD)
+                    sink.masks[vertex + k, number // FACETS_PER_WORD] |= mark
+                bits &= bits - np.uint64(1)
     return count
 
 
@@ -167,7 +184,7 @@ def new_sink(net: FlatNetwork, words: int, cells: int) -> Sink:
     pattern_words = int(sum((n + 63) // 64 for n in net.widths[: net.hidden]))
     return Sink(
         starts=np.zeros((cells + 1, 2), np.int64),
-        coords=np.zeros((8 * cells, net.dim + 1)),
+        coords=np.zeros((8 * cells, net.dim)),
         masks=np.zeros((8 * cells if net.dim > 2 else 1, words), np.uint64),
         facets=np.zeros(8 * cells + FACETS_PER_WORD * words, np.int32),
         patterns=np.zeros((cells, pattern_words), np.uint64),

@@ -45,7 +45,7 @@ from pindown.geometry.kernels.memory import (
     VERTEX,
 )
 from pindown.geometry.kernels.polygon import count_polygon, split_polygon
-from pindown.geometry.kernels.polytope import NO_ROOM, SPLIT, UNCERTAIN, split_polytope
+from pindown.geometry.kernels.polytope import NO_ROOM, SPLIT, UNCERTAIN, join_half, split_polytope
 from pindown.geometry.kernels.sink import defer, emit
 
 
@@ -123,6 +123,12 @@ def _split(net, work, stack, halves, faces, hashes, deferred, counters, certifie
         return GROW
     if status == UNCERTAIN or not _sort_out(net, work, stack, halves, hashes, top, certified):
         return defer(net, work, stack, deferred, counters, level, True)
+    if faces is not None:
+        for half in range(2):
+            if level < net.hidden - 1 or halves.counts[half, 2] > 0:
+                join_half(net.dim, half, n, edges, n_edges, halves, faces)
+        if not _fits(net, stack, halves, top):
+            return GROW
     _replace(net, stack, halves, faces, top)
     counters[FRAMES] = top + 2
     return FINISHED

@@ -10,14 +10,21 @@ from __future__ import annotations
 import numpy as np
 
 from pindown.geometry.kernels import kernel
+from pindown.geometry.kernels.faces import is_simple
 from pindown.geometry.kernels.memory import FACETS_PER_WORD
+
+_AGREES = 2.0**-36  # sums of the same simplices, each rounded, differ by less
 
 
 @kernel
 def cell_volumes(dim, starts, facet_counts, coords, masks):
-    """Return the volume of every cell."""
+    """Return the volume of every cell, and which of them depend on the vertex one begins with.
+
+    They do where hyperplanes that nearly agree left facets and vertices that fit no polytope. In a
+    vertex of such a cell more than ``dim`` facets meet, so the others need no second look.
+    """
     n_cells = len(starts) - 1
-    volumes = np.zeros(n_cells)
+    volumes, doubtful = np.zeros(n_cells), np.zeros(n_cells, np.bool_)
     factorial = 1.0
     for k in range(2, dim + 1):
         factorial *= k
@@ -34,7 +41,14 @@ def cell_volumes(dim, starts, facet_counts, coords, masks):
         sizes[0] = n
         total = _sum_simplices(dim, facet_counts[cell], coords, masks, members, sizes, cursors, matrix)
         volumes[cell] = total / factorial
-    return volumes
+        if not is_simple(dim, masks[begin : begin + n], n):
+            for k in range(n):
+                members[0, k] = begin + n - 1 - k
+            again = _sum_simplices(
+                dim, facet_counts[cell], coords, masks, members, sizes, cursors, matrix
+            )
+            doubtful[cell] = not abs(again - total) <= _AGREES * total
+    return volumes, doubtful
 
 
 @kernel
