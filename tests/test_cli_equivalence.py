@@ -7,7 +7,7 @@ import pytest
 
 from pindown import ReluNetwork, load
 from pindown.equivalence.symmetry import apply, random_symmetry
-from tests.equivalence.shrink.redundancy import random_net, redundant
+from tests.equivalence.shrinking.redundancy import random_net, redundant
 from tests.test_cli import run  # noqa: F401
 
 
@@ -18,7 +18,7 @@ def files(tmp_path):
     other = redundant(net, rng, ["duplicate", "identity_layer", "dead"])
     for name, network in (
         ("a.onnx", net),
-        ("copy.onnx", apply(random_symmetry(net, rng=rng), net)),
+        ("copy.onnx", apply(random_symmetry(net, seed=rng), net)),
         ("large.onnx", other),
         ("other.onnx", random_net(rng, [3, 8, 5, 2])),
         ("small.onnx", random_net(rng, [2, 3, 2])),

@@ -116,7 +116,7 @@ def shrink(
 
     Without --box only what holds for all inputs is used; with it also what holds on the box.
     """
-    from pindown.equivalence.shrink import shrink as reduce
+    from pindown.equivalence.shrinking import shrink as reduce
     from pindown.io import load
     from pindown.report.text import progress_bar
 
@@ -145,7 +145,7 @@ def canonical(model: Model, out: Output, gauge: Gauge = "unit") -> int:
 
     Two symmetric copies become equal up to rounding, so that their files can be compared.
     """
-    from pindown.equivalence.canonical import canonical_form
+    from pindown.equivalence.gauge_fixing import canonical_form
     from pindown.io import load
 
     _check_model_output(out, model)

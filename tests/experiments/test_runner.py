@@ -1,4 +1,4 @@
-"""Experiments: cells are saved as they finish, a rerun takes them up, and the table says what came out."""
+"""Experiments: cells are saved as they finish, a rerun takes them up, the table says what came out."""
 
 import json
 

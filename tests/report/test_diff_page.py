@@ -8,7 +8,7 @@ import pytest
 from pindown import Box, ReluNetwork
 from pindown.equivalence.comparison import diff
 from pindown.report.witness_image import image_of, png_of
-from tests.equivalence.shrink.redundancy import random_net
+from tests.equivalence.shrinking.redundancy import random_net
 from tests.report.test_page import CHROMIUM, CONTRAST, browser  # noqa: F401
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium found to open the page in")

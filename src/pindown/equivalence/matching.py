@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, dense, is_finite
-from pindown.equivalence.canonical import row_lengths
+from pindown.equivalence.gauge_fixing import row_lengths
 from pindown.equivalence.pairing import pair_units, times_powers, unit_rows
 from pindown.equivalence.sensitivity.change import Change
 from pindown.equivalence.symmetry import Permutation, Symmetry, moved_columns, moved_layer, scaled_rows

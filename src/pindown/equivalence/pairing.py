@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, dense, is_finite
-from pindown.equivalence.canonical import row_lengths
+from pindown.equivalence.gauge_fixing import row_lengths
 from pindown.equivalence.symmetry import moved_columns
 from pindown.geometry.rounding import TINY
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from pindown.affine import Array, dense
-from pindown.equivalence.functional_dimension import parameter_jacobian
+from pindown.equivalence.flat_directions import parameter_jacobian
 from pindown.network import ReluNetwork
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.equivalence.comparison import diff
-from pindown.equivalence.functional_dimension import functional_dimension
+from pindown.equivalence.flat_directions import functional_dimension
 from pindown.equivalence.identifiable import identifiable_network
 from pindown.equivalence.matching import match
 from pindown.equivalence.symmetry import apply, random_symmetry
@@ -47,7 +47,9 @@ def run(cell: Cell) -> dict[str, Any]:
     box = Box.cube(widths[0], -1, 1)
     teacher = identifiable_network(widths, box=box, seed=seed)
     rng = np.random.default_rng([seed, len(widths)])
-    copy = diff(teacher, apply(random_symmetry(teacher, rng=rng), teacher), box=box, tol=1e-8, budget=10)
+    copy = diff(
+        teacher, apply(random_symmetry(teacher, seed=rng), teacher), box=box, tol=1e-8, budget=10
+    )
     other = with_parameters(
         teacher, parameters(teacher) * (1 + CHANGE * rng.standard_normal(len(parameters(teacher))))
     )
@@ -64,7 +66,7 @@ def run(cell: Cell) -> dict[str, Any]:
 
 def _student(teacher: ReluNetwork, box: Box, start: float, rng: np.random.Generator) -> dict[str, float]:
     """Fit a student that starts ``start`` away (relative) from a symmetric copy of the teacher."""
-    base = apply(random_symmetry(teacher, log_scale_std=0.3, rng=rng), teacher)
+    base = apply(random_symmetry(teacher, log_scale_std=0.3, seed=rng), teacher)
     theta = parameters(base)
     student = with_parameters(base, theta * (1 + start * rng.standard_normal(len(theta))))
     X = box.sample(_SAMPLES_PER_PARAMETER * len(theta), rng)

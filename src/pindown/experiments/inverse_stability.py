@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown.equivalence.functional_dimension import functional_dimension
+from pindown.equivalence.flat_directions import functional_dimension
 from pindown.equivalence.identifiable import identifiable_network
 from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
 from pindown.experiments.random_networks import random_network

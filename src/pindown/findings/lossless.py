@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pindown.equivalence.functional_dimension import (
-    LARGEST_PARAMETERS,
-    FunctionalDimension,
-    functional_dimension,
-    n_parameters,
-)
-from pindown.equivalence.shrink import Shrunk, shrink
+from typing import TYPE_CHECKING
+
 from pindown.findings.deadline import NotApplicable, OutOfTime
 from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import count, shape
+
+if TYPE_CHECKING:
+    from pindown.equivalence import FunctionalDimension, Shrunk
 
 _SHARE = 0.25  # of the time left
 _LONGEST = 10.0  # seconds
@@ -31,6 +29,8 @@ _SECONDS_PER_ENTRY = 2e-9  # of the Jacobian's decomposition, P^3 numbers and mo
 )
 def lossless_size(subject: Subject) -> Finding:
     """Shrink the network and count what is left."""
+    from pindown.equivalence import shrink
+
     net, box = subject.net, subject.box
     subject.require(2e-8 * net.n_parameters)
     budget = min(_LONGEST, _SHARE * subject.deadline.left)
@@ -102,6 +102,12 @@ def _steps(shrunk: Shrunk) -> Table | None:
 )
 def flat_directions(subject: Subject) -> Finding:
     """Measure the rank of the derivative by the parameters."""
+    from pindown.equivalence.flat_directions import (
+        LARGEST_PARAMETERS,
+        functional_dimension,
+        n_parameters,
+    )
+
     net = subject.net
     P = n_parameters(net)
     if P > LARGEST_PARAMETERS:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pindown.report.json import plain
 
 if TYPE_CHECKING:
-    from pindown.equivalence.shrink import Shrunk
+    from pindown.equivalence.shrinking import Shrunk
     from pindown.network import ReluNetwork
 
 SCHEMA = 1

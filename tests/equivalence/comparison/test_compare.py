@@ -12,7 +12,7 @@ from pindown.equivalence.gap.cells import gap_by_cells
 from pindown.equivalence.gap.milp import gap_by_milp
 from pindown.equivalence.matching import match
 from pindown.equivalence.symmetry import apply, random_symmetry
-from tests.equivalence.shrink.redundancy import KINDS, pairs, random_net, redundant
+from tests.equivalence.shrinking.redundancy import KINDS, pairs, random_net, redundant
 from tests.io.onnx_models import SHARED
 
 needs_models = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared models are not here")
@@ -40,7 +40,7 @@ def sampled_gap(a, b, box, rng, n=20_000):
 def redundant_copy(rng, net):
     kinds = list(rng.choice(list(KINDS), size=rng.integers(0, 4)))
     other = redundant(net, rng, kinds)
-    return apply(random_symmetry(other, rng=rng), other), kinds
+    return apply(random_symmetry(other, seed=rng), other), kinds
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -79,7 +79,7 @@ def check_near_misses(seed, n):
     for _ in range(n):
         net = random_net(rng, drawn_widths(rng))
         other = near_miss(net, rng)
-        moved = apply(random_symmetry(other, rng=rng), other)
+        moved = apply(random_symmetry(other, seed=rng), other)
         box = Box.cube(net.in_features, -1, 1)
         gap = sampled_gap(net, other, box, rng)
         tol = 0.5 * gap if gap > 1e-11 else 1e-13
@@ -137,7 +137,7 @@ def test_labels_are_decided_beside_values():
 def test_pairing_is_reported_exactly():
     rng = np.random.default_rng(5)
     net = random_net(rng, [4, 9, 7, 2])
-    symmetry = random_symmetry(net, rng=rng)
+    symmetry = random_symmetry(net, seed=rng)
     answer = diff(net, apply(symmetry, net), tol=1e-8)
     moved = [int(np.sum(p != np.arange(len(p)))) for p in symmetry.permutations]
     assert [layer.moved for layer in answer.layers[:-1]] == moved
@@ -148,7 +148,7 @@ def test_pairing_is_reported_exactly():
 def test_putting_units_in_order_changes_no_digit_of_the_function():
     rng = np.random.default_rng(6)
     net = random_net(rng, [3, 6, 5, 2])
-    other = apply(random_symmetry(net, rng=rng), net)
+    other = apply(random_symmetry(net, seed=rng), net)
     aligned = align_exactly(other, match(net, other))
     x = np.array([0.25, -0.5, 0.75])
     assert aligned.as_fractions()(x.tolist()) == other.as_fractions()(x.tolist())
@@ -179,12 +179,12 @@ def test_ctrl_c_returns_what_was_proved():
 
 
 BAD = [
-    (dict(box=Box.cube(3, 0, 1)), "3 dimensions|3"),
-    (dict(tol=-1.0), "tol"),
-    (dict(tol=float("nan")), "tol"),
-    (dict(budget=-1.0), "budget"),
-    (dict(budget=float("nan")), "budget"),
-    (dict(labels=0.1), "two or more outputs"),
+    ({"box": Box.cube(3, 0, 1)}, "3 dimensions|3"),
+    ({"tol": -1.0}, "tol"),
+    ({"tol": float("nan")}, "tol"),
+    ({"budget": -1.0}, "budget"),
+    ({"budget": float("nan")}, "budget"),
+    ({"labels": 0.1}, "two or more outputs"),
 ]
 
 
@@ -218,7 +218,8 @@ def test_pruned_networks_are_different(which, pruned):
 @needs_models
 @pytest.mark.parametrize("box", [(0.0, 1.0), None])
 @pytest.mark.parametrize(
-    ("name", "copy"), [("mnist_256x4", "mnist_256x4_split_a"), ("cifar_conv_base", "cifar_conv_base_split")]
+    ("name", "copy"),
+    [("mnist_256x4", "mnist_256x4_split_a"), ("cifar_conv_base", "cifar_conv_base_split")],
 )
 def test_split_networks_are_proved_the_same(name, copy, box):
     files = [SHARED / f"{n}.onnx.gz" for n in (name, copy)]

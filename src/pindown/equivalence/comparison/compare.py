@@ -20,7 +20,7 @@ from pindown.equivalence.comparison.result import Diff, LayerDifference, verdict
 from pindown.equivalence.gap import GapState, narrow
 from pindown.equivalence.gap.witness import proved_gap, search
 from pindown.equivalence.matching import Matching, match
-from pindown.equivalence.shrink import shrink
+from pindown.equivalence.shrinking import settle, shrink
 from pindown.geometry.box import Box, as_box
 from pindown.geometry.rounding import add_up, norm_up, product_up
 from pindown.network import ReluNetwork
@@ -33,7 +33,7 @@ _FIRST_SEARCH_SECONDS = 0.3
 # Of the time left: for bounding the gap of paired networks, and for making networks smaller.
 _PAIRED_SHARE = 0.35
 _SHRINK_SHARE = 0.25
-_SHRINK_LOSS = 0.05
+_SHRINK_LOSS = 0.15
 # Once networks are proved different, how long to look for a finite upper end.
 _CLOSING_SECONDS = 0.5
 # Rows that differ by more are not the same unit any more: their bounds would say nothing.
@@ -221,10 +221,11 @@ def _compare(run: _Comparison) -> None:
         pair = _paired(run, pair)
         if run.decided or not run.left:
             break
-        smaller = _smaller(run, pair, domain)
-        pair = _paired(run, smaller) if smaller is not pair else pair
+        pair = _paired(run, _smaller(run, pair, domain))
         if run.decided or not run.left:
             break
+    if run.box is not None and run.left and not run.decided:
+        _paired(run, _settled(run, pair, run.box))
     if run.decided or not run.left:
         _close(run, pair)
     else:
@@ -278,6 +279,13 @@ def _smaller(run: _Comparison, pair: _Pair, box: Box | None) -> _Pair:
     if nets[0] is pair.a and nets[1] is pair.b:
         return pair
     return _Pair(nets[0], nets[1], slack)
+
+
+def _settled(run: _Comparison, pair: _Pair, box: Box) -> _Pair:
+    """Write the linear parts of both networks in the form that the function determines."""
+    forms = [settle(net, box=box, budget=_SHRINK_SHARE * run.left) for net in (pair.a, pair.b)]
+    slack = float(add_up(pair.slack, add_up(forms[0].gap_upper, forms[1].gap_upper)))
+    return _Pair(forms[0].network, forms[1].network, slack)
 
 
 def _on_domain(gap: float, proved_on: Box | None, wanted: Box | None) -> float:

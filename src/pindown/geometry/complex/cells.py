@@ -90,7 +90,7 @@ class Cells:
         volumes, doubtful = cell_volumes(
             self.dim, self.vertex_starts, np.diff(self.facet_starts), self.coords, self.masks
         )
-        for i in np.flatnonzero(doubtful):
+        for i in np.flatnonzero(doubtful).tolist():
             with suppress(QhullError):  # a cell so thin that its volume does not matter
                 volumes[i] = hull_volume(self.vertices(i))
         return volumes

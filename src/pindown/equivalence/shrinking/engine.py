@@ -1,0 +1,161 @@
+"""Every rule in turn, to a fixed point; then the proofs that take time, and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from math import inf, isfinite
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pindown.equivalence.shrinking.carriers import carry_pairs
+from pindown.equivalence.shrinking.copies import merge_copies
+from pindown.equivalence.shrinking.dependent import merge_dependent
+from pindown.equivalence.shrinking.draft import Draft
+from pindown.equivalence.shrinking.drop import drop_units
+from pindown.equivalence.shrinking.faint import clear_faint
+from pindown.equivalence.shrinking.layers import remove_layer
+from pindown.equivalence.shrinking.lossy import drop_negligible, merge_near_copies
+from pindown.equivalence.shrinking.narrow import narrow_linear, settle_linear
+from pindown.equivalence.shrinking.proofs import prove_signs
+from pindown.equivalence.shrinking.rank import narrow_by_rank
+from pindown.equivalence.shrinking.result import Shrunk
+from pindown.equivalence.shrinking.snap import snap_opposites
+from pindown.geometry.box import Box, as_box
+from pindown.network import ReluNetwork
+
+Rule = Callable[[Draft, int], bool]
+
+# In this order: what removes units makes the later, larger rewrites cheaper.
+_RULES: tuple[Rule, ...] = (
+    drop_units,
+    merge_copies,
+    remove_layer,
+    carry_pairs,
+    merge_dependent,
+    narrow_linear,
+)
+# With a tolerance first of all what is redundant up to rounding, before exact rules rearrange it.
+_CLEANING_RULES: tuple[Rule, ...] = (clear_faint, merge_near_copies, snap_opposites)
+_LOSSY_RULES: tuple[Rule, ...] = (narrow_by_rank, drop_negligible)
+_SAMPLES = 64
+_PROOF_SHARE = 0.9  # of the budget; the rest is for using what was proved
+
+
+def shrink(
+    net: ReluNetwork,
+    *,
+    box: Box | tuple[ArrayLike, ArrayLike] | None = None,
+    tol: float = 0.0,
+    budget: float = 60.0,
+    progress: Callable[[str, int], None] | None = None,
+) -> Shrunk:
+    r"""Make a network smaller without changing its function, by every reduction that can be proved.
+
+    To a fixed point: units that are unused, dead or constant go; copies and positive multiples of a
+    unit are merged; a layer goes whose successor can be computed from its input; opposite pairs that
+    add up to a linear map, and always-on units beyond that map's rank, are carried by fewer. What is
+    zero or equal is decided in exact arithmetic. On a box the signs of units are proved by intervals,
+    linear bounds, smaller boxes and mixed-integer programs, as far as the budget goes.
+
+    Args:
+        net: The network.
+        box: The inputs that count, a Box or a pair (lower, upper). Without one only reductions that
+            hold for every input are made.
+        tol: With 0 only steps that are identities in real arithmetic. Above, units that are nearly
+            copies or nearly constant go as well, while the proved gap stays at most ``tol``.
+        budget: Seconds. When they are over, what was found is returned.
+        progress: Called after every step with its text and the number of steps so far.
+
+    Returns:
+        The network, the steps with their reasons, and ``gap_upper``: a proved bound on what rounding
+        the new weights (and ``tol``) changed, 0.0 if no operation rounded.
+
+    Raises:
+        ValueError: If the box does not fit the network, or tol or budget is negative or not a number.
+        TypeError: If ``net`` is not a network.
+
+    Example:
+        ``relu(x) - relu(-x)`` is x, and relu(x + 5) is never off on [-1, 1]:
+
+        >>> layers = [([[1.0], [-1.0], [1.0]], [0, 0, 5]), ([[1.0, -1.0, 2.0]], [0])]
+        >>> net = ReluNetwork.from_layers(layers)
+        >>> shrink(net, box=([-1], [1]))
+        3 -> 0 ReLUs, 2 -> 1 layers, 1 step, gap <= 0
+        >>> shrink(net).network.layers == net.layers
+        True
+
+    Phuong 2021, sections 2.1 and 2.2: each rule is the failure of a condition for a network to be
+    determined by its function.
+    """
+    domain = _checked(net, box, tol, budget)
+    start = time.monotonic()
+    draft = Draft(net, domain, tol, start + _PROOF_SHARE * budget, _scale(net, domain), progress)
+    end = start + budget
+    while (
+        (tol > 0 and _apply(_CLEANING_RULES, draft, draft.until))
+        or _apply(_RULES, draft, end)
+        or prove_signs(draft)
+        or (tol > 0 and _apply(_LOSSY_RULES, draft, draft.until))
+    ):
+        pass
+    return Shrunk(draft.net, tuple(draft.steps), draft.gap, net, not draft.out_of_time)
+
+
+def settle(net: ReluNetwork, *, box: Box, budget: float = inf) -> Shrunk:
+    """Write all always-on units in the form that their linear maps determine; see ``settle_linear``.
+
+    This makes no network smaller. It makes networks alike that carry the same maps by other units.
+    """
+    draft = Draft(net, box, 0.0, time.monotonic() + budget, _scale(net, box))
+    for layer in range(net.depth - 1):
+        if not draft.out_of_time:
+            settle_linear(draft, layer)
+    return Shrunk(draft.net, tuple(draft.steps), draft.gap, net, not draft.out_of_time)
+
+
+def _checked(net: object, box: Any, tol: object, budget: object) -> Box | None:
+    """Refuse what cannot be meant; return the box."""
+    if not isinstance(net, ReluNetwork):
+        raise TypeError(
+            f"shrink takes a ReluNetwork; got {type(net).__name__}. Read files with pindown.load."
+        )
+    for name, value in (("tol", tol), ("budget", budget)):
+        if type(value) is bool or not isinstance(value, Real):
+            raise TypeError(f"{name} must be a number of at least 0; got {value!r}.")
+        if not float(value) >= 0 or (name == "tol" and not isfinite(value)):
+            raise ValueError(f"{name} must be a number of at least 0; got {value}.")
+    return None if box is None else as_box(box, net.in_features)
+
+
+def _scale(net: ReluNetwork, box: Box | None) -> float:
+    """Return the size of the function at a few inputs, at least one."""
+    rng = np.random.default_rng(0)
+    points = (
+        rng.standard_normal((_SAMPLES, net.in_features)) if box is None else box.sample(_SAMPLES, rng)
+    )
+    try:
+        return max(1.0, float(np.abs(net(points)).max()))
+    except ValueError:  # it overflows
+        return 1.0
+
+
+def _apply(rules: tuple[Rule, ...], draft: Draft, end: float) -> bool:
+    """Apply the first rule that changes something, to every layer, the last layer first.
+
+    Returns:
+        Whether anything changed; the rules are then to be tried again from the first one on.
+    """
+    before = len(draft.steps)
+    for rule in rules:
+        for layer in reversed(range(draft.net.depth - 1)):
+            if time.monotonic() > end:
+                return False
+            if layer < draft.net.depth - 1:
+                rule(draft, layer)
+        if len(draft.steps) > before:
+            return True
+    return False

@@ -1,0 +1,282 @@
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from pindown.equivalence.identifiable import identifiable_network
+from pindown.equivalence.matching import match
+from pindown.equivalence.recovery import recover
+from pindown.network import ReluNetwork
+
+BOX = (-3.0, 3.0)
+
+
+def gaussian(widths, seed=0):
+    rng = np.random.default_rng(seed)
+    return ReluNetwork.from_layers(
+        [(rng.normal(size=(b, a)), rng.normal(size=b)) for a, b in pairwise(widths)]
+    )
+
+
+def with_bias(net, layer, unit, bias):
+    layers = [[np.array(W), np.array(b)] for W, b in net.layers]
+    layers[layer - 1][1][unit] = bias
+    return ReluNetwork.from_layers(layers)
+
+
+def check_same_function(net, found, box, tolerance=1e-9, n=50_000):
+    low, high = box
+    X = np.random.default_rng(99).uniform(low, high, (n, net.in_features))
+    gap = np.abs(net(X) - found.network(X)).max()
+    assert gap <= tolerance * max(1.0, np.abs(net(X)).max())
+
+
+def check_recovered(net, found, box):
+    assert found.status == ("recovered",) and found, found
+    check_same_function(net, found, box)
+    matching = match(net, found.network, rtol=1e-6)
+    assert matching.matched, matching
+
+
+@pytest.mark.parametrize(
+    "widths", [(2, 2, 1), (3, 3, 2, 1), (4, 4, 3, 1), (6, 5, 4, 3, 1), (4, 4, 4, 4, 1)]
+)
+def test_identifiable_networks_are_recovered_from_values(widths):
+    net = identifiable_network(widths, seed=1)
+    check_recovered(net, recover(net, widths[0], box=(-1, 1), widths=widths), (-1, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "widths",
+    [
+        (2, 2, 1),
+        (2, 2, 2, 1),
+        (2, 2, 2, 2, 1),
+        (2, 2, 2, 2, 2, 1),
+        (3, 3, 2, 1),
+        (4, 4, 3, 1),
+        (4, 4, 3, 2, 1),
+        (6, 5, 4, 3, 1),
+        (4, 4, 4, 4, 1),
+        (5, 5, 5, 5, 1),
+        (3, 3, 3, 3, 3, 1),
+        (6, 5, 4, 4, 3, 1),
+        (8, 6, 5, 4, 3, 2, 1),
+    ],
+)
+def test_identifiable_networks_five_seeds(widths):
+    # With five hidden layers and conditions up to 1e6 the last one can stay unseen, and is said to.
+    most_failures = 1 if len(widths) > 6 else 0
+    failures = 0
+    for seed in range(5):
+        net = identifiable_network(widths, seed=seed)
+        found = recover(net, widths[0], box=(-1, 1), widths=widths, seed=seed)
+        if found:
+            check_recovered(net, found, (-1, 1))
+        else:
+            failures += 1
+            assert found.status[0] == "few"
+    assert failures <= most_failures
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_shallow_networks_are_recovered(seed):
+    net = gaussian((4, 4, 1), seed)
+    check_recovered(net, recover(net, 4, box=BOX, widths=(4, 4, 1)), BOX)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("widths", "least"),
+    [((4, 4, 3, 1), 7), ((6, 5, 3, 1), 6), ((8, 6, 4, 1), 7), ((6, 5, 4, 3, 1), 3)],
+)
+def test_random_deeper_networks_are_often_recovered_and_never_wrong(widths, least):
+    recovered = 0
+    for seed in range(10):
+        net = gaussian(widths, seed)
+        found = recover(net, widths[0], box=BOX, widths=widths, seed=seed)
+        if found:
+            recovered += 1
+            check_same_function(net, found, BOX, n=400_000)
+        else:
+            assert found.status[0] in {"few", "orient", "mismatch"} and np.isnan(found.max_error)
+    assert recovered >= least
+
+
+def test_widths_are_found_if_not_given():
+    net = identifiable_network((4, 4, 3, 1), seed=3)
+    found = recover(net, 4, box=(-1, 1))
+    assert found.network.widths == (4, 4, 3, 1)
+    check_recovered(net, found, (-1, 1))
+
+
+def test_several_outputs():
+    net = gaussian((4, 4, 3, 3), 1)
+    check_recovered(net, recover(net, 4, box=BOX, widths=net.widths), BOX)
+
+
+def test_a_wide_shallow_network():
+    net = gaussian((3, 9, 1), 2)
+    check_recovered(net, recover(net, 3, box=BOX, widths=net.widths), BOX)
+
+
+def test_any_box_and_any_units_of_the_values():
+    low, high = np.array([5.0, -1e3, 0.0]), np.array([7.0, 1e3, 1e-2])
+    cube = gaussian((3, 3, 1), 4)
+    (W, b), last = cube.layers
+    scaled = W / ((high - low) / 2)
+    net = ReluNetwork.from_layers([(scaled, b - scaled @ (low + high) / 2), last])
+    found = recover(lambda X: 1e-9 * net(X) + 7.0, 3, box=(low, high), widths=net.widths)
+    X = np.random.default_rng(0).uniform(low, high, (1000, 3))
+    # 7 + 1e-9 f has about six digits of f left.
+    assert found and np.abs((found.network(X) - 7.0) / 1e-9 - net(X)).max() < 1e-4
+
+
+def test_a_float32_query_is_recovered_to_its_own_precision():
+    net = gaussian((4, 4, 1), 0)
+    found = recover(lambda X: net(X.astype(np.float32)).astype(np.float32), 4, box=BOX, widths=(4, 4, 1))
+    assert found and 1e-9 < found.noise < 1e-6
+    check_same_function(net, found, BOX, 1e-5)
+    assert match(net, found.network, rtol=1e-3).matched
+
+
+def test_affine_and_constant_functions_are_networks_without_hidden_layer():
+    found = recover(lambda X: X @ [[1.0, 2.0], [3.0, 4.0]] + 5.0, 2, box=BOX)
+    assert found.network.widths == (2, 2) and found.max_error < 1e-12
+    constant = recover(lambda X: np.full(len(X), 2.5), 2, box=BOX)
+    assert constant.network.widths == (2, 1) and constant.max_error == 0.0
+
+
+def test_a_dead_unit_is_reported_by_its_layer():
+    net = gaussian((4, 4, 3, 1), 0)
+    for layer in (1, 2):
+        dead = with_bias(net, layer, 1, -100.0)
+        found = recover(dead, 4, box=BOX, widths=(4, 4, 3, 1))
+        assert found.network is None and found.status == ("few", layer) and np.isnan(found.max_error)
+        assert "of hidden layer" in found.reason
+
+
+def test_without_widths_a_dead_unit_is_left_out():
+    dead = with_bias(gaussian((4, 4, 3, 1), 0), 2, 1, -100.0)
+    found = recover(dead, 4, box=BOX)
+    assert found.network.widths == (4, 4, 2, 1)
+    check_same_function(dead, found, BOX)
+
+
+def test_a_unit_that_never_switches_is_replaced_and_said_so():
+    net = with_bias(gaussian((4, 4, 3, 1), 0), 2, 1, 100.0)
+    found = recover(net, 4, box=BOX, widths=(4, 4, 3, 1))
+    assert found.notes and "never switch" in found.notes[0]
+    check_same_function(net, found, BOX)
+
+
+@pytest.mark.parametrize("f", [np.sin, np.tanh, np.square])
+def test_curved_functions_are_refused(f):
+    found = recover(lambda X: f(X).sum(axis=1), 3, box=BOX)
+    assert found.network is None and found.status == ("not piecewise linear",)
+
+
+def test_a_noisy_query_is_refused():
+    rng = np.random.default_rng(0)
+    net = gaussian((4, 4, 1))
+    found = recover(lambda X: net(X) + 1e-3 * rng.standard_normal((len(X), 1)), 4, box=BOX)
+    assert found.network is None and found.status == ("noisy",) and "noisy" in repr(found)
+
+
+@pytest.mark.parametrize("widths", [(3, 3, 1), (3, 2, 2, 1), (3, 3, 3, 3, 1)])
+def test_wrong_widths_never_give_a_wrong_function(widths):
+    net = gaussian((3, 3, 2, 1), 5)
+    found = recover(net, 3, box=BOX, widths=widths, max_queries=500_000)
+    if found:
+        check_same_function(net, found, BOX)
+    else:
+        assert found.reason and np.isnan(found.max_error)
+
+
+def test_a_function_that_no_such_network_computes_is_not_recovered():
+    found = recover(lambda X: np.abs(X).max(axis=1), 3, box=BOX, widths=(3, 3, 2, 1))
+    assert found.network is None and found.reason
+
+
+def test_the_same_seed_gives_the_same_network():
+    net = gaussian((3, 3, 2, 1), 0)
+    first, second = (recover(net, 3, box=BOX, widths=net.widths, seed=7) for _ in range(2))
+    assert first.network == second.network and first.n_queries == second.n_queries
+
+
+def test_queries_are_counted_and_stay_in_the_box():
+    net, asked, inside = gaussian((3, 3, 1)), [], []
+
+    def query(X):
+        asked.append(len(X))
+        inside.append(np.abs(X).max() <= 3.0)
+        return net(X)
+
+    found = recover(query, 3, box=BOX, widths=(3, 3, 1))
+    assert found.n_queries == sum(asked) and all(inside)
+    assert len(asked) < 1000
+
+
+def test_budgets_end_with_a_status():
+    net = gaussian((4, 4, 3, 1))
+    few = recover(net, 4, box=BOX, max_queries=5_000)
+    assert few.status == ("budget",) and few.n_queries <= 5_000 and few.network is None
+
+    def slow(X):
+        time.sleep(0.01)
+        return net(X)
+
+    start = time.monotonic()
+    assert recover(slow, 4, box=BOX, budget=0.5).status == ("budget",)
+    assert time.monotonic() - start < 1.5
+
+
+def test_progress_is_told():
+    told = []
+    recover(
+        gaussian((3, 3, 2, 1)), 3, box=BOX, widths=(3, 3, 2, 1), progress=lambda *now: told.append(now)
+    )
+    assert told[0] == ("hidden layer 1", 0, 2) and told[-1][0].startswith("checking")
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "words"),
+    [
+        (lambda X: np.full((len(X), 1), np.nan), ValueError, "finite"),
+        (lambda X: np.zeros((3, 1)), ValueError, "returned shape"),
+        (lambda X: np.zeros((len(X), 1, 1)), ValueError, "returned shape"),
+        (lambda X: ["cat"] * len(X), TypeError, "real numbers"),
+        (3.0, TypeError, "function"),
+    ],
+)
+def test_bad_queries_are_refused_in_one_line(query, error, words):
+    with pytest.raises(error, match=words) as caught:
+        recover(query, 2, box=BOX)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_error_of_the_query_comes_through():
+    def query(X):
+        raise RuntimeError("the server is down")
+
+    with pytest.raises(RuntimeError, match="server is down"):
+        recover(query, 2, box=BOX)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"widths": (3, 2, 1)}, "d_0 = 2"),
+        ({"widths": (2, 2, 5)}, "returns 1"),
+        ({"widths": (2, 0, 1)}, "widths"),
+        ({"box": ([0, 0], [1, 0])}, "interior"),
+        ({"box": ([0, 0, 0], [1, 1, 1])}, "dimensions"),
+        ({"budget": -1.0}, "positive"),
+        ({"max_queries": 0}, "positive"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        recover(gaussian((2, 2, 1)), 2, **{"box": BOX, **arguments})

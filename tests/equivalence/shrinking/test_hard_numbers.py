@@ -1,0 +1,61 @@
+"""The proved gap against exact arithmetic, with weights from denormal to almost infinite."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from pindown.equivalence.shrinking import shrink
+from pindown.geometry.box import Box
+from pindown.network import ReluNetwork
+from tests.equivalence.shrinking.redundancy import KINDS, redundant
+
+MODERATE = [0, 0, 1, -1, 2, -2, 0.5, 3, -3, 0.1, -0.1, 1 / 3, 1e16, 1e8, 1 + 2.0**-52]
+EXTREME = [1e-300, -1e-300, 5e-324, 7e-310, 1e150, -1e150, 1e-150, 1e300]
+POOL = np.array([*MODERATE, *EXTREME])
+
+
+def hard_net(rng):
+    """Return a small network with few distinct weights, so that ties, copies and opposites abound."""
+    widths = [int(rng.integers(1, 3)), *rng.integers(1, 6, rng.integers(1, 4)).tolist(), 1]
+    few = rng.choice(POOL, size=rng.integers(2, 8))
+    net = ReluNetwork.from_layers(
+        (rng.choice(few, (m, n)), rng.choice(few, m)) for n, m in pairwise(widths)
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            return redundant(net, rng, rng.choice(list(KINDS), size=rng.integers(0, 3)).tolist())
+        except ValueError:  # what was put in left float64
+            return net
+
+
+def within(difference, bound, x, relative):
+    """Whether ``difference <= bound (1 + ||x||)``, or ``<= bound``, in exact arithmetic."""
+    limit = Fraction(bound)
+    if difference <= limit:
+        return True
+    squared = sum(Fraction(float(v)) ** 2 for v in x)
+    return relative and limit > 0 and (difference / limit - 1) ** 2 <= squared
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-3])
+@pytest.mark.parametrize("with_box", [False, True])
+def test_gaps_contain_the_truth(tol, with_box):
+    steps = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        net = hard_net(rng)
+        d = net.in_features
+        low, high = np.sort(rng.choice(POOL[:12], 2))
+        box = Box.cube(d, low, high) if with_box else None
+        result = shrink(net, box=box, tol=tol, budget=0.5)
+        steps += len(result.steps)
+        f, g = net.as_fractions(), result.network.as_fractions()
+        for _ in range(5):
+            x = rng.choice([low, high, low / 2 + high / 2], d) if with_box else rng.choice(POOL, d)
+            difference = max(abs(p - q) for p, q in zip(f(x), g(x), strict=True))
+            assert within(difference, result.gap_upper, x, not with_box), seed
+    assert steps > 40

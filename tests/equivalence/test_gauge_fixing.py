@@ -1,0 +1,94 @@
+"""Symmetric copies have one canonical form."""
+
+import numpy as np
+import pytest
+
+from pindown import ReluNetwork
+from pindown.affine import dense
+from pindown.equivalence.gauge_fixing import canonical, canonical_form, row_lengths
+from pindown.equivalence.symmetry import apply, random_symmetry
+from tests.equivalence.nets import random_net
+
+
+def check_same_numbers(a, b, rtol=1e-9):
+    for (W, b_), (V, c) in zip(a.layers, b.layers, strict=True):
+        np.testing.assert_allclose(dense(W), dense(V), rtol=rtol, atol=rtol * np.abs(dense(V)).max())
+        np.testing.assert_allclose(b_, c, rtol=rtol, atol=rtol * np.abs(c).max())
+
+
+@pytest.mark.parametrize("gauge", ["unit", "balanced"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_copies_have_one_form(seed, sparse, gauge):
+    rng = np.random.default_rng(seed)
+    net = random_net(rng, sparse=sparse)
+    form = canonical_form(net, gauge)
+    copy = apply(random_symmetry(net, 2.0, seed=rng), net)
+    if not form.near_ties:
+        check_same_numbers(canonical(copy, gauge), form.network)
+    check_same_numbers(canonical(form.network, gauge), form.network)  # idempotent
+    X = rng.standard_normal((1000, net.in_features))
+    np.testing.assert_allclose(form.network(X), net(X), rtol=1e-10, atol=1e-10)
+    check_same_numbers(apply(form.symmetry, net), form.network, rtol=1e-15)
+
+
+def test_unit_gauge_has_rows_of_length_one():
+    net = canonical(random_net(np.random.default_rng(0), [4, 7, 6, 2]))
+    for W, _ in net.layers[:-1]:
+        np.testing.assert_allclose(np.linalg.norm(W, axis=1), 1.0, rtol=1e-14)
+
+
+def test_balanced_gauge_is_balanced_and_smallest():
+    rng = np.random.default_rng(1)
+    net = random_net(rng, [4, 7, 6, 2])
+    form = canonical(net, "balanced")
+    for (W, b), (V, _) in zip(form.layers, form.layers[1:], strict=False):
+        incoming = np.sqrt(np.sum(W**2, axis=1) + b**2)
+        np.testing.assert_allclose(incoming, np.linalg.norm(V, axis=0), rtol=1e-9)
+
+    def squares(net):
+        return sum(np.sum(W**2) + np.sum(b**2) for W, b in net.layers)
+
+    for seed in range(50):
+        assert squares(apply(random_symmetry(net, 0.1, seed=seed), form)) >= squares(form)
+
+
+def test_duplicates_are_near_ties():
+    rng = np.random.default_rng(0)
+    W, b = rng.standard_normal((5, 3)), rng.standard_normal(5)
+    W[3], b[3] = 2 * W[1], 2 * b[1]
+    form = canonical_form(ReluNetwork.from_layers([(W, b), (rng.standard_normal((1, 5)), [0])]))
+    assert [layer for layer, _, _ in form.near_ties] == [1]
+    rows = form.network.layers[0].weight
+    np.testing.assert_allclose(rows[form.near_ties[0][1]], rows[form.near_ties[0][2]], rtol=1e-14)
+
+
+def test_no_ties_at_real_width():
+    net = random_net(np.random.default_rng(0), [100, 500, 500, 10])
+    assert canonical_form(net).near_ties == ()
+
+
+@pytest.mark.parametrize("gauge", ["unit", "balanced"])
+def test_dead_constant_and_unused_units(gauge):
+    W, b = [[1.0, 2.0], [0.0, 0.0], [0.0, 0.0], [3.0, 4.0]], [1.0, 5.0, 0.0, 0.0]
+    net = ReluNetwork.from_layers([(W, b), ([[1.0, 2.0, 0.0, 0.0]], [0.5])])
+    form = canonical(net, gauge)
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    np.testing.assert_allclose(form(X), net(X), rtol=1e-13)
+    check_same_numbers(canonical(apply(random_symmetry(net, seed=5), net), gauge), form)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-307, 1e150])
+def test_extreme_weights(scale):
+    net = ReluNetwork.from_layers([([[scale, 0.0], [1.0, 1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    lengths = row_lengths(net.layers[0].weight)
+    np.testing.assert_allclose(lengths, [scale, np.sqrt(2)], rtol=1e-12)
+    form = canonical(net, "unit")
+    np.testing.assert_allclose(
+        np.sort(np.abs(form.layers[0].weight).max(axis=1)), [0.5**0.5, 1.0], rtol=1e-3
+    )
+
+
+def test_unknown_gauge():
+    with pytest.raises(ValueError, match="gauge must be 'unit' or 'balanced'; got 'max'"):
+        canonical(random_net(np.random.default_rng(0)), "max")
