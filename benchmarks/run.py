@@ -9,7 +9,7 @@ import platform
 import sys
 from pathlib import Path
 
-BENCHMARKS = ("evaluation", "geometry", "segments")
+BENCHMARKS = ("evaluation", "geometry", "segments", "equivalence")
 HERE = Path(__file__).parent
 
 

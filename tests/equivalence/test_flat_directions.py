@@ -118,3 +118,12 @@ def test_constant_network():
 def test_bad_sample_counts_are_refused():
     with pytest.raises(ValueError, match="n_samples"):
         functional_dimension(gaussian((2, 2, 1)), Box.cube(2, -1, 1), n_samples=-1)
+
+
+@pytest.mark.parametrize("seed", [4, 8])
+def test_rare_cells_are_not_mistaken_for_flat_directions(seed):
+    """Uniform draws alone miss the cells in which a unit of this network matters."""
+    net = identifiable_network((4, 4, 3, 1), seed=seed)
+    for draw in range(5):
+        found = functional_dimension(net, Box.cube(4, -1, 1), seed=draw)
+        assert found.hidden == 0 and found.n_samples == 5 * found.n_parameters

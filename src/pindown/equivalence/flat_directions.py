@@ -22,6 +22,8 @@ from pindown.network import ReluNetwork
 _PER_PARAMETER = 5  # samples for each parameter, at least
 _DROP = 1e-9  # singular values below this share of the largest count as zero (float64)
 LARGEST_PARAMETERS = 5_000  # whose Jacobian is decomposed as a whole
+_POOL = 20_000  # draws, or more for more samples, among which rare cells are looked for
+_PER_SAMPLE = 4
 _BLOCK = 400  # parameters of a larger network that stand for all
 _LEAST_ROWS = 256  # of the Jacobian that are made at once; or as many as columns, for QR's speed
 
@@ -30,7 +32,8 @@ _LEAST_ROWS = 256  # of the Jacobian that are made at once; or as many as column
 class FunctionalDimension:
     """Rank of the derivative of the function by the parameters.
 
-    The rank is measured on samples: a cell that no sample hits can only raise it.
+    The rank is measured on samples, half of them from the rarest cells that many draws hit: a cell that
+    all draws miss can only raise it.
 
     Attributes:
         rank: Number of parameter directions that change the function on the samples.
@@ -103,7 +106,8 @@ def functional_dimension(
     Args:
         net: The network; sparse layers count all their positions' weights, as dense ones do.
         X: A Box to draw inputs from, or the inputs themselves, (n, d).
-        n_samples: How many to draw; by default five for each parameter.
+        n_samples: How many to use; by default five for each parameter. Up to 5,000 parameters half of
+            them come from the rarest cells of many more draws, which decide the rank.
         seed: Chooses them.
         budget: Seconds; fewer samples are used if it ends early.
 
@@ -235,10 +239,29 @@ def _layer_columns(delta: Array, a: Array, start: int, columns: NDArray[np.int64
 def _inputs(
     net: ReluNetwork, X: ArrayLike | Box | tuple[ArrayLike, ArrayLike], n: int, seed: int
 ) -> Array:
-    if isinstance(X, (Box, tuple)):
-        return as_box(X, net.in_features).sample(n, np.random.default_rng(seed))
-    rows, _ = net.as_rows(X)
-    return rows
+    if not isinstance(X, (Box, tuple)):
+        rows, _ = net.as_rows(X)
+        return rows
+    box, rng = as_box(X, net.in_features), np.random.default_rng(seed)
+    if n_parameters(net) > LARGEST_PARAMETERS or net.depth < 2:
+        return box.sample(n, rng)
+    pool = box.sample(max(_POOL, _PER_SAMPLE * n), rng)
+    rare = _from_rare_cells(net, pool, n // 2)
+    chosen = np.concatenate([rare, np.arange(n - len(rare))])
+    # In random order, so that half of them is a fair half.
+    return np.asarray(pool[rng.permutation(chosen)])
+
+
+def _from_rare_cells(net: ReluNetwork, pool: Array, n: int) -> NDArray[np.int64]:
+    """Return the numbers of n points, from the rarest cells, no more of a cell than say all about it."""
+    bits = np.packbits(net.pattern(pool), axis=1)
+    _, cell, count = np.unique(bits, axis=0, return_inverse=True, return_counts=True)
+    cell = cell.reshape(-1)
+    order = np.lexsort((np.arange(len(pool)), cell, count[cell]))
+    start = np.concatenate([[0], np.flatnonzero(np.diff(cell[order])) + 1])
+    place = np.arange(len(pool)) - np.repeat(start, np.diff(np.append(start, len(pool))))
+    enough = order[place <= net.in_features]  # d + 1 points fix an affine function
+    return np.asarray(enough[:n], dtype=np.int64)
 
 
 def _rank(factor: Array) -> tuple[int, Array]:

@@ -12,6 +12,7 @@ Phuong 2021, section 2.4 (the induction behind Theorem 2.1, turned into an algor
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
@@ -30,6 +31,7 @@ from pindown.network import ReluNetwork
 
 # A scale this near to one is tried as one: quantised and re-exported copies keep their scales.
 _NEAR_ONE = 0.01
+_SECONDS_PER_WEIGHT = 1e-7  # of each of the two passes over a layer
 _LARGEST = float(np.finfo(np.float64).max)
 _LARGEST_DENSE = 2**24  # entries; 128 MB
 
@@ -63,19 +65,22 @@ class Matching:
         return f"Matching(symmetric copies, rows agree to {worst:.2g}, {self.symmetry})"
 
 
-def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6) -> Matching:
+@np.errstate(over="ignore", invalid="ignore")  # what float64 cannot hold ends as an infinite change
+def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6, deadline: float = inf) -> Matching:
     """Find the symmetry that maps b to a, as well as one does.
 
     Args:
         a: One network.
         b: Another.
         rtol: How much paired rows may differ, relative to their length, to count as equal.
+        deadline: When to give up, as ``time.monotonic()`` counts.
 
     Returns:
         The pairing; not matched, without an error, if the widths differ.
 
     Raises:
         ValueError: If ``rtol`` is negative or not a number.
+        TimeoutError: If the deadline passes first.
 
     >>> a = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 3]), ([[1.0, 2.0]], [0])])
     >>> b = ReluNetwork.from_layers([([[-4.0], [1.0]], [12, 0]), ([[0.5, 1.0]], [0])])
@@ -89,9 +94,10 @@ def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6) -> Matching:
         reason = f"widths {a.widths} and {b.widths} differ"
         return Matching(False, None, (), None, {}, reason)
     mine, theirs = zip(*map(_alike, a.layers, b.layers), strict=True)
-    symmetry, problems = _pair_all(mine, theirs)
+    symmetry, problems = _pair_all(mine, theirs, deadline)
     changes, residuals = {}, []
     for i, (layer, other) in enumerate(zip(mine, theirs, strict=True)):
+        _require_time(deadline, layer)
         change = _change(i, layer, other, symmetry)
         residuals.append(_residual(layer, change))
         if residuals[-1] > rtol:
@@ -103,16 +109,27 @@ def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6) -> Matching:
     return Matching(failed is None, symmetry, tuple(residuals), failed, changes, reason)
 
 
-def _pair_all(mine: tuple[Affine, ...], theirs: tuple[Affine, ...]) -> tuple[Symmetry, dict[int, str]]:
+def _require_time(deadline: float, layer: Affine) -> None:
+    """Raise TimeoutError if the layer would not be finished before the deadline."""
+    if time.monotonic() + _SECONDS_PER_WEIGHT * layer.n_parameters > deadline:
+        raise TimeoutError("no time left for pairing the units of two networks.")
+
+
+def _pair_all(
+    mine: tuple[Affine, ...], theirs: tuple[Affine, ...], deadline: float
+) -> tuple[Symmetry, dict[int, str]]:
     """Pair the units of all hidden layers, and say where a sign is opposite."""
     permutations: list[Permutation] = []
     scales: list[Array] = []
     problems = {}
     powers = np.zeros(mine[0].in_features, dtype=np.intc)  # put mine into the unit gauge, nearly
     for i, (layer, other) in enumerate(zip(mine[:-1], theirs[:-1], strict=True)):
+        _require_time(deadline, layer)
         W = moved_columns(other.weight, permutations[-1], scales[-1]) if i else other.weight
         following = (mine[i + 1], theirs[i + 1])
-        p = pair_units(layer, Affine(W, other.bias), powers, following, last=i == len(mine) - 2)
+        last = i == len(mine) - 2
+        moved = Affine(W, other.bias)
+        p = pair_units(layer, moved, powers, following, last=last, deadline=deadline)
         m, flipped = _scales(layer, Affine(W[p], other.bias[p]))
         if flipped.any():
             problems[i + 1] = f"unit {int(np.argmax(flipped))} of layer {i + 1} has the opposite sign"

@@ -11,6 +11,9 @@ Kuhn 1955 (the assignment problem); Johnson and Lindenstrauss 1984 (random proje
 
 from __future__ import annotations
 
+import time
+from math import inf
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -27,12 +30,14 @@ _STRETCH = 8.5
 # Pairs nearer than this are accepted without an assignment: float16 rounding moves rows by 1e-3, and
 # unrelated rows are about 1.4 apart.
 _NEAR = 0.05
+_ASSIGNMENT_SECONDS = 2e-10  # times the cube of the number of units
+_MODERATE = 300  # powers of two far from the ends of float64
 _FAR = 1e3  # what a distance that float64 cannot hold is taken for
 # Rows of one network nearer than this are parallel to rounding, whatever the other network says.
 _PARALLEL = 1e-9
 
 
-@np.errstate(over="ignore", invalid="ignore")  # far-apart scales only make the pairing less sure
+@np.errstate(all="ignore")  # far-apart scales only make the pairing less sure
 def pair_units(
     mine: Affine,
     theirs: Affine,
@@ -40,6 +45,7 @@ def pair_units(
     following: tuple[Affine, Affine],
     *,
     last: bool,
+    deadline: float = inf,
 ) -> NDArray[np.intp]:
     """Return for every unit of mine its partner among theirs, a permutation.
 
@@ -49,6 +55,10 @@ def pair_units(
         powers: Exponents of two by which columns are multiplied before rows are compared.
         following: The next layers of both networks, as they are: they break ties.
         last: Whether these are the output layers, whose rows need no pairing.
+        deadline: When to give up, as ``time.monotonic()`` counts.
+
+    Raises:
+        TimeoutError: If an assignment would take until after the deadline.
 
     >>> mine = Affine.of([[1.0, 0.0], [0.0, 1.0]], [0, 0])
     >>> theirs = Affine.of([[0.0, 3.0], [2.0, 0.0]], [0, 0])
@@ -61,17 +71,18 @@ def pair_units(
     open_units = np.flatnonzero(pairs < 0)
     if len(open_units):
         free = np.setdiff1d(np.arange(len(pairs)), pairs)
-        pairs[open_units] = free[_assign(A.distances_to(B, open_units, free))]
+        pairs[open_units] = free[_assign(A.distances_to(B, open_units, free), deadline)]
     apart = A.distance_to(B, pairs)
     near = apart[apart <= _NEAR]
     tie = max(_PARALLEL, 4.0 * float(np.max(near, initial=0.0)))
-    for group in _parallel_groups(A, tie):
+    groups = _parallel_groups(A, tie)
+    if groups:
+        outgoing = [_Outgoing(*of, last) for of in zip(following, (A.lengths, B.lengths), strict=True)]
+    for group in groups:
         partners = pairs[group]
         cost = A.distances_to(B, group, partners)
-        cost += _outgoing_distances(
-            following[0].weight, A.lengths, group, following[1].weight, B.lengths, partners, last=last
-        )
-        pairs[group] = partners[_assign(cost)]
+        cost += _column_distances(outgoing[0].columns(group), outgoing[1].columns(partners))
+        pairs[group] = partners[_assign(cost, deadline)]
     return pairs
 
 
@@ -108,6 +119,9 @@ class _Directions:
 
 def unit_rows(layer: Affine, lengths: Array) -> tuple[Matrix, Array]:
     """Return the rows and biases divided by their lengths; rows of length zero stay as they are."""
+    moderate = bool(np.all((lengths > 2.0**-_MODERATE) & (lengths < 2.0**_MODERATE)))
+    if moderate and not sp.issparse(layer.weight):
+        return layer.weight * (1.0 / lengths)[:, None], layer.bias / lengths
     powers = np.frexp(lengths)[1]  # powers of two first: one over a length may not fit float64
     fractions = np.where(lengths > 0.0, np.frexp(lengths)[0], 1.0)
     W, b = layer
@@ -125,7 +139,8 @@ def times_powers(weight: Matrix, exponents: NDArray[np.intc]) -> Matrix:
         return weight
     with np.errstate(over="ignore"):
         if not sp.issparse(weight):
-            return np.ldexp(weight, exponents)
+            moderate = np.max(np.abs(exponents)) < _MODERATE  # a product is much faster
+            return weight * np.ldexp(1.0, exponents) if moderate else np.ldexp(weight, exponents)
         scaled = weight.copy()
         scaled.data = np.ldexp(weight.data, exponents[weight.indices])
         return scaled
@@ -144,9 +159,11 @@ def _nearest(A: _Directions, B: _Directions) -> NDArray[np.intp]:
     return np.where(clear, same, -1)
 
 
-def _assign(cost: Array) -> NDArray[np.intp]:
+def _assign(cost: Array, deadline: float) -> NDArray[np.intp]:
     from scipy.optimize import linear_sum_assignment
 
+    if time.monotonic() + _ASSIGNMENT_SECONDS * len(cost) ** 3 > deadline:
+        raise TimeoutError("no time left for pairing the units of two networks.")
     finite = np.nan_to_num(cost, nan=_FAR, posinf=_FAR)
     return np.asarray(linear_sum_assignment(finite)[1], dtype=np.intp)
 
@@ -167,29 +184,27 @@ def _parallel_groups(A: _Directions, tie: float) -> list[NDArray[np.intp]]:
     return [group for group in groups if len(group) > 1]
 
 
-def _outgoing_distances(
-    V: Matrix,
-    lengths: Array,
-    group: NDArray[np.intp],
-    other_V: Matrix,
-    other_lengths: Array,
-    partners: NDArray[np.intp],
-    *,
-    last: bool,
-) -> Array:
-    """Return how much the outgoing weights of units differ, relative, in the unit gauge."""
+class _Outgoing:
+    """The outgoing weights of units in the unit gauge, as far as they are known."""
+
+    def __init__(self, layer: Affine, lengths: Array, last: bool) -> None:
+        self._weight, self._lengths, self._rows = layer.weight, lengths, None
+        if not last:  # rows of the next layer are known up to order and scale only
+            places = np.arange(len(lengths))
+            rows = row_lengths(moved_columns(layer.weight, places, 1.0 / np.maximum(lengths, TINY)))
+            self._rows = np.where(rows > 0.0, rows, 1.0)[:, None]
+
+    def columns(self, units: NDArray[np.intp]) -> Array:
+        """Return what units feed to the next layer, one row each; sorted if its order is not known."""
+        out = dense(self._weight[:, units]) * self._lengths[units]
+        return (out if self._rows is None else np.sort(out / self._rows, axis=0)).T
+
+
+def _column_distances(mine: Array, theirs: Array) -> Array:
+    """Return how much outgoing weights differ, relative to the largest."""
     from scipy.spatial.distance import cdist
 
-    columns = []
-    for weight, scale, units in ((V, lengths, group), (other_V, other_lengths, partners)):
-        out = dense(weight[:, units]) * scale[units]
-        if not last:  # rows of the next layer are known up to order and scale only
-            rows = row_lengths(
-                moved_columns(weight, np.arange(len(scale)), 1.0 / np.maximum(scale, TINY))
-            )
-            out = np.sort(out / np.where(rows > 0.0, rows, 1.0)[:, None], axis=0)
-        columns.append(out.T)
-    size = max(float(np.max(np.abs(c))) for c in columns)
+    size = max(float(np.max(np.abs(mine))), float(np.max(np.abs(theirs))))
     if not 0.0 < size < np.inf:
-        return np.zeros((len(group), len(partners)))
-    return np.asarray(cdist(columns[0] / size, columns[1] / size))
+        return np.zeros((len(mine), len(theirs)))
+    return np.asarray(cdist(mine / size, theirs / size))

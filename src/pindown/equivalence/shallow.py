@@ -17,9 +17,11 @@ Phuong 2021, section 2.2, and Phuong and Lampert 2020 (one hidden layer).
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 
 import numpy as np
 
@@ -39,6 +41,7 @@ from pindown.equivalence.gap.fold_groups import (
     sides,
 )
 from pindown.equivalence.gap.witness import Witness, search
+from pindown.equivalence.unit_relations import ParallelUnits
 from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 
@@ -145,7 +148,13 @@ def shallow_normal_form(net: ReluNetwork, box: Box | None = None) -> ShallowForm
 
 
 def decide_shallow(
-    a: ReluNetwork, b: ReluNetwork, box: Box | None = None, *, budget: float = 1.0, seed: int = 0
+    a: ReluNetwork,
+    b: ReluNetwork,
+    box: Box | None = None,
+    *,
+    budget: float = 1.0,
+    seed: int = 0,
+    deadline: float = inf,
 ) -> ShallowDecision:
     """Decide whether two networks with one hidden layer are the same function.
 
@@ -156,6 +165,8 @@ def decide_shallow(
         budget: Seconds for the search for a witness, once they are known to differ, and again for
             pairing units that differ by more than rounding.
         seed: Chooses the points of that search.
+        deadline: When to give up the decision in rational arithmetic, as ``time.monotonic()`` counts;
+            the interval is found all the same.
 
     Returns:
         The answer with a proved interval for the largest gap.
@@ -182,10 +193,14 @@ def decide_shallow(
             f"{a.out_features} and {b.in_features} -> {b.out_features}."
         )
     total = joined(as_sum(a), as_sum(b, -1.0))
-    groups = relations(total)
-    bent, straight = _split(total, exact_folds(total, groups), box)
-    zero = _is_zero(total, straight)
-    equal = None if zero is None and not bent else not bent and bool(zero)
+    groups: tuple[ParallelUnits, ...] = ()
+    bent: list[Fold] = []
+    equal: bool | None = None
+    with suppress(TimeoutError):
+        groups = relations(total, budget=deadline - time.monotonic())
+        folds, straight = _split(total, exact_folds(total, groups, deadline), box)
+        zero = _is_zero(total, straight)
+        bent, equal = folds, None if zero is None and not folds else not folds and bool(zero)
     if equal is False and box is not None and np.any(box.lower == box.upper):
         equal = None  # on a flat box different hyperplanes may cut out the same fold
     if equal:

@@ -8,7 +8,7 @@ from pindown.findings.deadline import NotApplicable, OutOfTime
 from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
-from pindown.findings.wording import count, shape
+from pindown.findings.wording import at_most, count, shape
 
 if TYPE_CHECKING:
     from pindown.equivalence import FunctionalDimension, Shrunk
@@ -39,7 +39,7 @@ def lossless_size(subject: Subject) -> Finding:
     where = "for every input" if box is None else "on the box"
     return Finding(
         verdict=_verdict(shrunk, where),
-        number=Quantity(small.size, "exact", "ReLUs", bound="upper", label="are enough"),
+        number=Quantity(small.size, "exact", "ReLUs", label="are enough"),
         hypotheses=(
             Hypothesis(f"every step is an identity of real functions {where}", "checked"),
             Hypothesis(
@@ -48,7 +48,7 @@ def lossless_size(subject: Subject) -> Finding:
         ),
         reading="Dead, constant, duplicate and opposite units, units that never switch and layers that "
         "only pass on what they get cost time and memory and say nothing. Each was removed with a "
-        f"proof; the smaller network gives the same outputs {where}, up to {shrunk.gap_upper:.2g}. "
+        f"proof; the smaller network gives {_outputs(shrunk)} {where}. "
         "Parameter counts and statistics of weights mean something for the small network only. "
         "`pindown shrink` writes it.",
         scale="Networks trained from random weights without strong regularisation usually lose nothing "
@@ -70,6 +70,12 @@ def _verdict(shrunk: Shrunk, where: str) -> str:
         f"{count(shrunk.saved, 'ReLU')} of {before.size:,}{layers} can go {where}: "
         f"{shape(after.widths)} is enough"
     )
+
+
+def _outputs(shrunk: Shrunk) -> str:
+    if shrunk.gap_upper == 0.0:
+        return "exactly the same outputs"
+    return f"the same outputs, up to {at_most(shrunk.gap_upper)} of rounding,"
 
 
 def _sentence(shrunk: Shrunk, where: str) -> str:
@@ -96,7 +102,7 @@ def _steps(shrunk: Shrunk) -> Table | None:
     "EQV-02",
     "Flat directions",
     group="which",
-    needs=("relus",),
+    needs=("box", "relus"),
     about="In how many directions the parameters can move without changing the function: those that "
     "rescale units, which every network has, and hidden ones.",
 )
@@ -108,14 +114,13 @@ def flat_directions(subject: Subject) -> Finding:
         n_parameters,
     )
 
+    assert subject.box is not None
     net = subject.net
     P = n_parameters(net)
     if P > LARGEST_PARAMETERS:
         raise NotApplicable(
-            f"because it has {P:,} parameters and one decomposition takes {LARGEST_PARAMETERS:,}"
+            f"it has {P:,} parameters, and one decomposition takes at most {LARGEST_PARAMETERS:,}"
         )
-    if subject.box is None:
-        raise NotApplicable("because neither data nor a box says which inputs matter")
     subject.require(_SECONDS_PER_ENTRY * 5.0 * float(P) ** 3 + 0.01)
     found = functional_dimension(
         net, subject.box, seed=subject.seed, budget=_SHARE * subject.deadline.left

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from pindown.affine import dense
+from pindown.geometry import Box, interval_bounds
 from pindown.network import ReluNetwork
 
 
@@ -112,16 +113,23 @@ def split_layer(layers, layer, rng):
 
 
 def always_on(layers, layer, rng):
-    """A linear function of the layer's input by a unit with a large bias, and its negative."""
+    """A linear function of the layer's input, on throughout [-1, 1]^d by its bias, and its negative."""
     W, _ = layers[layer]
     C, _ = layers[layer + 1]
     row = rng.integers(-2, 3, W.shape[1]).astype(float)
     column = rng.integers(-2, 3, len(C)).astype(float)
-    big = 2.0**20
+    big = _power_above(layers[:layer], row)
     _insert(layers, layer, row, big, column)
     _insert(layers, layer, 2.0 * row, big, -0.5 * column)
     C, c = layers[layer + 1]
     layers[layer + 1] = C, c - 0.5 * big * column
+
+
+def _power_above(below, row):
+    """Return a power of two above ``2 |row . a|`` for all inputs a of the layer on the cube."""
+    net = ReluNetwork.from_layers([*below, (2.0 * row[None], [0.0])])
+    low, high = interval_bounds(net, Box.cube(net.in_features, -1, 1))[-1]
+    return 2.0 ** np.ceil(np.log2(max(1.0, -low[0], high[0])) + 1)
 
 
 KINDS = {

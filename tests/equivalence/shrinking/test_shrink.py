@@ -244,3 +244,16 @@ def test_large_dense_network_in_seconds():
     start = time.process_time()
     assert shrink(net).steps == ()
     assert time.process_time() - start < 5.0
+
+
+def test_copies_of_near_copies_are_not_lost():
+    """Unit 2 is an exact multiple of unit 1, which nearly is unit 0: all three do the work of one."""
+    row = np.array([0.3, -0.7, 1.1])
+    near = row * (1 + 1e-12 * np.array([1.0, -2.0, 3.0]))
+    W = np.array([row, near, 2 * near, -near, -0.5 * near])
+    b = np.array([0.1, 0.1, 0.2, -0.1, -0.05])
+    net = ReluNetwork.from_layers([(W, b), ([[1.0, 2.0, 3.0, 4.0, 5.0]], [0.0])])
+    result = shrink(net, tol=1e-6)
+    assert result.network.size == 2
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    assert np.abs(net(X) - result.network(X)).max() < 1e-9

@@ -109,7 +109,7 @@ def test_big_m_program_evaluates_the_network(widths):
     program = encode(net, box)
     for x in box.sample(5, rng):
         lower, upper = program.lower.copy(), program.upper.copy()
-        lower[: box.dim] = upper[: box.dim] = x
+        lower[: box.dim] = upper[: box.dim] = (x - program.center) / program.radius
         rows = LinearConstraint(program.rows, program.row_lower, program.row_upper)
         found = milp(
             np.zeros(len(lower)),

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pindown.affine import Array
 from pindown.equivalence.changes import gap_of_changes
 from pindown.equivalence.comparison.label_gap import compare_labels
 from pindown.equivalence.comparison.paired import align_exactly, layer_differences
@@ -20,7 +21,7 @@ from pindown.equivalence.comparison.result import Diff, LayerDifference, verdict
 from pindown.equivalence.gap import GapState, narrow
 from pindown.equivalence.gap.witness import proved_gap, search
 from pindown.equivalence.matching import Matching, match
-from pindown.equivalence.shrinking import settle, shrink
+from pindown.equivalence.shrinking import Shrunk, shrink_and_settle
 from pindown.geometry.box import Box, as_box
 from pindown.geometry.rounding import add_up, norm_up, product_up
 from pindown.network import ReluNetwork
@@ -61,14 +62,24 @@ class _Comparison:
         return max(0.0, self.deadline - time.monotonic())
 
     @property
-    def decided(self) -> bool:
-        return verdict_of(self.state.lower, self.state.upper, self.tol) != "undecided"
+    def goes_on(self) -> bool:
+        """Whether nothing is decided, and there is time to go on."""
+        undecided = verdict_of(self.state.lower, self.state.upper, self.tol) == "undecided"
+        return undecided and self.left > 0
 
-    def take(self, method: str, *, upper: float = inf, point: ArrayLike | None = None) -> None:
-        """Take over an upper bound, or a point whose gap is then proved anew for the given networks."""
-        lower, witness = 0.0, None
-        if point is not None:
-            witness = np.asarray(point, dtype=np.float64)
+    def take(
+        self,
+        method: str,
+        *,
+        upper: float = inf,
+        point: ArrayLike | None = None,
+        lower: float | None = None,
+    ) -> None:
+        """Take over an upper bound, or a point; its gap is proved for the given networks, if unknown."""
+        witness = None if point is None else np.asarray(point, dtype=np.float64)
+        if witness is None:
+            lower = 0.0
+        elif lower is None:
             lower = proved_gap(self.first, self.second, witness, relative=self.box is None)
         seconds = time.monotonic() - self.began
         self.state = self.state.narrowed(seconds, method, lower=lower, upper=upper, witness=witness)
@@ -135,7 +146,7 @@ def diff(
     """
     began = time.monotonic()
     first, second = _network(a), _network(b)
-    domain = _checked(first, second, box, tol, budget, labels)
+    domain = _checked(first, second, box, tol, budget, labels, seed)
     run = _Comparison(first, second, domain, float(tol), began + budget, seed, progress, began)
     interrupted, answer = False, None
     try:
@@ -145,6 +156,11 @@ def diff(
     except KeyboardInterrupt:
         interrupted = True
     state = run.state
+    if state.lower > state.upper:
+        raise RuntimeError(
+            "two proofs about these networks contradict each other; this is a defect of pindown: "
+            "please report it with both models."
+        )
     return Diff(
         verdict=verdict_of(state.lower, state.upper, run.tol),
         gap_lower=state.lower,
@@ -186,6 +202,7 @@ def _checked(
     tol: float,
     budget: float,
     labels: float | None,
+    seed: int,
 ) -> Box | None:
     """Return the box; complain in one line about what cannot be compared."""
     sizes = [(net.in_features, net.out_features) for net in (first, second)]
@@ -201,6 +218,8 @@ def _checked(
         raise ValueError(f"budget must be a number of seconds >= 0; got {budget}.")
     if labels is not None and not 0 <= labels < inf:
         raise ValueError(f"the margin of labels must be a finite number >= 0; got {labels}.")
+    if seed < 0:
+        raise ValueError(f"seed must be an integer >= 0; got {seed}.")
     if labels is not None and first.out_features < 2:
         raise ValueError("labels need networks with two or more outputs; these have one.")
     return None if box is None else as_box(box, first.in_features)
@@ -214,22 +233,19 @@ def _compare(run: _Comparison) -> None:
     budget = min(_FIRST_SEARCH_SECONDS, 0.1 * run.left)
     found = search(run.first, run.second, run.box, target=run.tol, budget=budget, seed=run.seed)
     if found.gap > 0:
-        run.take("search", point=found.point)
-    pair = _Pair(run.first, run.second)
+        run.take("search", point=found.point, lower=found.gap)
     # What holds for all inputs is found by looking at the weights; what holds on the box takes proofs.
-    for domain in (None, run.box) if run.box is not None else (None,):
-        pair = _paired(run, pair)
-        if run.decided or not run.left:
-            break
-        pair = _paired(run, _smaller(run, pair, domain))
-        if run.decided or not run.left:
-            break
-    if run.box is not None and run.left and not run.decided:
-        _paired(run, _settled(run, pair, run.box))
-    if run.decided or not run.left:
-        _close(run, pair)
-    else:
+    pair = _paired(run, _Pair(run.first, run.second))
+    for domain in (None,) if run.box is None else (None, run.box):
+        if run.goes_on:
+            pair, settled = _smaller(run, pair, domain)
+            pair = _paired(run, pair)
+        if run.goes_on:
+            _paired(run, settled)
+    if run.goes_on:
         _narrow(run, pair)
+    else:
+        _close(run, pair)
 
 
 @dataclass(frozen=True)
@@ -247,15 +263,18 @@ def _paired(run: _Comparison, pair: _Pair) -> _Pair:
     if pair.tried or pair.a.widths != pair.b.widths:
         return pair
     run.say("pairing units")
-    matching = match(pair.a, pair.b)
+    try:
+        matching = match(pair.a, pair.b, deadline=run.deadline)
+    except TimeoutError:
+        return replace(pair, tried=True)
     if matching.symmetry is not None:
         run.layers = layer_differences(matching, pair.a)
-    if not _pairs(matching):
+    if not _pairs(matching) or not run.left:
         return replace(pair, tried=True)
     target, budget = max(0.0, run.tol - pair.slack), _PAIRED_SHARE * run.left
     bound = gap_of_changes(pair.a, matching.changes, box=run.box, target=target, budget=budget)
     run.take(f"units paired: {bound.method}", upper=float(add_up(bound.value, pair.slack)))
-    aligned = align_exactly(pair.b, matching)
+    aligned = align_exactly(pair.b, matching) if run.goes_on else None
     return replace(pair, b=pair.b if aligned is None else aligned, tried=True)
 
 
@@ -266,43 +285,60 @@ def _pairs(matching: Matching) -> bool:
     return max(matching.residuals) <= _PAIRED_TOLERANCE
 
 
-def _smaller(run: _Comparison, pair: _Pair, box: Box | None) -> _Pair:
-    """Shrink both networks; return the same pair if nothing came of it."""
+def _smaller(run: _Comparison, pair: _Pair, box: Box | None) -> tuple[_Pair, _Pair]:
+    """Shrink both by what holds on the box (None: everywhere); also with linear parts settled."""
     run.say("looking for smaller networks")
-    nets, slack = [], pair.slack
-    for name, net in (("first", pair.a), ("second", pair.b)):
-        # Symmetries and exports round: what is redundant up to that may cost a part of the tolerance.
-        shrunk = shrink(net, box=box, tol=_SHRINK_LOSS * run.tol, budget=_SHRINK_SHARE * run.left)
-        run.steps += tuple(f"{name} network: {step}" for step in shrunk.steps)
-        slack = float(add_up(slack, _on_domain(shrunk.gap_upper, box, run.box)))
-        nets.append(shrunk.network)
-    if nets[0] is pair.a and nets[1] is pair.b:
+    growth = _growth(box, run.box)
+    loss = _SHRINK_LOSS * run.tol / growth
+    found = [
+        shrink_and_settle(net, box=box, tol=loss, budget=_SHRINK_SHARE * run.left)
+        for net in (pair.a, pair.b)
+    ]
+    small, settled = ([both[i] for both in found] for i in (0, 1))
+    return (
+        _standing_for(run, pair, small, growth, record=True),
+        _standing_for(run, pair, settled, growth),
+    )
+
+
+def _standing_for(
+    run: _Comparison, pair: _Pair, found: list[Shrunk], growth: float, *, record: bool = False
+) -> _Pair:
+    """Return the pair of reduced networks, with what the reduction may have cost."""
+    if not any(shrunk.steps for shrunk in found):
         return pair
-    return _Pair(nets[0], nets[1], slack)
+    slack = pair.slack
+    for name, shrunk in zip(("first", "second"), found, strict=True):
+        slack = float(add_up(slack, product_up([shrunk.gap_upper, growth])))
+        if record:
+            run.steps += tuple(f"{name} network: {step}" for step in shrunk.steps)
+    return _Pair(found[0].network, found[1].network, slack)
 
 
-def _settled(run: _Comparison, pair: _Pair, box: Box) -> _Pair:
-    """Write the linear parts of both networks in the form that the function determines."""
-    forms = [settle(net, box=box, budget=_SHRINK_SHARE * run.left) for net in (pair.a, pair.b)]
-    slack = float(add_up(pair.slack, add_up(forms[0].gap_upper, forms[1].gap_upper)))
-    return _Pair(forms[0].network, forms[1].network, slack)
-
-
-def _on_domain(gap: float, proved_on: Box | None, wanted: Box | None) -> float:
-    """Turn a gap relative to 1 + |x| into one that holds on the box."""
-    if gap == 0.0 or wanted is None or proved_on is not None:
-        return gap
-    farthest = norm_up(np.maximum(np.abs(wanted.lower), np.abs(wanted.upper)))
-    return product_up([gap, float(add_up(1.0, farthest))])
+def _growth(proved_on: Box | None, wanted: Box | None) -> float:
+    """Return what a gap is multiplied by where it is wanted: one relative to 1 + |x| grows on a box."""
+    if wanted is None or proved_on is not None:
+        return 1.0
+    return float(add_up(1.0, norm_up(np.maximum(np.abs(wanted.lower), np.abs(wanted.upper)))))
 
 
 def _narrow(run: _Comparison, pair: _Pair) -> None:
     """Bound the gap by all that works on arbitrary networks."""
+    if pair.slack < run.tol or pair.slack == 0.0:
+        _narrow_pair(run, pair)
+    if pair.slack > 0.0 and run.goes_on:  # the reduced networks cannot decide: those given may
+        _narrow_pair(run, _Pair(run.first, run.second))
+
+
+def _narrow_pair(run: _Comparison, pair: _Pair) -> None:
+    tried: Array | None = None
 
     def better(state: GapState) -> None:
+        nonlocal tried
         method = state.history[-1].method
-        if state.witness is not None:
-            run.take(method, point=state.witness)
+        if state.witness is not None and state.witness is not tried:
+            tried = state.witness
+            run.take(method, point=tried)
         run.take(method, upper=float(add_up(state.upper, pair.slack)))
 
     tol = max(0.0, run.tol - pair.slack)

@@ -56,11 +56,14 @@ def gap_by_cells(
     from pindown.geometry.facts.cell_bounds import upper_bounds
 
     began = time.monotonic()
-    joint = difference(a, b, box) if np.all(box.lower < box.upper) else None
+    budget = max(budget, 0.0)
+    flat = bool(np.any(box.lower == box.upper))
+    joint = None if flat else difference(a, b, box, deadline=began + _WALK_SHARE * budget)
     if joint is None:
         return GapState()
     walk = None if budget == inf else _WALK_SHARE * budget
-    cx = polyhedral_complex(joint.net, box, budget=walk, max_cells=max_cells, certified=True)
+    with np.errstate(over="ignore", invalid="ignore"):  # maps that overflow have infinite bounds
+        cx = polyhedral_complex(joint.net, box, budget=walk, max_cells=max_cells, certified=True)
     point, lower = _best_vertex(a, b, box, cx.vertices)
     upper = inf
     if cx.complete:

@@ -39,8 +39,11 @@ class _Deep(NamedTuple):
     error: Array
 
 
-def difference(a: ReluNetwork, b: ReluNetwork, box: Box) -> Difference | None:
+def difference(a: ReluNetwork, b: ReluNetwork, box: Box, *, deadline: float = inf) -> Difference | None:
     """Return a network for ``a - b`` on a box; None if its numbers leave float64.
+
+    Past the deadline, as ``time.monotonic()`` counts, bounds are no longer tightened, so that a
+    shallower network is carried on with larger offsets.
 
     >>> line = ReluNetwork.from_layers([([[2.0]], [1])])
     >>> relu = ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])])
@@ -49,7 +52,7 @@ def difference(a: ReluNetwork, b: ReluNetwork, box: Box) -> Difference | None:
     (array([-1.,  2.]), (1, 2, 1), array([0.]))
     """
     depth = max(a.depth, b.depth, 2)
-    first, second = _deepened(a, depth, box), _deepened(b, depth, box)
+    first, second = (_deepened(net, depth, box, deadline) for net in (a, b))
     if first is None or second is None:
         return None
     exact = [
@@ -77,12 +80,12 @@ def difference(a: ReluNetwork, b: ReluNetwork, box: Box) -> Difference | None:
     return Difference(ReluNetwork(tuple(layers), a.input_shape), error)
 
 
-def _deepened(net: ReluNetwork, depth: int, box: Box) -> _Deep | None:
+def _deepened(net: ReluNetwork, depth: int, box: Box, deadline: float) -> _Deep | None:
     """Carry the outputs through further ReLUs that are always on."""
     k, extra = net.out_features, depth - net.depth
     if extra == 0:
         return _Deep(net.layers, np.zeros(k), np.zeros(k))
-    lowest = linear_bounds(net, box)[-1].lower
+    lowest = linear_bounds(net, box, deadline=deadline)[-1].lower
     if not np.isfinite(lowest).all() or np.min(lowest) < -(2.0**1000):
         return None
     # Powers of two, so that adding them disturbs few digits.

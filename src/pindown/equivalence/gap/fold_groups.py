@@ -9,6 +9,7 @@ Phuong and Lampert 2020, "Functional vs. parametric equivalence of ReLU networks
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
 from math import inf
 from typing import Any, NamedTuple
@@ -101,13 +102,19 @@ def relations(total: Sum, relative: float = 1e-6, *, budget: float = inf) -> tup
     return unit_relations(net, relative=relative, budget=budget)[0].parallel
 
 
-def exact_folds(total: Sum, groups: tuple[ParallelUnits, ...]) -> list[Fold]:
-    """Return one fold for every hyperplane, in rational arithmetic, from units with weights."""
+def exact_folds(total: Sum, groups: tuple[ParallelUnits, ...], deadline: float = inf) -> list[Fold]:
+    """Return one fold for every hyperplane, in rational arithmetic, from units with weights.
+
+    Raises:
+        TimeoutError: If the deadline, as ``time.monotonic()`` counts, passes first.
+    """
     mates = [list(group.units) for group in groups if all(group.exact)]
     taken = {unit for group in mates for unit in group}
     alone = [[j] for j in range(len(total.rows)) if j not in taken and total.rows[j, :-1].any()]
     folds = []
     for units in sorted([*mates, *alone]):
+        if time.monotonic() > deadline:
+            raise TimeoutError("no time left for rational arithmetic.")
         first = total.rows[units[0]]
         pivot = int(np.argmax(np.abs(first)))
         kappa, sigma = (np.full(len(total.out), Fraction(0), dtype=object) for _ in range(2))

@@ -22,15 +22,17 @@ from pindown.equivalence.gap.difference import Difference, difference
 from pindown.equivalence.gap.state import GapState
 from pindown.equivalence.gap.witness import proved_gap
 from pindown.geometry.box import Box
-from pindown.geometry.conditions.big_m import Encoding, encode
-from pindown.geometry.intervals import Interval, interval_bounds
+from pindown.geometry.conditions.big_m import SOLVER_TOLERANCE, Encoding, encode, unit_sizes
+from pindown.geometry.intervals import interval_bounds
 from pindown.geometry.linear_bounds import linear_bounds
 from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
 
 # HiGHS looks at its clock now and then only, and building the model takes time.
 _SOLVER_SHARE = 0.9
+_BOUNDS_SHARE = 0.3  # of the time, what bounds that make programs smaller may take
 _ROOM = 1.0 + 2.0**-40  # for the rounding of scaled bounds, far below the tolerance of the solver
+_SLOPE_TOLERANCE = 1e-7  # HiGHS takes a slope of an objective of size one for zero below this
 _SHORTEST = 0.01  # seconds; HiGHS takes 0 for no limit
 
 
@@ -72,8 +74,9 @@ def gap_by_milp(a: ReluNetwork, b: ReluNetwork, box: Box, *, budget: float = 60.
     Tjeng, Xiao and Tedrake 2019, section 4.
     """
     began = time.monotonic()
-    joint = difference(a, b, box)
-    encoding = None if joint is None else _tight_encoding(joint, box)
+    until = began + _BOUNDS_SHARE * budget
+    joint = difference(a, b, box, deadline=until)
+    encoding = None if joint is None else _tight_encoding(joint, box, until)
     if joint is None or encoding is None:
         return GapState()
     upper, best, where = 0.0, 0.0, None
@@ -86,7 +89,8 @@ def gap_by_milp(a: ReluNetwork, b: ReluNetwork, box: Box, *, budget: float = 60.
         found = _solve(encoding, k, sign, _SOLVER_SHARE * left / (len(jobs) - i))
         upper = max(upper, float(add_up(add_up(found.bound, encoding.error[k]), joint.error[k])))
         if found.point is not None and found.attained >= best:
-            best, where = found.attained, np.clip(found.point[: box.dim], box.lower, box.upper)
+            point = encoding.inputs(found.point)
+            best, where = found.attained, np.clip(point, box.lower, box.upper)
     lower = 0.0 if where is None else proved_gap(a, b, where)
     return GapState().narrowed(time.monotonic() - began, "milp", lower=lower, upper=upper, witness=where)
 
@@ -97,8 +101,11 @@ def _solve(encoding: Encoding, output: int, sign: float, seconds: float) -> _Sol
 
     row = encoding.output.weight[[output]].toarray().reshape(-1)
     offset = sign * float(encoding.output.bias[output])
+    # The solver's tolerance for slopes is absolute, and counts once for every variable.
+    scale = float(np.max(np.abs(row))) or 1.0
+    doubt = scale * max(SOLVER_TOLERANCE, _SLOPE_TOLERANCE * len(row))
     result = milp(
-        -sign * row,
+        -sign * (row / scale),
         constraints=LinearConstraint(encoding.rows, encoding.row_lower, encoding.row_upper),
         bounds=Bounds(encoding.lower, encoding.upper),
         integrality=encoding.integrality,
@@ -107,24 +114,25 @@ def _solve(encoding: Encoding, output: int, sign: float, seconds: float) -> _Sol
     dual = getattr(result, "mip_dual_bound", None)
     if dual is None and result.status == 0:  # a linear program, solved
         dual = result.fun
-    bound = inf if dual is None or not np.isfinite(dual) else offset - float(dual)
+    bound = inf if dual is None or not np.isfinite(dual) else offset - scale * float(dual) + doubt
     if result.x is None:
         return _Solved(-inf, bound, None)
-    return _Solved(offset - float(result.fun), bound, np.asarray(result.x))
+    return _Solved(offset - scale * float(result.fun), bound, np.asarray(result.x))
 
 
-def _tight_encoding(joint: Difference, box: Box) -> Encoding | None:
+def _tight_encoding(joint: Difference, box: Box, deadline: float) -> Encoding | None:
     """Encode the difference, variables narrowed by linear bounds."""
     plain = encode(joint.net, box)
     if plain is None:
         return None
-    wide, tight = interval_bounds(joint.net, box), linear_bounds(joint.net, box)
+    wide = interval_bounds(joint.net, box)
+    tight = linear_bounds(joint.net, box, deadline=deadline)
     upper = plain.upper.copy()
     lower = plain.lower.copy()
     place = box.dim
     binary = box.dim + joint.net.size
     for z, own in zip(wide[:-1], tight[:-1], strict=True):
-        size = _unit_sizes(z)
+        size = unit_sizes(z)
         end = place + len(size)
         upper[place:end] = np.minimum(upper[place:end], np.maximum(own.upper, 0.0) / size * _ROOM)
         place = end
@@ -136,8 +144,3 @@ def _tight_encoding(joint: Difference, box: Box) -> Encoding | None:
     both = (lower == 1.0) & (upper == 0.0) & (plain.integrality == 1)
     lower[both] = 0.0  # a unit that is 0 everywhere
     return replace(plain, lower=lower, upper=upper)
-
-
-def _unit_sizes(z: Interval) -> Array:
-    """Return what the encoding divides each unit by."""
-    return np.maximum(np.maximum(np.abs(z.lower), np.abs(z.upper)), np.finfo(float).tiny)

@@ -8,6 +8,7 @@ layer, and for deeper networks products of norms, which are finite but loose.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ _MILP_UNITS = 40
 _BRANCH_INPUTS = 10  # more inputs are not worth the time of branching before other methods
 _LONGEST = 600.0  # seconds of branching, and a tenth of that for programs, if no deadline is given
 _SECONDS_PER_WEIGHT = 2e-7  # of one pass of linear bounds through both networks
+_LOADING_SECONDS = 6.0  # what is left must be more for loading compiled code to be worth it
 _SEARCH_SHARE = 0.15
 _SEARCH_SECONDS = 1.0
 
@@ -161,7 +163,8 @@ def _shallow(run: _Run, box: Box | None, seed: int) -> None:
         return
     from pindown.equivalence.shallow import decide_shallow
 
-    found = decide_shallow(run.a, run.b, box, budget=min(_SEARCH_SECONDS, 0.3 * run.left), seed=seed)
+    budget, until = min(_SEARCH_SECONDS, 0.2 * run.left), time.monotonic() + 0.4 * run.left
+    found = decide_shallow(run.a, run.b, box, budget=budget, seed=seed, deadline=until)
     run.take(GapState(found.lower, found.upper, found.witness), "one hidden layer")
 
 
@@ -192,6 +195,8 @@ def _forward_seconds(run: _Run) -> float:
 def _cells(run: _Run, box: Box) -> None:
     d = box.dim
     size = run.a.size + run.b.size
+    if "numba" not in sys.modules and run.left < _LOADING_SECONDS:
+        return
     if d > MAX_INPUTS or size > _CELL_UNITS[d] or np.any(box.lower == box.upper):
         return
     budget = 0.1 * _LONGEST if run.left == inf else 0.5 * run.left

@@ -17,11 +17,10 @@ import scipy.sparse as sp
 
 from pindown.affine import Affine, Array, Matrix
 from pindown.geometry.norms.spectral import spectral_norm
-from pindown.geometry.rounding import UNIT_ROUNDOFF, gamma, norm_up
+from pindown.geometry.rounding import add_up, norm_up, product_up
 from pindown.network import ReluNetwork
 
-# Every number here is a sum of at most two products of numbers >= 0: eight roundings cover it.
-_UP = 1.0 + gamma(8)
+_ROUNDED = 1.0 + 2.0**-50  # more than a difference of two float64 is off, as a factor
 
 
 def norm_gap(a: ReluNetwork, b: ReluNetwork, *, budget: float = inf) -> float:
@@ -38,8 +37,8 @@ def norm_gap(a: ReluNetwork, b: ReluNetwork, *, budget: float = inf) -> float:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         share = budget / (3 * max(a.depth, b.depth) + a.depth + b.depth)  # of each of the norms
-        apart = sum(np.array(_growth(net, share)) for net in (a, b))
-        bounds = [np.max(apart, initial=0.0) * _UP]
+        apart = [add_up(p, q) for p, q in zip(_growth(a, share), _growth(b, share), strict=True)]
+        bounds = [max(map(float, apart))]
         if a.widths == b.widths:
             bounds.append(_tied(a, b, share))
     finite = [float(bound) for bound in bounds if np.isfinite(bound)]
@@ -51,9 +50,9 @@ def _growth(net: ReluNetwork, share: float) -> tuple[float, float]:
     p, q = 1.0, 0.0
     for layer in net.layers[:-1]:
         size = spectral_norm(layer.weight, budget=share).value
-        p, q = size * p * _UP, (size * q + norm_up(layer.bias)) * _UP
+        p, q = product_up([size, p]), _sum([size, q], [norm_up(layer.bias)])
     size = float(np.max(_row_norms(net.layers[-1].weight)))
-    return size * p * _UP, (size * q + float(np.max(np.abs(net.layers[-1].bias)))) * _UP
+    return product_up([size, p]), _sum([size, q], [float(np.max(np.abs(net.layers[-1].bias)))])
 
 
 def _tied(a: ReluNetwork, b: ReluNetwork, share: float) -> float:
@@ -62,12 +61,19 @@ def _tied(a: ReluNetwork, b: ReluNetwork, share: float) -> float:
         change = Affine(one.weight - two.weight, one.bias - two.bias)
         last = i == a.depth - 1
         far, near, own = (_size(W, last, share) for W in (change.weight, two.weight, one.weight))
-        far *= 1.0 + 4.0 * UNIT_ROUNDOFF  # the change is rounded
         shift = float(np.max(np.abs(change.bias))) if last else norm_up(change.bias)
-        slope = (far * p + near * slope) * _UP
-        offset = (far * q + near * offset + shift * _UP) * _UP
-        p, q = own * p * _UP, (own * q + norm_up(one.bias)) * _UP
+        slope = _sum([_ROUNDED, far, p], [near, slope])
+        offset = _sum([_ROUNDED, far, q], [near, offset], [_ROUNDED, shift])
+        p, q = product_up([own, p]), _sum([own, q], [norm_up(one.bias)])
     return max(slope, offset)
+
+
+def _sum(*products: list[float]) -> float:
+    """Return at least a sum of products of numbers >= 0, also where a product underflows."""
+    total = 0.0
+    for factors in products:
+        total = float(add_up(total, product_up(factors)))
+    return total
 
 
 def _size(weight: Matrix, last: bool, share: float) -> float:

@@ -15,6 +15,7 @@ a hyperplane are proportional).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.equivalence.recovery.lower import Lower
 from pindown.equivalence.recovery.observations import Observations
+
+Tick = Callable[[], None]
 
 _WORST = 2e-3  # relative error up to which a row is used at all
 _ALIKE = 1e-9  # parts that agree to this, or to their errors, belong to one unit
@@ -33,6 +36,10 @@ _NEAR = (1e-5, 1e-4)  # how far a kink may be off the first guess, in place and 
 _REFITS = 8
 _FLAT = 1e-12  # slopes below this are rounding
 _ON_FOLD = 1e-7  # distance from a known fold, in units of the cube, that counts as on it
+
+
+def _go_on() -> None:
+    """Let a long loop run to its end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +87,12 @@ def unexplained(lower: Lower, seen: Observations) -> Observations:
     return seen.take(~np.asarray(near.any(axis=1)))
 
 
-def rows_at(lower: Lower, seen: Observations) -> Parts:
-    """Solve for the row of the next layer's unit at every kink."""
+def rows_at(lower: Lower, seen: Observations, tick: Tick = _go_on) -> Parts:
+    """Solve for the row of the next layer's unit at every kink; ``tick`` may stop by an exception."""
     values, jacobians = lower.jacobian(seen.y)
     rows, masks, errors = [], [], []
     for n, error, a, J in zip(seen.normal, seen.error, values, jacobians, strict=True):
+        tick()
         size = np.linalg.norm(J, axis=1)
         on = size > 0.0
         if not on.any() or on.sum() > lower.d:
@@ -112,21 +120,22 @@ def rows_at(lower: Lower, seen: Observations) -> Parts:
     return parts.take(parts.error < _WORST)
 
 
-def piece_together(parts: Parts) -> Parts:
-    """Merge parts of one unit until nothing changes."""
+def piece_together(parts: Parts, tick: Tick = _go_on) -> Parts:
+    """Merge parts of one unit until nothing changes; ``tick`` may stop by an exception."""
     while True:
-        merged = _merge_once(parts)
+        merged = _merge_once(parts, tick)
         if len(merged) == len(parts):
             return merged
         parts = merged
 
 
-def _merge_once(parts: Parts) -> Parts:
+def _merge_once(parts: Parts, tick: Tick) -> Parts:
     order = np.lexsort((parts.error, -parts.known.sum(axis=1)))
     parts = parts.take(order)
     kept = Parts(parts.row.copy(), parts.known.copy(), parts.error.copy(), np.zeros_like(parts.hits))
     n = 0
     for row, known, error, hits in zip(*vars(parts).values(), strict=True):
+        tick()
         match = _best_match(kept, n, row, known, error)
         if match is None:
             kept.row[n], kept.known[n], kept.error[n], kept.hits[n] = row, known, error, hits

@@ -11,6 +11,7 @@ from pindown.affine import Array
 
 _DRAWS = 64  # random segments tried for each point wanted on a unit's zero set
 _BISECTIONS = 60
+_WALKS = 4  # rounds of segments through points of a zero set that random segments rarely cross
 _JITTER = 1e-3  # of the radius: what a walk adds to directions it has seen
 _THINNEST = 1e-7  # radius of a ball in the cell, below which it is too thin for kinks to be told apart
 
@@ -126,8 +127,21 @@ class Lower:
 
     def zeros(self, w: Array, b: float, n: int, rng: np.random.Generator) -> Array:
         """Return up to n points of the cube where ``w . values + b`` changes its sign, (m, d)."""
-        ends = rng.uniform(-1.0, 1.0, (2, _DRAWS * n, self.d))
-        low, high = ends
+        low, high = rng.uniform(-1.0, 1.0, (2, _DRAWS * n, self.d))
+        found = self._crossings(w, b, low, high, n)
+        if not 0 < len(found) < n:
+            return found
+        # A rare zero set: segments through the points found nearly all cross it again.
+        walk = found
+        for _ in range(_WALKS):
+            start = walk[rng.integers(len(walk), size=n)]
+            step = rng.standard_normal(start.shape) * rng.random((n, 1))
+            low, high = (np.clip(start + side * step, -1.0, 1.0) for side in (-1.0, 1.0))
+            walk = np.concatenate([found, self._crossings(w, b, low, high, n)])
+        return walk[:n]
+
+    def _crossings(self, w: Array, b: float, low: Array, high: Array, n: int) -> Array:
+        """Return where up to n of the segments cross the zero set of ``w . values + b``, (m, d)."""
         sign = np.sign(self(low) @ w + b)
         across = np.flatnonzero(sign * (self(high) @ w + b) < 0)[:n]
         low, high, sign = low[across], high[across], sign[across]

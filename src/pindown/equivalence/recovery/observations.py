@@ -25,6 +25,7 @@ from pindown.equivalence.recovery.oracle import Oracle
 _SAFETY = 12.0
 _TRIES = 7  # times a step is quartered until it stays inside the piece
 _RANK_ONE = 1e-4  # second singular value of a jump, relative to the first, if two folds do not meet
+_AT_ONCE = 2**22  # coordinates of points asked for at once: memory stays small, and time is looked at
 _WORST = 1e-3  # a normal less certain than this says nothing
 
 
@@ -124,14 +125,17 @@ def gradients(oracle: Oracle, points: Array, reach: Array) -> tuple[Array, Array
     for _ in range(_TRIES):
         if not len(todo):
             break
-        h = step[todo]
-        moves = h[:, None, None] * np.eye(d)
-        ahead = oracle(points[todo, None] + moves)
-        behind = oracle(points[todo, None] - moves)
-        bent = np.abs(ahead + behind - 2.0 * middle[:, None]).max(axis=(1, 2))
-        fine = bent <= _SAFETY * oracle.noise
-        gradient[todo[fine]] = np.swapaxes(ahead - behind, 1, 2)[fine] / (2.0 * h[fine, None, None])
-        error[todo[fine]] = 2.0 * oracle.noise / h[fine]
+        fine = np.zeros(len(todo), dtype=bool)
+        block = max(1, _AT_ONCE // d**2)
+        for i in range(0, len(todo), block):
+            part, h = todo[i : i + block], step[todo[i : i + block]]
+            moves = h[:, None, None] * np.eye(d)
+            ahead, behind = oracle(points[part, None] + moves), oracle(points[part, None] - moves)
+            bent = np.abs(ahead + behind - 2.0 * middle[i : i + block, None]).max(axis=(1, 2))
+            fine[i : i + block] = bent <= _SAFETY * oracle.noise
+            gradient[part] = np.swapaxes(ahead - behind, 1, 2) / (2.0 * h[:, None, None])
+        good = todo[fine]
+        error[good] = 2.0 * oracle.noise / step[good]
         step[todo] /= 4.0
         todo, middle = todo[~fine], middle[~fine]
     return gradient, error

@@ -16,8 +16,11 @@ Query = Callable[[Array], NDArray[np.floating]]
 
 # Two hundred values on short segments: enough for a median that a few kinks do not move.
 _SEGMENTS = 96
+_QUANTILE = 0.95  # rounding differs from cell to cell; few segments this short meet a kink
 _TINY = 2.0**-17  # of the box: so short that even a smooth function looks straight in float64
 _SHORT = 2.0**-10  # so short that few segments meet a kink, long enough to see curvature
+_LONG = 2.0**-6  # so long that values rounded to a hundredth change
+_LEAST_STUCK = 8
 _CURVED = 64.0  # times the noise: a typical second difference above this is curvature
 _LEAST_NOISE = 2.0**-50  # what float64 leaves of a sum of a few dozen terms
 _MOST_NOISE = 1e-5  # above, slopes left and right of a kink cannot be told apart well enough
@@ -81,13 +84,21 @@ class Oracle:
         self.require_time()
         if self.n_queries + len(X) > self.max_queries:
             raise StopAskingError
-        values = np.asarray(self.query(X))
+        answer = self.query(X)
+        try:
+            values = np.asarray(answer)
+        except ValueError as error:
+            raise ValueError(
+                f"the query must turn points {X.shape} into an array of values, one row for each; it "
+                f"returned a {type(answer).__name__} that is none."
+            ) from error
         if values.dtype.kind not in "biuf":
             raise TypeError(f"the query must return real numbers; got dtype {values.dtype}.")
         if values.ndim == 1 and len(values) == len(X):
             values = values[:, None]
         first = self.n_queries == 0
-        if values.ndim != 2 or len(values) != len(X) or (not first and values.shape[1] != self.k):
+        fits = values.ndim == 2 and len(values) == len(X) and values.shape[1] > 0
+        if not fits or (not first and values.shape[1] != self.k):
             wanted = "k" if first else str(self.k)
             raise ValueError(
                 f"the query must turn points {X.shape} into values ({len(X)}, {wanted}); "
@@ -109,22 +120,50 @@ class Oracle:
         The reason comes as a status and in words.
         """
         values = self.raw(self.box.sample(256, rng))
-        self.center = np.median(values, axis=0)
-        size = np.max(np.abs(values - self.center), axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.center = np.median(values, axis=0)
+            size = np.max(np.abs(values - self.center), axis=0)
+        if not np.isfinite(size).all():
+            raise ValueError(
+                f"the query's values, up to {np.abs(values).max():.1g}, are too large to subtract in "
+                "float64; divide them by a constant."
+            )
         self.spread = np.where(size > 0.0, size, 1.0)
         rounding = float(np.max(np.max(np.abs(values), axis=0) / self.spread)) * _LEAST_NOISE
         tiny = self._second_differences(_TINY, rng)
-        self.noise = max(rounding, float(np.quantile(tiny, 0.75)))
+        self.noise = max(rounding, float(np.quantile(tiny, _QUANTILE)))
         if self.noise > _MOST_NOISE:
             return ("noisy",), (
                 f"the answers are too noisy: values change by {self.noise:.1g} of their spread where "
                 f"nothing should change; at most {_MOST_NOISE:g} can be used"
             )
+        steps = self._steps(rng.spawn(1)[0])
+        if steps > _MOST_NOISE:
+            return ("noisy",), (
+                f"the answers are rounded too coarsely: values come in steps of {steps:.1g} of their "
+                f"spread; at most {_MOST_NOISE:g} can be used"
+            )
+        self.noise = max(self.noise, steps)
         if float(np.median(self._second_differences(_SHORT, rng))) > _CURVED * self.noise:
             return (
                 "not piecewise linear",
             ), "the function is not piecewise linear: it is curved on most short segments"
         return None
+
+    def _steps(self, rng: np.random.Generator) -> float:
+        """Return the step, relative to the spread, in which values change; 0 if they change smoothly.
+
+        Where values come in steps they stay exactly the same on short segments and not on longer ones.
+        """
+        middle = rng.uniform(-0.9, 0.9, (_SEGMENTS, self.d))
+        unit = rng.standard_normal((_SEGMENTS, self.d))
+        unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+        here, near, far = self(np.stack([middle, middle + _TINY * unit, middle + _LONG * unit]))
+        changed = far != here
+        stuck = changed & (near == here)
+        if stuck.sum() < _LEAST_STUCK or stuck.sum() <= changed.sum() / 2:
+            return 0.0
+        return float(np.min(np.abs(far - here)[changed]))
 
     def _second_differences(self, length: float, rng: np.random.Generator) -> Array:
         """Return |f(y - h) - 2 f(y) + f(y + h)|, the largest of the outputs, on random segments."""

@@ -77,7 +77,10 @@ class Peeler:
             f"hidden layer {layer}", layer - 1, len(self.widths) if self.widths is not None else layer
         )
         wanted = self.widths[layer - 1] if self.widths is not None else None
-        failure = PeelError(("few", layer), "no kink was found: the function is affine on the box")
+        failure = PeelError(
+            ("few", layer),
+            f"which units hidden layer {layer} has did not settle: every round told otherwise",
+        )
         tried: set[bytes] = set()
         before, found = -1, []
         for attempt in range(_ROUNDS):
@@ -184,7 +187,8 @@ class Peeler:
     def _confirmed(self, lower: Lower) -> list[tuple[Array, Verdict, int]]:
         """Return rows whose whole zero set is a fold, what was seen there, and their hits."""
         open_ones = unexplained(lower, self.seen)
-        parts = piece_together(rows_at(lower, open_ones))
+        in_time = self.oracle.require_time
+        parts = piece_together(rows_at(lower, open_ones, in_time), in_time)
         complete = parts.take(parts.complete)
         order = np.argsort(-complete.hits, kind="stable")[:_MOST_CANDIDATES]
         found: list[tuple[Array, Verdict, int]] = []

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
+from typing import TYPE_CHECKING
 
 from pindown.network import ReluNetwork
+
+if TYPE_CHECKING:
+    from pindown.equivalence.comparison import Diff
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -13,7 +17,7 @@ class Recovered:
     """A network found from values, checked on fresh points; or why there is none.
 
     The check is by samples, so this is an estimate, not a proof: a black box can differ anywhere it was
-    not asked. If the true network's weights are at hand, ``pindown.diff`` proves the rest.
+    not asked. If the query is a network itself, ``comparison`` proves the rest.
 
     Attributes:
         network: The network, or None if no network was found that passes the check.
@@ -26,6 +30,8 @@ class Recovered:
         reason: The same in plain words.
         noise: Measured error of the query's values, relative to their spread.
         notes: What the function does not determine, in plain words.
+        comparison: What ``pindown.diff`` proves about the network that answered and the one found; None
+            for a black box, without a network, or if the time was over.
     """
 
     network: ReluNetwork | None
@@ -35,6 +41,7 @@ class Recovered:
     reason: str = ""
     noise: float = nan
     notes: tuple[str, ...] = ()
+    comparison: Diff | None = None
 
     def __bool__(self) -> bool:
         return self.network is not None
@@ -43,7 +50,9 @@ class Recovered:
         if self.network is None:
             return f"Recovered(nothing: {self.reason}; {self.n_queries:,} queries)"
         widths = " -> ".join(map(str, self.network.widths))
+        same = self.comparison is not None and self.comparison.verdict == "same"
+        proof = f", proved within {self.comparison.gap_upper:.1e}" if self.comparison and same else ""
         return (
-            f"Recovered({widths}, largest error {self.max_error:.1e} on fresh points, "
+            f"Recovered({widths}, largest error {self.max_error:.1e} on fresh points{proof}, "
             f"{self.n_queries:,} queries)"
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -24,6 +25,8 @@ from pindown.network import ReluNetwork
 _SIDES = 2_000  # points beside kinks that enter the final fit
 _EXACT = 1e-7  # share of the spread that the final check forgives; more if the query is noisy
 _NOISES = 200.0
+_SAME = 1e-6  # largest difference, in units of the values, that the proof allows at least
+_PROOF_SECONDS = 10.0
 _PER_PARAMETER = 5  # values for the final fit
 
 
@@ -50,7 +53,8 @@ def recover(
 
     Args:
         query: The black box: takes points (n, d), returns values (n, k) or (n,). Logits, not labels or
-            probabilities. It is asked for thousands of points at a time.
+            probabilities. It is asked for thousands of points at a time. A network is asked for values
+            as well; its weights serve for nothing but the proof at the end.
         in_features: The number d of inputs.
         box: Where it may be asked, with an interior.
         widths: All widths :math:`(d_0, \dots, d_L)`. By default they are found, as far as units show.
@@ -61,7 +65,8 @@ def recover(
 
     Returns:
         The network with its largest error on fresh points; or no network, and why. A network that fails
-        the check is never returned.
+        the check is never returned. If the query is a network, ``comparison`` holds what
+        :func:`~pindown.equivalence.comparison.diff` proves about the two.
 
     Raises:
         ValueError: If arguments do not fit each other, or the query returns another shape or NaN.
@@ -72,22 +77,54 @@ def recover(
         >>> found = recover(kinked, 1, box=(-1, 1))
         >>> found.network.widths, found.max_error < 1e-12
         ((1, 2, 1), True)
+        >>> found.comparison.verdict
+        'same'
 
     Phuong 2021, Theorem 2.1 and its proof; Phuong and Lampert 2020.
     """
     domain, hidden = _checked(query, in_features, box, widths)
     if not budget > 0 or max_queries < 1:
         raise ValueError(f"budget and max_queries must be positive; got {budget} and {max_queries}.")
+    if sum(hidden or ()) > max_queries:
+        raise ValueError(
+            f"widths name {sum(hidden or ()):,} hidden units, more than the {max_queries:,} points that "
+            "may be asked for; give smaller widths or a larger max_queries."
+        )
     oracle = Oracle(query, domain, max_queries=max_queries, until=time.monotonic() + budget)
     rng = np.random.default_rng(seed)
     try:
         outputs = None if widths is None else int(widths[-1])
-        return _run(oracle, hidden, outputs, rng, progress or (lambda *_: None))
+        found = _run(oracle, hidden, outputs, rng, progress or (lambda *_: None))
     except PeelError as error:
         return _nothing(oracle, error.status, error.reason)
     except StopAskingError:
-        used = f"{oracle.n_queries:,} queries" if time.monotonic() < oracle.until else f"{budget:g} s"
-        return _nothing(oracle, ("budget",), f"{used} were used up before all layers were found")
+        late = time.monotonic() > oracle.until
+        asked = (
+            f"{oracle.n_queries:,} of {max_queries:,} queries were asked and the next step needs more"
+        )
+        used = f"{budget:g} s were used up" if late else asked
+        return _nothing(oracle, ("budget",), f"{used}, before all layers were found")
+    return proved(found, query, oracle) if isinstance(query, ReluNetwork) else found
+
+
+def proved(found: Recovered, truth: ReluNetwork, oracle: Oracle) -> Recovered:
+    """Compare what was found with the network that answered; a difference proved takes it back."""
+    from pindown.equivalence.comparison import diff  # not needed for black boxes
+
+    left = oracle.until - time.monotonic()
+    if found.network is None or left <= 0.0:
+        return found
+    tol = max(_EXACT, _NOISES * oracle.noise) * float(oracle.spread.max())
+    comparison = diff(
+        truth, found.network, box=oracle.box, tol=max(_SAME, tol), budget=min(_PROOF_SECONDS, left)
+    )
+    if comparison.verdict == "different":
+        return _nothing(
+            oracle,
+            ("mismatch",),
+            f"a network was found, but it is off by {comparison.gap_lower:.1g} at {comparison.witness}",
+        )
+    return replace(found, comparison=comparison)
 
 
 def _checked(
@@ -98,18 +135,21 @@ def _checked(
 ) -> tuple[Box, tuple[int, ...] | None]:
     if not callable(query):
         raise TypeError(f"query must be a function of points (n, d); got {type(query).__name__}.")
+    if isinstance(in_features, bool) or not hasattr(in_features, "__index__") or in_features < 1:
+        raise ValueError(f"in_features must be a whole number, 1 or more; got {in_features!r}.")
     domain = as_box(box, operator.index(in_features))
     if np.any(domain.lower == domain.upper):
         raise ValueError("recovery needs a box with an interior; some side has length 0.")
     if widths is None:
         return domain, None
-    sizes = tuple(operator.index(width) for width in widths)
-    if len(sizes) < 2 or sizes[0] != in_features or min(sizes) < 1:
+    sizes = tuple(widths) if isinstance(widths, Iterable) else (widths,)
+    whole = all(hasattr(size, "__index__") for size in sizes)
+    if not whole or len(sizes) < 2 or sizes[0] != in_features or min(sizes) < 1:
         raise ValueError(
             f"widths must be (d_0, ..., d_L) with d_0 = {in_features} inputs, then the hidden layers, "
-            f"then the outputs; got {sizes}."
+            f"then the outputs; got {widths!r}."
         )
-    return domain, sizes[1:-1]
+    return domain, tuple(operator.index(size) for size in sizes[1:-1])
 
 
 def _nothing(oracle: Oracle, status: tuple[str | int, ...], reason: str) -> Recovered:

@@ -3,6 +3,7 @@ r"""Whether a row is a unit: its whole zero set must be a fold, wherever the out
 A fold of a deeper layer, continued straight, stops being a fold where it truly bends. So points are
 drawn from ``w . a(y) + b = 0`` all over the cube, and second differences across it are measured at two
 scales: a kink through the point shrinks them by the ratio of the scales, another one nearby does not.
+Where another fold is nearer than that, both are measured again closer to the point.
 
 Phuong 2021, Lemma 2.1: the fold-set of a transparent network is the union of its units' zero sets.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.equivalence.recovery.lower import Lower
@@ -19,6 +21,8 @@ from pindown.equivalence.recovery.oracle import Oracle
 
 _SAFETY = 16.0
 _FINER = 4.0
+_CLOSER = 16.0  # how much closer the next look is
+_LOOKS = 3
 _LEAST = 4  # kinks that must be seen
 _SHARE = 0.9  # of points that are not in a constant place
 
@@ -60,15 +64,26 @@ def verify(oracle: Oracle, lower: Lower, row: Array, n: int, rng: np.random.Gene
         return Verdict(0, 0, 0)
     near = np.min(lower.distances(points), axis=1, initial=1.0)
     h = np.minimum(np.clip(4.0 * np.sqrt(oracle.noise), 2.0**-14, 2.0**-6), near / 2)
+    kink, constant = _kinks(oracle, points, across, h)
+    for _ in range(1, _LOOKS):
+        again = np.flatnonzero(~kink & ~constant)
+        kink[again], _ = _kinks(oracle, points[again], across[again], h[again] / _CLOSER)
+        h[again] /= _CLOSER
+    # Nearer to another fold than the noise allows to look, a point says nothing.
+    silent = ~constant & ~kink & (near < 2.0**-13)
+    smooth = ~constant & ~kink & ~silent
+    return Verdict(int(kink.sum()), int(smooth.sum()), int(constant.sum()))
+
+
+def _kinks(
+    oracle: Oracle, points: Array, across: Array, h: Array
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return at which points there is a kink, and around which the function is constant."""
     steps = np.stack([-h, -h / _FINER, 0.0 * h, h / _FINER, h], axis=1)
     where = np.clip(points[:, None] + steps[..., None] * across[:, None], -1.0, 1.0)
     value = oracle(where)
     coarse = np.abs(value[:, 0] - 2.0 * value[:, 2] + value[:, 4]).max(axis=1)
-    fine_bend = np.abs(value[:, 1] - 2.0 * value[:, 2] + value[:, 3]).max(axis=1)
+    fine = np.abs(value[:, 1] - 2.0 * value[:, 2] + value[:, 3]).max(axis=1)
     allowed = _SAFETY * oracle.noise
-    constant = (np.ptp(value, axis=1) <= allowed).all(axis=1)
-    kink = ~constant & (fine_bend > allowed) & (fine_bend > 0.5 / _FINER * coarse)
-    # Nearer to another fold than the noise allows to look, a point says nothing.
-    silent = ~constant & ~kink & (h * 2.0**14 < 1.0)
-    smooth = ~constant & ~kink & ~silent
-    return Verdict(int(kink.sum()), int(smooth.sum()), int(constant.sum()))
+    constant = np.asarray((np.ptp(value, axis=1) <= allowed).all(axis=1))
+    return ~constant & (fine > allowed) & (fine > 0.5 / _FINER * coarse), constant

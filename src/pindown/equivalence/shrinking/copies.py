@@ -68,7 +68,11 @@ def merge_copies(draft: Draft, layer: int) -> bool:
 
 
 def merge(draft: Draft, layer: int, copies: list[Copy], *, cost: float | None = None) -> bool:
-    """Propose the network in which the given copies are part of the units they copy."""
+    """Propose the network in which the given copies are part of the units they copy.
+
+    No unit may be a copy and be copied: what it takes over would be lost with it.
+    """
+    assert not {copy.unit for copy in copies} & {copy.of for copy in copies}
     (weight, bias), (following, offset) = draft.net.layers[layer : layer + 2]
     keep = np.ones(len(bias), dtype=bool)
     keep[[copy.unit for copy in copies]] = False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from math import inf, isfinite
+from math import isfinite
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pindown.equivalence.gap.witness import proved_gap
 from pindown.equivalence.shrinking.carriers import carry_pairs
 from pindown.equivalence.shrinking.copies import merge_copies
 from pindown.equivalence.shrinking.dependent import merge_dependent
@@ -28,6 +29,7 @@ from pindown.geometry.box import Box, as_box
 from pindown.network import ReluNetwork
 
 Rule = Callable[[Draft, int], bool]
+Progress = Callable[[str, int], None]
 
 # In this order: what removes units makes the later, larger rewrites cheaper.
 _RULES: tuple[Rule, ...] = (
@@ -42,6 +44,7 @@ _RULES: tuple[Rule, ...] = (
 _CLEANING_RULES: tuple[Rule, ...] = (clear_faint, merge_near_copies, snap_opposites)
 _LOSSY_RULES: tuple[Rule, ...] = (narrow_by_rank, drop_negligible)
 _SAMPLES = 64
+_CHECKED = 8
 _PROOF_SHARE = 0.9  # of the budget; the rest is for using what was proved
 
 
@@ -51,7 +54,7 @@ def shrink(
     box: Box | tuple[ArrayLike, ArrayLike] | None = None,
     tol: float = 0.0,
     budget: float = 60.0,
-    progress: Callable[[str, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Shrunk:
     r"""Make a network smaller without changing its function, by every reduction that can be proved.
 
@@ -91,9 +94,38 @@ def shrink(
     Phuong 2021, sections 2.1 and 2.2: each rule is the failure of a condition for a network to be
     determined by its function.
     """
-    domain = _checked(net, box, tol, budget)
+    return _shrunk(_reduced(net, _checked(net, box, tol, budget), tol, budget, progress), net)
+
+
+def shrink_and_settle(
+    net: ReluNetwork, *, box: Box | None, tol: float = 0.0, budget: float = 60.0
+) -> tuple[Shrunk, Shrunk]:
+    """Shrink, and then write always-on units in the form that their linear maps determine.
+
+    The second network is larger than the first. But networks that carry the same linear maps by other
+    units become alike, up to the order and scale of units.
+
+    Returns:
+        The smaller network, and the settled one; both with their gap to the given one.
+    """
+    draft = _reduced(net, _checked(net, box, tol, budget), tol, budget, None)
+    small = _shrunk(draft, net)
+    # Downwards, as long as what a search has proved about lower layers holds; then upwards, because the
+    # biases of always-on units follow from the layers below.
+    layers = range(draft.net.depth - 1)
+    for layer in reversed(layers):
+        settle_linear(draft, layer, roomy=True)
+    for layer in layers:
+        settle_linear(draft, layer)
+    return small, _shrunk(draft, net)
+
+
+def _reduced(
+    net: ReluNetwork, box: Box | None, tol: float, budget: float, progress: Progress | None
+) -> Draft:
+    """Apply all rules to a fixed point."""
     start = time.monotonic()
-    draft = Draft(net, domain, tol, start + _PROOF_SHARE * budget, _scale(net, domain), progress)
+    draft = Draft(net, box, tol, start + _PROOF_SHARE * budget, _scale(net, box), progress)
     end = start + budget
     while (
         (tol > 0 and _apply(_CLEANING_RULES, draft, draft.until))
@@ -102,18 +134,24 @@ def shrink(
         or (tol > 0 and _apply(_LOSSY_RULES, draft, draft.until))
     ):
         pass
-    return Shrunk(draft.net, tuple(draft.steps), draft.gap, net, not draft.out_of_time)
+    return draft
 
 
-def settle(net: ReluNetwork, *, box: Box, budget: float = inf) -> Shrunk:
-    """Write all always-on units in the form that their linear maps determine; see ``settle_linear``.
-
-    This makes no network smaller. It makes networks alike that carry the same maps by other units.
-    """
-    draft = Draft(net, box, 0.0, time.monotonic() + budget, _scale(net, box))
-    for layer in range(net.depth - 1):
-        if not draft.out_of_time:
-            settle_linear(draft, layer)
+def _shrunk(draft: Draft, net: ReluNetwork) -> Shrunk:
+    """Return the result, after a look at a few inputs: a proof must survive it."""
+    if draft.steps:
+        rng = np.random.default_rng(1)
+        points = (
+            rng.standard_normal((_CHECKED, net.in_features))
+            if draft.box is None
+            else draft.box.sample(_CHECKED, rng)
+        )
+        for x in points:
+            if proved_gap(net, draft.net, x, draft.box is None, closely=False) > draft.gap:
+                raise RuntimeError(
+                    "the smaller network contradicts the proof that it is the same function; this is "
+                    "a defect of pindown: please report it with the model."
+                )
     return Shrunk(draft.net, tuple(draft.steps), draft.gap, net, not draft.out_of_time)
 
 

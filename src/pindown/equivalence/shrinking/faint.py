@@ -21,6 +21,8 @@ def clear_faint(draft: Draft, layer: int) -> bool:
     """Clear weights and biases of the layer after a hidden one (from 0) that are only rounding."""
     affine, (following, offset) = draft.net.layers[layer : layer + 2]
     sizes = _sizes(*affine)
+    if not sp.issparse(following) and not _any_faint(following, offset, sizes):
+        return False
     entries = sp.coo_array(following)
     with np.errstate(over="ignore", under="ignore"):
         parts = np.abs(entries.data) * sizes[entries.col]
@@ -42,6 +44,18 @@ def clear_faint(draft: Draft, layer: int) -> bool:
     count = int(small.sum() + quiet.sum())
     reason = f"{count} weights that read them are rounding beside the others, now zero"
     return draft.propose(layers, {}, Step("faint", layer + 1, units, reason), draft.known, cost=cost)
+
+
+def _any_faint(weight: Array, offset: Array, sizes: Array) -> bool:
+    """Return whether there is anything to clear: a look at large dense layers that mostly says no."""
+    with np.errstate(over="ignore", under="ignore"):
+        parts = np.abs(weight)
+        parts *= sizes
+        largest = np.maximum(np.abs(offset), parts.max(axis=1, initial=0.0))
+        faint = parts <= (_FAINT * largest)[:, None]
+    if faint.any() and (faint & (weight != 0.0)).any():
+        return True
+    return bool(((np.abs(offset) <= _FAINT * largest) & (offset != 0.0)).any())
 
 
 def _sizes(weight: Matrix, bias: Array) -> Array:

@@ -9,6 +9,7 @@ Phuong 2021, section 2.2; the gap is charged as in the perturbation bounds of :m
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -30,7 +31,10 @@ def merge_near_copies(draft: Draft, layer: int) -> bool:
     """Merge as many nearly proportional units of a hidden layer (from 0) as the tolerance allows."""
     affine = draft.net.layers[layer]
     pair = ReluNetwork((affine, draft.net.layers[layer + 1]))
-    (relations,) = unit_relations(pair, relative=_NEAR)
+    try:
+        (relations,) = unit_relations(pair, relative=_NEAR, budget=draft.until - time.monotonic())
+    except TimeoutError:
+        return False
     found: list[tuple[float, Copy, Array]] = []
     for group in relations.parallel:
         for first, others in _same_sign(group):
@@ -43,12 +47,16 @@ def merge_near_copies(draft: Draft, layer: int) -> bool:
     found.sort(key=lambda item: item[0])
 
     def attempt(count: int) -> bool:
-        chosen = found[:count]
+        # What a unit that goes would take over is lost: its own copies wait for the next round.
+        going = {copy.unit for _, copy, _ in found[:count]}
+        chosen = [item for item in found[:count] if item[1].of not in going]
         units = [copy.unit for _, copy, _ in chosen]
         off = np.array([item[2] for item in chosen])
         of_bias = np.zeros(affine.out_features)
         of_bias[units] = off[:, -1]
-        place = sp.csr_array((np.ones(count), (units, np.arange(count))), (len(of_bias), count))
+        place = sp.csr_array(
+            (np.ones(len(units)), (units, np.arange(len(units)))), (len(of_bias), len(units))
+        )
         of_weight = place @ sp.csr_array(off[:, :-1])
         cost = draft.gap_bound(draft.net, {layer: (of_weight, of_bias)}, draft.tol - draft.gap)
         return merge(draft, layer, [copy for _, copy, _ in chosen], cost=cost)

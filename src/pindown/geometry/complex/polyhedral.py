@@ -183,7 +183,7 @@ class PolyhedralComplex:
 
     @cached_property
     def edge_signs(self) -> NDArray[np.int8]:
-        """Sign of every unit inside every edge, (E, size): zero where it vanishes on all of the edge."""
+        """Sign of every unit inside every edge, (E, size); zero where it vanishes on all of the edge."""
         return skeleton.edge_signs(self.net, self.box, self.vertices, self.vertex_signs, self.edges)
 
     def locate(self, X: ArrayLike) -> NDArray[np.int64]:

@@ -14,24 +14,29 @@ Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mix
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pindown.affine import Affine, Array
+from pindown.affine import Affine, Array, is_finite
 from pindown.geometry.box import Box
 from pindown.geometry.intervals import Interval, interval_bounds
+from pindown.geometry.rounding import UNIT_ROUNDOFF, add_up, gamma
 from pindown.network import ReluNetwork
 
 # HiGHS accepts constraints and integers that are off by this; scipy.optimize.milp cannot change it.
 SOLVER_TOLERANCE = 1e-6
+# HiGHS leaves out coefficients that are smaller: all variables have size one, so their sum is lost.
+_IGNORED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """Variables ``[x, a_1, ..., a_(L-1), binaries]`` and rows ``lower <= rows @ v <= upper``.
+    """Variables ``[t, a_1, ..., a_(L-1), binaries]`` and rows ``lower <= rows @ v <= upper``.
+
+    The inputs are ``x = center + radius * t`` with ``|t| <= 1``.
 
     Attributes:
         rows: Sparse matrix of the constraints of the ReLUs.
@@ -43,6 +48,8 @@ class Encoding:
         output: The last affine map, from the variables to the outputs.
         error: For each output, how far the solver's tolerance can move it, by the way it spreads
             through the layers.
+        center: Middle of the box.
+        radius: Half its widths, rounded up.
     """
 
     rows: Any
@@ -53,13 +60,19 @@ class Encoding:
     integrality: NDArray[np.int64]
     output: Affine
     error: Array
+    center: Array
+    radius: Array
+
+    def inputs(self, variables: Array) -> Array:
+        """Return the input x that values of all variables stand for."""
+        return self.center + self.radius * variables[: len(self.center)]
 
 
 def encode(net: ReluNetwork, box: Box) -> Encoding | None:
     """Write the network on the box as constraints; None if its bounds leave float64.
 
-    Every unit is first scaled to values of size one, so that the solver's absolute tolerance means
-    the same everywhere.
+    Every input and every unit is first scaled to values of size one, so that the solver's absolute
+    tolerances mean the same everywhere.
 
     >>> relu = ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])])
     >>> encode(relu, Box([-1], [1])).integrality
@@ -68,8 +81,12 @@ def encode(net: ReluNetwork, box: Box) -> Encoding | None:
     bounds = interval_bounds(net, box)
     if not all(np.isfinite(end).all() for bound in bounds for end in bound):
         return None
-    layers, bounds = _scaled(net, bounds)
     unstable = [(z.lower < 0) & (z.upper > 0) for z in bounds[:-1]]
+    first = _on_unit_box(net.layers[0], box)
+    with np.errstate(over="ignore", invalid="ignore"):
+        layers, bounds, roundings = _scaled(first, net, bounds)
+    if not all(is_finite(layer.weight.data) and is_finite(layer.bias) for layer in layers):
+        return None
     places = np.cumsum([net.in_features, *net.hidden_widths, *(int(u.sum()) for u in unstable)])
     n_layers, total = net.depth - 1, int(places[-1])
     starts = [0, *places[:-1].tolist()]
@@ -77,7 +94,7 @@ def encode(net: ReluNetwork, box: Box) -> Encoding | None:
     low: list[Array] = []
     high: list[Array] = []
     lower, upper = np.zeros(total), np.ones(total)
-    lower[: box.dim], upper[: box.dim] = box.lower, box.upper
+    lower[: box.dim] = -1.0
     error = np.zeros(net.in_features)
     for i, (layer, z) in enumerate(zip(layers[:-1], bounds[:-1], strict=True)):
         here, binaries = starts[i + 1], starts[1 + n_layers + i]
@@ -86,7 +103,8 @@ def encode(net: ReluNetwork, box: Box) -> Encoding | None:
         parts.append(block[0])
         low.append(block[1])
         high.append(block[2])
-        error = abs(layer.weight) @ error + SOLVER_TOLERANCE
+        # Constraints and integers may each be off by the tolerance.
+        error = abs(layer.weight) @ error + (2.0 * SOLVER_TOLERANCE + _ignored(layer) + roundings[i])
     last = layers[-1]
     place = np.arange(starts[n_layers], starts[n_layers] + last.in_features)
     spread = sp.csr_array((np.ones(len(place)), (np.arange(len(place)), place)), (len(place), total))
@@ -100,7 +118,9 @@ def encode(net: ReluNetwork, box: Box) -> Encoding | None:
             int
         ),
         output=Affine(sp.csr_array(last.weight) @ spread, last.bias),
-        error=np.asarray(abs(last.weight) @ error) + SOLVER_TOLERANCE,
+        error=np.asarray(abs(last.weight) @ error) + (SOLVER_TOLERANCE + roundings[-1]),
+        center=first.center,
+        radius=first.radius,
     )
 
 
@@ -125,7 +145,7 @@ def _relu_rows(
         column = np.concatenate([part.col + start for part, start in chosen])
         return sp.csr_array((data, (row, column)), (int(keep.sum()), total))
 
-    on = z.lower >= 0
+    on = (z.lower >= 0) & ~unstable
     above = rows(-before, own, None, on | unstable)  # a - W s >= b, with equality where always on
     below = rows(-before, own, sp.diags_array(-z.lower) @ switch, unstable)
     capped = rows(sp.csr_array((m, n)), own, sp.diags_array(-z.upper) @ switch, unstable)
@@ -138,16 +158,60 @@ def _relu_rows(
     )
 
 
-def _scaled(net: ReluNetwork, bounds: tuple[Interval, ...]) -> tuple[list[Affine], tuple[Interval, ...]]:
-    """Divide every hidden unit by the largest size its bounds allow, and undo it in the next layer."""
+class _First(NamedTuple):
+    """The first layer as a function of ``t``, and at least how far rounding moved its offsets."""
+
+    layer: Affine
+    rounding: Array
+    center: Array
+    radius: Array
+
+
+def _on_unit_box(layer: Affine, box: Box) -> _First:
+    """Write the inputs of the first layer as ``center + radius * t``."""
+    center = box.center
+    radius = np.maximum(add_up(box.upper, -center), add_up(center, -box.lower))
+    W = sp.csr_array(layer.weight)
+    with np.errstate(over="ignore", invalid="ignore"):
+        bias = np.asarray(W @ center) + layer.bias
+        sizes = np.asarray(abs(W) @ np.abs(center)) + np.abs(layer.bias)
+    rounding = 2.0 * gamma(layer.in_features + 4) * sizes
+    return _First(Affine(W @ sp.diags_array(radius), bias), rounding, center, radius)
+
+
+def _scaled(
+    first: _First, net: ReluNetwork, bounds: tuple[Interval, ...]
+) -> tuple[list[Affine], tuple[Interval, ...], list[Array]]:
+    """Divide every hidden unit by the largest size its bounds allow, and undo it in the next layer.
+
+    Returns:
+        The layers, the bounds, and what rounding can move each unit by.
+    """
     layers: list[Affine] = []
     ends: list[Interval] = []
+    roundings: list[Array] = []
     before = np.ones(net.in_features)
-    for layer, z in zip(net.layers, bounds, strict=True):
-        size = np.maximum(np.maximum(np.abs(z.lower), np.abs(z.upper)), np.finfo(float).tiny)
-        scale = 1.0 / size if len(layers) < net.depth - 1 else np.ones(len(size))
-        weight = sp.diags_array(scale) @ sp.csr_array(layer.weight) @ sp.diags_array(before)
-        layers.append(Affine(weight, scale * layer.bias))
-        ends.append(Interval(scale * z.lower, scale * z.upper))
-        before = 1.0 / scale
-    return layers, tuple(ends)
+    for layer, z in zip((first.layer, *net.layers[1:]), bounds, strict=True):
+        size = unit_sizes(z) if len(layers) < net.depth - 1 else np.ones(layer.out_features)
+        # In this order: a weight times what it multiplies fits float64 if the bounds do.
+        weight = sp.csr_array(layer.weight) @ sp.diags_array(before)
+        weight = sp.csr_array(sp.diags_array(1.0 / size) @ weight)
+        layers.append(Affine(weight, layer.bias / size))
+        moved = first.rounding / size if len(layers) == 1 else 0.0
+        sums = np.asarray(abs(weight).sum(axis=1)).reshape(-1) + np.abs(layers[-1].bias)
+        roundings.append(moved + 8.0 * UNIT_ROUNDOFF * sums)
+        ends.append(Interval(z.lower / size, z.upper / size))
+        before = size
+    return layers, tuple(ends), roundings
+
+
+def unit_sizes(z: Interval) -> Array:
+    """Return what the encoding divides each unit by: the largest size its bounds allow."""
+    return np.maximum(np.maximum(np.abs(z.lower), np.abs(z.upper)), np.finfo(float).tiny)
+
+
+def _ignored(layer: Affine) -> Array:
+    """Return at most how much coefficients add up to that the solver takes for zero."""
+    small = abs(layer.weight)
+    small.data = np.where(small.data <= _IGNORED, small.data, 0.0)
+    return np.asarray(small.sum(axis=1)).reshape(-1)

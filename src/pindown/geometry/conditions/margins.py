@@ -186,7 +186,7 @@ def by_program(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
     proved = result.mip_dual_bound if program.integrality.any() else solved
     low = -inf if proved is None or not np.isfinite(proved) else proved - float(program.error.max())
     if result.x is not None:
-        best = best & _polished(g, box, result.x[: box.dim], until - time.monotonic())
+        best = best & _polished(g, box, program.inputs(result.x), until - time.monotonic())
     return Bracket(min(low, best.upper), best.upper, best.witness)
 
 

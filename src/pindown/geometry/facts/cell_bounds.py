@@ -26,7 +26,7 @@ from pindown.affine import Array, dense
 from pindown.geometry.complex.cells import following
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts.vertex_values import Ids
-from pindown.geometry.rounding import add_up, gamma
+from pindown.geometry.rounding import TINY, add_up, gamma
 from pindown.network import ReluNetwork
 
 _BLOCK_CELLS = 4096
@@ -90,7 +90,9 @@ def _block_bounds(cx: PolyhedralComplex, cells: Ids, output: int, sign: float) -
     operations = (
         sum(net.widths) + 2 * net.depth + 8 * net.in_features + int(np.bincount(owner).max()) + 64
     )
-    return add_up(value + spread, 4.0 * gamma(operations) * scale)
+    slack = 4.0 * gamma(operations) * scale + TINY  # what underflows is never so much
+    np.add.at(slack, owner, TINY * weights)
+    return add_up(value + spread, slack)
 
 
 def _forms(

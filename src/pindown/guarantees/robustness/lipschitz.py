@@ -33,6 +33,8 @@ from pindown.geometry.rounding import TINY, gamma, norm_down, norm_up, product_u
 from pindown.network import ReluNetwork
 
 _LARGEST_MERGED = 2**24  # entries of a merged weight matrix: 128 MB
+_SECONDS_PER_PRODUCT = 1.5e-4  # of a product of small matrices and its norm, whatever their size
+_LONGEST = 20.0  # seconds for merged products, also without a budget
 _STEPS = (1e-3, 1e-2, 1e-1, 1e-4, 1e-5)  # the likeliest first: time may run out
 
 
@@ -140,7 +142,7 @@ def averaged_bound(weights: list[Matrix], *, budget: float = inf) -> float | Non
     Combettes and Pesquet 2020, "Lipschitz certificates for layered network structures driven by
     averaged activation operators", Theorem 4.2.
     """
-    if _merging_cost(weights) > min(budget, 120.0):
+    if _merging_cost(weights) > min(budget, _LONGEST):
         return None
     weights = balanced_weights(weights, until=time.monotonic() + 0.2 * budget)
     depth = len(weights)
@@ -184,7 +186,8 @@ def _merging_cost(weights: list[Matrix]) -> float:
             if n > LARGEST_GRAM or (W is not first and rows * columns > _LARGEST_MERGED):
                 return inf
             flops += 2.0 * stored_entries(W) * columns + 1.0 * n * (rows * columns + n**2)
-    return flops / FLOPS_PER_SECOND
+    pairs = len(weights) * (len(weights) + 1) / 2
+    return flops / FLOPS_PER_SECOND + _SECONDS_PER_PRODUCT * pairs
 
 
 def steepest_pair(
