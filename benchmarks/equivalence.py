@@ -100,10 +100,7 @@ def large() -> None:
     rng = np.random.default_rng(0)
     widths = (784, 2048, 2048, 2048, 10)
     net = pn.ReluNetwork.from_layers(
-        [
-            (rng.normal(0, np.sqrt(2 / n), (m, n)), rng.normal(0, 0.1, m))
-            for n, m in pairwise(widths)
-        ]
+        [(rng.normal(0, np.sqrt(2 / n), (m, n)), rng.normal(0, 0.1, m)) for n, m in pairwise(widths)]
     )
     seconds, answer = timed_diff(net, apply(random_symmetry(net, seed=1), net))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

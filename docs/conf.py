@@ -14,4 +14,5 @@ html_title = "pindown"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_use_ivar = True  # an attribute is described once, not once more as a field
+napoleon_attr_annotations = False  # reST would read np.bool_ as a reference
 autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array", "Matrix": "Matrix"}

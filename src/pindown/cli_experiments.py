@@ -39,10 +39,19 @@ def reproduce(
         raise ValueError(f"no experiment {experiment!r}; there are {', '.join(EXPERIMENTS)}.")
     if jobs == 0 or jobs < -1:
         raise ValueError(f"--jobs takes a number of processes, or -1 for all cores; got {jobs}.")
-    with progress_bar() as report:
-        result = run(
-            EXPERIMENTS[experiment], scale=scale, out=out, n_jobs=jobs, resume=resume, progress=report
-        )
+    try:
+        with progress_bar() as report:
+            result = run(
+                EXPERIMENTS[experiment],
+                scale=scale,
+                out=out,
+                n_jobs=jobs,
+                resume=resume,
+                progress=report,
+            )
+    except KeyboardInterrupt:
+        typer.echo(f"stopped; finished cells are in {out / experiment}, --resume goes on.", err=True)
+        raise
     typer.echo(markdown(result))
     typer.echo(f"wrote {result.folder}", err=True)
     return 0

@@ -202,3 +202,15 @@ def test_bad_tolerance():
     net = random_net(np.random.default_rng(0), [2, 3, 1])
     with pytest.raises(ValueError, match="rtol must be a number >= 0; got -1"):
         match(net, net, rtol=-1.0)
+
+
+def test_a_late_match_gives_up():
+    rng = np.random.default_rng(0)
+    a = random_net(rng, [3, 8, 8, 2])
+    with pytest.raises(TimeoutError, match="no time left"):
+        match(a, apply(random_symmetry(a), a), deadline=time.monotonic())
+    one, other = random_net(rng, [1, 3000, 1]), random_net(rng, [1, 3000, 1])
+    began = time.monotonic()
+    with pytest.raises(TimeoutError, match="no time left"):  # an assignment of 3000 units takes seconds
+        match(one, other, deadline=began + 0.5)
+    assert time.monotonic() - began < 2.0

@@ -1,5 +1,6 @@
 """One hidden layer: the decision is complete, exact, and bounds hold when it is close."""
 
+import time
 from fractions import Fraction
 from itertools import pairwise
 
@@ -158,3 +159,18 @@ def test_bad_input():
             random_net((2, 3, 1), np.random.default_rng(0)),
             random_net((3, 3, 1), np.random.default_rng(0)),
         )
+
+
+def test_no_time_for_rational_arithmetic_leaves_an_interval():
+    rng = np.random.default_rng(0)
+    a = ReluNetwork.from_layers(
+        [(rng.standard_normal((6, 2)), rng.standard_normal(6)), (rng.standard_normal((1, 6)), [0.0])]
+    )
+    b = ReluNetwork.from_layers(
+        [(2.0 * a.layers[0].weight, 2.0 * a.layers[0].bias), (a.layers[1].weight / 2, [0.0])]
+    )
+    late = decide_shallow(a, b, budget=0.1, deadline=time.monotonic() - 1.0)
+    assert late.equal is None
+    assert late.n_folds is None
+    assert late.lower <= late.upper
+    assert decide_shallow(a, b).equal

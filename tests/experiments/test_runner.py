@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pindown import cli_experiments
 from pindown.experiments import EXPERIMENTS, Experiment, Outcome, reproduce
 
 RUNS = []
@@ -70,3 +71,13 @@ def test_every_experiment_runs_on_a_small_part_of_itself(name, tmp_path):
     if experiment.draw is not None:
         experiment.draw(results).savefig(tmp_path / "figure.svg")
         assert (tmp_path / "figure.svg").stat().st_size > 1_000
+
+
+def test_stopping_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    def stopped(*_args, **_settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pindown.experiments.reproduce", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        cli_experiments.reproduce("inverse-stability", out=tmp_path)
+    assert "--resume goes on" in capsys.readouterr().err

@@ -189,3 +189,26 @@ def test_no_relation_found_is_not_said_to_be_no_redundancy():
     layers = [([[1.0], [-1.0]], [1, 2]), ([[1.0, 2.0], [-1.0, -3.0]], [0, -1]), ([[1.0, 1.0]], [0])]
     finding = audit(ReluNetwork.from_layers(layers), only=["SYM-01"])["SYM-01"]
     assert finding.sentence == "No unit is unconnected or repeats another, by the weights alone."
+
+
+def test_lossless_size_counts_what_is_left_exactly():
+    """A count of more than a thousand is not rounded, and an exact reduction says so."""
+    rng = np.random.default_rng(0)
+    W, b = rng.standard_normal((1_234, 2)), rng.standard_normal(1_234)
+    W[7], b[7] = 0.0, -1.0  # dead
+    net = ReluNetwork.from_layers([(W, b), (rng.standard_normal((1, 1_234)), [0.0])])
+    finding = audit(net, only=["EQV-01"])["EQV-01"]
+    assert finding.number.text == "1,233 ReLUs"
+    assert finding.verdict == "1 ReLU of 1,234 can go for every input: 2 → 1,233 → 1 is enough"
+    assert "exactly the same outputs for every input" in finding.reading
+
+
+def test_flat_directions_are_counted_and_refusals_read_well():
+    net = ReluNetwork.from_layers([([[2.0]], [0.5]), ([[3.0]], [1.0])])
+    finding = audit(net, box=(-1, 1), only=["EQV-02"])["EQV-02"]
+    assert finding.verdict == "3 of 4 directions change the function; 1 rescale units, none is hidden"
+    without = audit(net, only=["EQV-02"])["EQV-02"]
+    assert without.status == "not applicable" and "because because" not in without.verdict
+    big = ReluNetwork.from_layers([(np.ones((100, 60)), np.ones(100)), (np.ones((1, 100)), [0.0])])
+    large = audit(big, box=(-1, 1), only=["EQV-02"])["EQV-02"]
+    assert large.status == "not applicable" and "because it has 6,201 parameters" in large.verdict

@@ -32,7 +32,7 @@ def test_the_page_shows_verdict_interval_and_witness(browser, tmp_path, width, s
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     requests, errors = [], []
     page.on("request", lambda request: requests.append(request.url))
-    page.on("pageerror", lambda error: errors.append(error))
+    page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto((tmp_path / "diff.html").as_uri())
     assert page.locator("#verdict").inner_text() == "Different"
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -52,7 +52,8 @@ def local_maxima_network(points: Iterable[Number], *, height: Number = 0) -> Rat
 
     Wolf, Benaim, Galanti 2019, Theorem 1 (1). The printed third case has slope
     :math:`1 / (x_{i+1} - x_i)`, which is not continuous; 2 is needed in place of 1. With h = 1 and no
-    output bias, as printed, 2m units are not enough (one point: 1 - |x| is not zero at its only kink).
+    output bias, as printed, 2m units are not enough (one point: ``1 - |x|`` is not zero at its only
+    kink).
     """
     x = _ascending(points)
     units = [(-1, x[0], Fraction(-1))]  # climbs to x_1 with slope 1, and is 0 from there on

@@ -22,8 +22,7 @@ from pindown.network import ReluNetwork
 _PER_PARAMETER = 5  # samples for each parameter, at least
 _DROP = 1e-9  # singular values below this share of the largest count as zero (float64)
 LARGEST_PARAMETERS = 5_000  # whose Jacobian is decomposed as a whole
-_POOL = 20_000  # draws, or more for more samples, among which rare cells are looked for
-_PER_SAMPLE = 4
+_POOL = 50_000  # draws among which rare cells are looked for
 _BLOCK = 400  # parameters of a larger network that stand for all
 _LEAST_ROWS = 256  # of the Jacobian that are made at once; or as many as columns, for QR's speed
 
@@ -245,11 +244,10 @@ def _inputs(
     box, rng = as_box(X, net.in_features), np.random.default_rng(seed)
     if n_parameters(net) > LARGEST_PARAMETERS or net.depth < 2:
         return box.sample(n, rng)
-    pool = box.sample(max(_POOL, _PER_SAMPLE * n), rng)
-    rare = _from_rare_cells(net, pool, n // 2)
-    chosen = np.concatenate([rare, np.arange(n - len(rare))])
+    pool = box.sample(_POOL, rng)
+    rare = pool[_from_rare_cells(net, pool, n // 2)]
     # In random order, so that half of them is a fair half.
-    return np.asarray(pool[rng.permutation(chosen)])
+    return rng.permutation(np.concatenate([rare, box.sample(n - len(rare), rng)]))
 
 
 def _from_rare_cells(net: ReluNetwork, pool: Array, n: int) -> NDArray[np.int64]:

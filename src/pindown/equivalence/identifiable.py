@@ -50,10 +50,14 @@ def identifiable_network(
         widths: :math:`(d_0, \dots, d_L)` with :math:`d_0 \ge d_1 \ge \dots \ge d_{L-1} \ge 2`; the
             number :math:`d_L` of outputs is free.
         box: The inputs; by default the cube [-1, 1]^d.
-        seed: Chooses among the many such networks.
+        seed: Chooses among the many such networks. Draws with a layer of condition above 1e6, and draws
+            whose cells become too thin for float64, are drawn again: the construction works for them
+            too, but float64 has too few digits to show it.
 
     Raises:
-        ValueError: If the widths increase or a hidden one is below two, or the box is flat.
+        ValueError: If the widths increase or a hidden one is below two, or the box is flat; or if 20
+            draws were too ill-conditioned, which happens for many layers: in exact arithmetic every
+            draw would do.
 
     Example:
         >>> net = identifiable_network((2, 2, 1))

@@ -94,9 +94,10 @@ def compare(results: Results) -> Outcome:
     slope = _slope(students)
     return Outcome(
         verdict="reproduced" if holds and fitted else "not reproduced",
-        words=f"{len(fitted)} of {len(students)} students reached a gap below {FITTED:g}, and "
-        f"{sum(s['residual'] < ALIGNED for s in fitted)} of these have the teacher's weights; "
-        f"log residual against log gap has slope {slope:.2f}.",
+        words=f"{len(fitted)} of {len(students)} students, started {_percent(students)} away from a "
+        f"copy of the teacher, reached a gap below {FITTED:g}, and "
+        f"{sum(s['residual'] < ALIGNED for s in fitted)} of these have the teacher's weights; over all "
+        f"students, log residual against log gap has slope {slope:.2f}.",
         columns=(
             "widths",
             "teachers",
@@ -108,6 +109,11 @@ def compare(results: Results) -> Outcome:
         ),
         rows=tuple(rows),
     )
+
+
+def _percent(students: list[dict[str, float]]) -> str:
+    starts = [100 * s["start"] for s in students]
+    return f"{min(starts):g} % to {max(starts):g} %"
 
 
 def _slope(students: list[dict[str, float]]) -> float:

@@ -226,3 +226,43 @@ def test_split_networks_are_proved_the_same(name, copy, box):
     domain = None if box is None else Box.cube(784 if "mnist" in name else 3072, *box)
     answer = diff(*files, box=domain, tol=1e-4, budget=60)
     assert answer.verdict == "same" and answer.gap_lower <= answer.gap_upper <= 1e-4
+
+
+def test_reductions_that_cost_more_than_the_tolerance_do_not_end_the_comparison():
+    # With a large tolerance networks are reduced a lot; what that may cost must leave room to decide.
+    rng = np.random.default_rng(0)
+    first, second = (
+        ReluNetwork.from_layers(
+            [
+                (rng.standard_normal((10, 5)) / np.sqrt(5), 0.1 * rng.standard_normal(10)),
+                (rng.standard_normal((10, 10)) / np.sqrt(10), 0.1 * rng.standard_normal(10)),
+                (rng.standard_normal((1, 10)) / np.sqrt(10), 0.1 * rng.standard_normal(1)),
+            ]
+        )
+        for _ in range(2)
+    )
+    box = Box([-1.0] * 5, [1.0] * 5)
+    answer = diff(first, second, box=box, tol=8.0, budget=10.0)
+    assert answer.verdict == "same"
+    points = box.sample(1000, rng)
+    assert np.abs(first(points) - second(points)).max() <= answer.gap_upper <= 8.0
+
+
+def test_a_short_budget_is_kept_on_large_networks():
+    rng = np.random.default_rng(0)
+    layers = [
+        (rng.standard_normal((m, n)) / np.sqrt(n), 0.1 * rng.standard_normal(m))
+        for n, m in ((784, 1024), (1024, 1024), (1024, 10))
+    ]
+    first = ReluNetwork.from_layers(layers)
+    second = ReluNetwork.from_layers([(W + 1e-4 * rng.standard_normal(W.shape), b) for W, b in layers])
+    for tol in (1e-5, 10.0):
+        answer = diff(first, second, box=Box([0.0] * 784, [1.0] * 784), tol=tol, budget=0.5)
+        assert answer.seconds < 3.0
+        assert answer.gap_lower <= answer.gap_upper
+
+
+def test_negative_seeds_are_refused():
+    net = ReluNetwork.from_layers([([[1.0]], [0.0])])
+    with pytest.raises(ValueError, match="seed must be an integer >= 0; got -1"):
+        diff(net, net, seed=-1)

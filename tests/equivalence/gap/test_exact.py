@@ -1,5 +1,6 @@
 """Cells, mixed-integer programs and branching agree on the largest gap, each in its own way."""
 
+import itertools
 import time
 from fractions import Fraction
 
@@ -129,3 +130,55 @@ def test_flat_boxes():
     assert state.lower <= seen * 1.01
     assert seen <= state.upper <= seen * 1.01
     assert gap_by_milp(a, b, flat).upper >= seen
+
+
+def largest_on_lattice(a, b, box, n=6):
+    """The largest exact gap at the points of a lattice that holds all corners."""
+    first, second = a.as_fractions(), b.as_fractions()
+    axes = [[Fraction(t, n) for t in range(n + 1)]] * box.dim
+    low, high = ([Fraction(float(x)) for x in end] for end in (box.lower, box.upper))
+    points = (
+        [p + t * (q - p) for p, q, t in zip(low, high, shares, strict=True)]
+        for shares in itertools.product(*axes)
+    )
+    return max(abs(u - v) for x in points for u, v in zip(first(x), second(x), strict=True))
+
+
+@pytest.mark.parametrize("size", [1e-13, 1e-10, 1e8, 1e10, 1e13])
+@pytest.mark.parametrize("scaled", [True, False])
+def test_programs_hold_on_boxes_of_any_size(size, scaled):
+    # The solver ignores coefficients below 1e-9, and its tolerances are absolute.
+    rng = np.random.default_rng(0)
+    for corner in (-1.0, 0.0, 30.0):
+        a, b = random_net((2, 4, 3, 1), rng), random_net((2, 3, 4, 1), rng)
+        if scaled:
+            a, b = (
+                ReluNetwork.from_layers(
+                    [(net.layers[0].weight / size, net.layers[0].bias), *net.layers[1:]]
+                )
+                for net in (a, b)
+            )
+        box = Box([corner * size] * 2, [(corner + 1) * size, (corner + 2) * size])
+        state, truth = gap_by_milp(a, b, box), largest_on_lattice(a, b, box)
+        assert truth <= state.upper
+        assert state.lower <= state.upper
+
+
+def test_programs_whose_units_are_far_apart_in_size():
+    # A lower end of -5e-324 beside an upper one of 1e300 is no sign of a scaled unit.
+    a = ReluNetwork.from_layers(
+        [([[1e300], [1.0]], [0, 5e-324]), ([[1.0, 1e-300], [5e-324, 1.0]], [0, 0]), ([[1.0, 1.0]], [0])]
+    )
+    b = ReluNetwork.from_layers([([[1.0]], [-5e-324]), ([[2.0]], [0])])
+    for box in (Box([-5e-324], [1]), Box([-1], [1])):
+        assert largest_on_lattice(a, b, box) <= gap_by_milp(a, b, box, budget=2.0).upper
+
+
+def test_late_calls_prove_what_they_can():
+    rng = np.random.default_rng(0)
+    a, b = random_net((2, 4, 3, 1), rng), random_net((2, 3, 1), rng)
+    assert gap_by_cells(a, b, unit_box(2), budget=-1e-3).upper == np.inf
+    late = difference(a, b, unit_box(2), deadline=time.monotonic())
+    x = Fraction(1, 3), Fraction(-1, 7)
+    value = a.as_fractions()(x)[0] - b.as_fractions()(x)[0]
+    assert abs(late.net.as_fractions()(x)[0] - value) <= Fraction(late.error[0])

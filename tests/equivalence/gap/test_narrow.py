@@ -97,3 +97,15 @@ def test_bad_input():
         narrow(a, b, None)
     with pytest.raises(ValueError, match="the box has 3 dimensions"):
         narrow(a, a, unit_box(3))
+
+
+def test_norms_whose_products_underflow_bound_the_gap_all_the_same():
+    small = [([[1e-200, 0.0], [0.0, 1e-200]], [0, 0])]
+    a = ReluNetwork.from_layers(
+        [*small, ([[1e-200, 1e-200], [1e-200, 3e-200]], [0, 0]), ([[1e300, 1e300]], [0])]
+    )
+    b = ReluNetwork.from_layers([*small, ([[1e-200, 1e-200]], [0]), ([[1e300]], [0])])
+    at_one = a.as_fractions()([1, 1])[0] - b.as_fractions()([1, 1])[0]
+    assert at_one > 0
+    assert norm_gap(a, b) * (1 + np.sqrt(2)) >= float(at_one)
+    assert narrow(a, b, None, deadline=time.monotonic() + 1).upper > 0

@@ -55,7 +55,7 @@ def test_identifiable_networks_are_recovered_from_values(widths):
 @pytest.mark.parametrize("widths", [(2, 2, 1), (3, 3, 2, 1), (4, 4, 3, 1)])
 def test_recovered_networks_are_proved_the_same_by_diff(widths):
     net = identifiable_network(widths, seed=2)
-    found = recover(lambda X: net(X), widths[0], box=(-1, 1), widths=widths)
+    found = recover(net.__call__, widths[0], box=(-1, 1), widths=widths)
     assert found.comparison is None and "proved" not in repr(found)
     assert diff(net, found.network, box=(-1, 1), tol=1e-6).verdict == "same"
     open_box = recover(net, widths[0], box=(-1, 1), widths=widths)

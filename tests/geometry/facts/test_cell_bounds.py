@@ -5,8 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pindown.geometry.box import Box
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.facts.cell_bounds import upper_bounds
+from pindown.network import ReluNetwork
 from tests.geometry.exact_extrema import exact_cell_values
 from tests.geometry.oracles import cube, degenerate_network, random_network
 
@@ -41,3 +43,10 @@ def test_vertices_on_more_facets_than_dimensions(kind):
     for pattern, bound in zip(cx.patterns, upper_bounds(cx, 0), strict=True):
         best = max(true[pattern.tobytes()])
         assert best <= Fraction(bound) <= best + Fraction(1, 10**9)
+
+
+def test_bounds_cover_what_underflows():
+    # On a box of size 1e-150 the values reach 1e-350, which float64 rounds to 0.
+    net = ReluNetwork.from_layers([([[1.0]], [0]), ([[1e-200]], [0])])
+    cx = polyhedral_complex(net, Box([-1e-150], [1e-150]))
+    assert upper_bounds(cx, 0).max() > 0.0

@@ -204,9 +204,14 @@ def refine(lower: Lower, row: Array, seen: Observations) -> tuple[Array, int]:
             size * np.maximum(part.place, far),
             size * np.maximum(part.error, turn),
         )
-    far, turn, _ = _misfit(row, a, J, part.normal)
-    mine = (far <= _ON_FOLD + 100.0 * part.place) & (turn <= _ON_FOLD + _ERRORS * part.error)
-    return row, int(mine.sum())
+    return row, int(explained(lower, row, part).sum())
+
+
+def explained(lower: Lower, row: Array, seen: Observations) -> NDArray[np.bool_]:
+    """Return which kinks lie on the fold of a row, (m,)."""
+    values, jacobians = lower.jacobian(seen.y)
+    far, turn, _ = _misfit(row, values, jacobians, seen.normal)
+    return (far <= _ON_FOLD + 100.0 * seen.place) & (turn <= _ON_FOLD + _ERRORS * seen.error)
 
 
 def _misfit(row: Array, values: Array, jacobians: Array, normals: Array) -> tuple[Array, Array, Array]:

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pindown.affine import Array
-from pindown.equivalence.recovery.candidates import Parts, piece_together, refine, rows_at, unexplained
+from pindown.equivalence.recovery.candidates import (
+    Parts,
+    explained,
+    piece_together,
+    refine,
+    rows_at,
+    unexplained,
+)
 from pindown.equivalence.recovery.choices import PeelError, choices_of, too_few
 from pindown.equivalence.recovery.complete import linear_rest, with_partial
 from pindown.equivalence.recovery.follow import across, beyond
@@ -29,6 +36,7 @@ _ROUNDS = 6  # each later one asks for half as many again
 _PROBES = 32  # points of a zero set looked at
 _MOST_CANDIDATES = 60
 _DUPLICATE = 1e-8
+_TWIN = 1e-4  # rows this close can be taken for one
 _MOST_BRANCHES = 40
 _MOST_COLLECTS = 24
 _ACROSS = 24  # segments across each fold found, and beyond each that is known in parts
@@ -189,19 +197,33 @@ class Peeler:
         open_ones = unexplained(lower, self.seen)
         in_time = self.oracle.require_time
         parts = piece_together(rows_at(lower, open_ones, in_time), in_time)
+        found = self._verified(lower, parts, open_ones, [])
+        if found and self.widths is not None and len(found) < self.widths[len(lower.layers)]:
+            # A unit nearly the same as one found was taken for it; the kinks left over are its own.
+            others = [~explained(lower, row, open_ones) for row, _, _ in found]
+            rest = open_ones.take(np.logical_and.reduce(others))
+            again = piece_together(rows_at(lower, rest, in_time), in_time)
+            twins = [any(_same(row, unit, _TWIN) for unit, _, _ in found) for row in again.row]
+            found = self._verified(lower, again.take(np.array(twins, dtype=bool)), rest, found)
+        self.partial = parts.take(~parts.complete)
+        return self._sharpened(lower, found)
+
+    def _verified(
+        self, lower: Lower, parts: Parts, seen: Observations, found: list[tuple[Array, Verdict, int]]
+    ) -> list[tuple[Array, Verdict, int]]:
+        """Return the units found and those among the complete parts that are units too."""
+        found = list(found)
         complete = parts.take(parts.complete)
         order = np.argsort(-complete.hits, kind="stable")[:_MOST_CANDIDATES]
-        found: list[tuple[Array, Verdict, int]] = []
         for i in order:
             self.oracle.require_time()
-            row, hits = refine(lower, complete.row[i], open_ones)
+            row, hits = refine(lower, complete.row[i], seen)
             if hits == 0 or any(_same(row, other) for other, _, _ in found):
                 continue
             verdict = verify(self.oracle, lower, row, _PROBES, self.rng)
             if verdict.is_unit:
                 found.append((row, verdict, hits))
-        self.partial = parts.take(~parts.complete)
-        return self._sharpened(lower, found)
+        return found
 
     def _sharpened(
         self, lower: Lower, found: list[tuple[Array, Verdict, int]]
@@ -263,5 +285,5 @@ def _with_signs(lower: Lower, rows: Array, signs: Array) -> Lower:
     return lower.with_layer(rows[:, :-1] / size[:, None], rows[:, -1] / size)
 
 
-def _same(a: Array, b: Array) -> bool:
-    return a.shape == b.shape and bool(min(np.linalg.norm(a - b), np.linalg.norm(a + b)) < _DUPLICATE)
+def _same(a: Array, b: Array, within: float = _DUPLICATE) -> bool:
+    return a.shape == b.shape and bool(min(np.linalg.norm(a - b), np.linalg.norm(a + b)) < within)

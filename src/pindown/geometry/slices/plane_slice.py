@@ -70,7 +70,7 @@ class PlaneSlice:
 
     @property
     def n_pieces(self) -> int:
-        """Number of pieces, which are maximal connected unions of cells with one affine map of (s, t)."""
+        """Number of pieces, the maximal connected unions of cells with one affine map of (s, t)."""
         return self.complex.n_pieces
 
     @property
