@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
 
+if TYPE_CHECKING:
+    from pindown.network import ReluNetwork
+
+# On a busy machine, factorisations of smaller matrices take far longer with several threads than with one.
+_SMALL = 1_024
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -37,3 +43,12 @@ def _numbered(
     function: Callable[[Item], Result], index: int, item: Item
 ) -> tuple[int, Result]:  # at module level: processes find it by name
     return index, function(item)
+
+
+def few_threads(net: ReluNetwork) -> AbstractContextManager[Any]:
+    """Return a context in which linear algebra with a network's layers does not fight over cores."""
+    if max(net.hidden_widths, default=0) > _SMALL:
+        return nullcontext()
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")

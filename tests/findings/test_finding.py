@@ -33,6 +33,8 @@ def test_catalogue_is_complete_and_stable():
         "UNIT-01",
         "UNIT-02",
         "SYM-01",
+        "EQV-01",
+        "EQV-02",
         "ACC-01",
         "ACC-02",
         "LIP-01",

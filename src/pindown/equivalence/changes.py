@@ -31,6 +31,7 @@ from pindown.equivalence.sensitivity.sources import find_sources
 from pindown.equivalence.sensitivity.upwards import sum_above
 from pindown.geometry.box import Box, as_box
 from pindown.network import ReluNetwork
+from pindown.parallel import few_threads
 
 __all__ = ["Change", "GapBound", "gap_of_changes"]
 
@@ -105,7 +106,8 @@ def gap_of_changes(
     best = min(best, search.bound("norms"), key=lambda bound: bound.value)
     if best.value <= target or time.monotonic() > until:
         return best
-    search.sharpen(target, until)
+    with few_threads(net):
+        search.sharpen(target, until)
     return min(best, search.bound("multipliers"), key=lambda bound: bound.value)
 
 

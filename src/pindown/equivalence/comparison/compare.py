@@ -25,6 +25,7 @@ from pindown.equivalence.shrinking import Shrunk, shrink_and_settle
 from pindown.geometry.box import Box, as_box
 from pindown.geometry.rounding import add_up, norm_up, product_up
 from pindown.network import ReluNetwork
+from pindown.parallel import few_threads
 
 Model: TypeAlias = ReluNetwork | str | PathLike[str]
 Report: TypeAlias = Callable[[str, int, int], None]
@@ -150,7 +151,8 @@ def diff(
     run = _Comparison(first, second, domain, float(tol), began + budget, seed, progress, began)
     interrupted, answer = False, None
     try:
-        _compare(run)
+        with few_threads(first), few_threads(second):
+            _compare(run)
         if labels is not None:
             answer = compare_labels(first, second, domain, labels, run.state, run.deadline, seed)
     except KeyboardInterrupt:

@@ -11,6 +11,7 @@ from pindown.affine import Array
 
 _DRAWS = 64  # random segments tried for each point wanted on a unit's zero set
 _BISECTIONS = 60
+_TRIES = 8  # segments of a walk for each point wanted
 _WALKS = 4  # rounds of segments through points of a zero set that random segments rarely cross
 _JITTER = 1e-3  # of the radius: what a walk adds to directions it has seen
 _THINNEST = 1e-7  # radius of a ball in the cell, below which it is too thin for kinks to be told apart
@@ -131,11 +132,11 @@ class Lower:
         found = self._crossings(w, b, low, high, n)
         if not 0 < len(found) < n:
             return found
-        # A rare zero set: segments through the points found nearly all cross it again.
+        # A rare zero set: segments through the points found often cross it again.
         walk = found
         for _ in range(_WALKS):
-            start = walk[rng.integers(len(walk), size=n)]
-            step = rng.standard_normal(start.shape) * rng.random((n, 1))
+            start = walk[rng.integers(len(walk), size=_TRIES * n)]
+            step = rng.standard_normal(start.shape) * rng.random((len(start), 1))
             low, high = (np.clip(start + side * step, -1.0, 1.0) for side in (-1.0, 1.0))
             walk = np.concatenate([found, self._crossings(w, b, low, high, n)])
         return walk[:n]
