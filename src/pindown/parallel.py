@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from pindown.network import ReluNetwork
 
-# On a busy machine, factorisations of smaller matrices take far longer with several threads than with one.
+# On a busy machine, factoring small matrices takes far longer with several threads than with one.
 _SMALL = 1_024
 Item = TypeVar("Item")
 Result = TypeVar("Result")

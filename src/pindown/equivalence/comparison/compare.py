@@ -3,96 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isnan
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.equivalence.changes import gap_of_changes
 from pindown.equivalence.comparison.label_gap import compare_labels
-from pindown.equivalence.comparison.paired import align_exactly, layer_differences
-from pindown.equivalence.comparison.result import Diff, LayerDifference, verdict_of
+from pindown.equivalence.comparison.pairs import Pair, paired, smaller
+from pindown.equivalence.comparison.result import Diff, verdict_of
+from pindown.equivalence.comparison.run import Comparison, Report
 from pindown.equivalence.gap import GapState, narrow
-from pindown.equivalence.gap.witness import proved_gap, search
-from pindown.equivalence.matching import Matching, match
-from pindown.equivalence.shrinking import Shrunk, shrink_and_settle
+from pindown.equivalence.gap.witness import search
 from pindown.geometry.box import Box, as_box
-from pindown.geometry.rounding import add_up, norm_up, product_up
+from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
 
 Model: TypeAlias = ReluNetwork | str | PathLike[str]
-Report: TypeAlias = Callable[[str, int, int], None]
 
 # The first look for a witness: most different pairs show it at once.
 _FIRST_SEARCH_SECONDS = 0.3
-# Of the time left: for bounding the gap of paired networks, and for making networks smaller.
-_PAIRED_SHARE = 0.35
-_SHRINK_SHARE = 0.25
-_SHRINK_LOSS = 0.15
 # Once networks are proved different, how long to look for a finite upper end.
 _CLOSING_SECONDS = 0.5
-# Rows that differ by more are not the same unit any more: their bounds would say nothing.
-_PAIRED_TOLERANCE = 0.3
-
-
-@dataclass
-class _Comparison:
-    """Two networks, what is proved about them so far, and until when to go on."""
-
-    first: ReluNetwork
-    second: ReluNetwork
-    box: Box | None
-    tol: float
-    deadline: float
-    seed: int
-    report: Report | None
-    began: float = field(default_factory=time.monotonic)
-    state: GapState = field(default_factory=GapState)
-    layers: tuple[LayerDifference, ...] = ()
-    steps: tuple[str, ...] = ()
-
-    @property
-    def left(self) -> float:
-        return max(0.0, self.deadline - time.monotonic())
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether nothing is decided, and there is time to go on."""
-        undecided = verdict_of(self.state.lower, self.state.upper, self.tol) == "undecided"
-        return undecided and self.left > 0
-
-    def take(
-        self,
-        method: str,
-        *,
-        upper: float = inf,
-        point: ArrayLike | None = None,
-        lower: float | None = None,
-    ) -> None:
-        """Take over an upper bound, or a point; its gap is proved for the given networks, if unknown."""
-        witness = None if point is None else np.asarray(point, dtype=np.float64)
-        if witness is None:
-            lower = 0.0
-        elif lower is None:
-            lower = proved_gap(self.first, self.second, witness, relative=self.box is None)
-        seconds = time.monotonic() - self.began
-        self.state = self.state.narrowed(seconds, method, lower=lower, upper=upper, witness=witness)
-        self.say(method)
-
-    def say(self, what: str) -> None:
-        if self.report is not None:
-            total = self.deadline - self.began
-            steps = 1000 if isfinite(total) else 1
-            done = int(steps * min(1.0, (time.monotonic() - self.began) / total)) if total > 0 else 0
-            interval = f"gap in [{self.state.lower:.3g}, {self.state.upper:.3g}]"
-            self.report(f"{what}: {interval}", done, steps)
 
 
 def diff(
@@ -148,7 +83,7 @@ def diff(
     began = time.monotonic()
     first, second = _network(a), _network(b)
     domain = _checked(first, second, box, tol, budget, labels, seed)
-    run = _Comparison(first, second, domain, float(tol), began + budget, seed, progress, began)
+    run = Comparison(first, second, domain, float(tol), began + budget, seed, progress, began)
     interrupted, answer = False, None
     try:
         with few_threads(first), few_threads(second):
@@ -227,7 +162,7 @@ def _checked(
     return None if box is None else as_box(box, first.in_features)
 
 
-def _compare(run: _Comparison) -> None:
+def _compare(run: Comparison) -> None:
     """Narrow the interval until it decides."""
     if run.first == run.second:
         run.take("identical weights", upper=0.0)
@@ -237,102 +172,28 @@ def _compare(run: _Comparison) -> None:
     if found.gap > 0:
         run.take("search", point=found.point, lower=found.gap)
     # What holds for all inputs is found by looking at the weights; what holds on the box takes proofs.
-    pair = _paired(run, _Pair(run.first, run.second))
+    pair = paired(run, Pair(run.first, run.second))
     for domain in (None,) if run.box is None else (None, run.box):
         if run.goes_on:
-            pair, settled = _smaller(run, pair, domain)
-            pair = _paired(run, pair)
+            pair, settled = smaller(run, pair, domain)
+            pair = paired(run, pair)
         if run.goes_on:
-            _paired(run, settled)
+            paired(run, settled)
     if run.goes_on:
         _narrow(run, pair)
     else:
         _close(run, pair)
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """Two networks that stand for the given ones; ``slack`` is what that may add to their gap."""
-
-    a: ReluNetwork
-    b: ReluNetwork
-    slack: float = 0.0
-    tried: bool = False
-
-
-def _paired(run: _Comparison, pair: _Pair) -> _Pair:
-    """Pair the units and bound what still differs; put b's units in a's order, if they pair."""
-    if pair.tried or pair.a.widths != pair.b.widths:
-        return pair
-    run.say("pairing units")
-    try:
-        matching = match(pair.a, pair.b, deadline=run.deadline)
-    except TimeoutError:
-        return replace(pair, tried=True)
-    if matching.symmetry is not None:
-        run.layers = layer_differences(matching, pair.a)
-    if not _pairs(matching) or not run.left:
-        return replace(pair, tried=True)
-    target, budget = max(0.0, run.tol - pair.slack), _PAIRED_SHARE * run.left
-    bound = gap_of_changes(pair.a, matching.changes, box=run.box, target=target, budget=budget)
-    run.take(f"units paired: {bound.method}", upper=float(add_up(bound.value, pair.slack)))
-    aligned = align_exactly(pair.b, matching) if run.goes_on else None
-    return replace(pair, b=pair.b if aligned is None else aligned, tried=True)
-
-
-def _pairs(matching: Matching) -> bool:
-    """Return whether the pairing is good enough to say something about the gap."""
-    if matching.symmetry is None or "opposite" in matching.reason:
-        return False
-    return max(matching.residuals) <= _PAIRED_TOLERANCE
-
-
-def _smaller(run: _Comparison, pair: _Pair, box: Box | None) -> tuple[_Pair, _Pair]:
-    """Shrink both by what holds on the box (None: everywhere); also with linear parts settled."""
-    run.say("looking for smaller networks")
-    growth = _growth(box, run.box)
-    loss = _SHRINK_LOSS * run.tol / growth
-    found = [
-        shrink_and_settle(net, box=box, tol=loss, budget=_SHRINK_SHARE * run.left)
-        for net in (pair.a, pair.b)
-    ]
-    small, settled = ([both[i] for both in found] for i in (0, 1))
-    return (
-        _standing_for(run, pair, small, growth, record=True),
-        _standing_for(run, pair, settled, growth),
-    )
-
-
-def _standing_for(
-    run: _Comparison, pair: _Pair, found: list[Shrunk], growth: float, *, record: bool = False
-) -> _Pair:
-    """Return the pair of reduced networks, with what the reduction may have cost."""
-    if not any(shrunk.steps for shrunk in found):
-        return pair
-    slack = pair.slack
-    for name, shrunk in zip(("first", "second"), found, strict=True):
-        slack = float(add_up(slack, product_up([shrunk.gap_upper, growth])))
-        if record:
-            run.steps += tuple(f"{name} network: {step}" for step in shrunk.steps)
-    return _Pair(found[0].network, found[1].network, slack)
-
-
-def _growth(proved_on: Box | None, wanted: Box | None) -> float:
-    """Return what a gap is multiplied by where it is wanted: one relative to 1 + |x| grows on a box."""
-    if wanted is None or proved_on is not None:
-        return 1.0
-    return float(add_up(1.0, norm_up(np.maximum(np.abs(wanted.lower), np.abs(wanted.upper)))))
-
-
-def _narrow(run: _Comparison, pair: _Pair) -> None:
+def _narrow(run: Comparison, pair: Pair) -> None:
     """Bound the gap by all that works on arbitrary networks."""
     if pair.slack < run.tol or pair.slack == 0.0:
         _narrow_pair(run, pair)
     if pair.slack > 0.0 and run.goes_on:  # the reduced networks cannot decide: those given may
-        _narrow_pair(run, _Pair(run.first, run.second))
+        _narrow_pair(run, Pair(run.first, run.second))
 
 
-def _narrow_pair(run: _Comparison, pair: _Pair) -> None:
+def _narrow_pair(run: Comparison, pair: Pair) -> None:
     tried: Array | None = None
 
     def better(state: GapState) -> None:
@@ -347,7 +208,7 @@ def _narrow_pair(run: _Comparison, pair: _Pair) -> None:
     narrow(pair.a, pair.b, run.box, tol=tol, deadline=run.deadline, seed=run.seed, progress=better)
 
 
-def _close(run: _Comparison, pair: _Pair) -> None:
+def _close(run: Comparison, pair: Pair) -> None:
     """Give a pair that is proved different a finite upper end too, if that is cheap."""
     if isfinite(run.state.upper) or not run.left:
         return
@@ -357,7 +218,7 @@ def _close(run: _Comparison, pair: _Pair) -> None:
         run.take(state.history[-1].method, upper=float(add_up(state.upper, pair.slack)))
 
 
-def _proof(run: _Comparison) -> str:
+def _proof(run: Comparison) -> str:
     """Say in a few words what settled the verdict, or what was reached."""
     history = run.state.history
     if not history:
