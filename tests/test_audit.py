@@ -68,7 +68,7 @@ def test_without_data_some_questions_do_not_apply():
     assert reasons["UNIT-01"] == "not applicable, because no data were given"
     assert reasons["UNIT-02"] == "not applicable, because neither data nor a box was given"
     geometry = {f"GEO-0{i}" for i in range(1, 6)}
-    assert set(reasons) == {"UNIT-01", "UNIT-02", "ACC-01", "ACC-02"} | geometry
+    assert set(reasons) == {"UNIT-01", "UNIT-02", "EQV-02", "ACC-01", "ACC-02"} | geometry
     affine = audit(random_net((4, 2)), np.zeros((2, 4)))
     assert "it has no ReLU" in affine["UNIT-01"].verdict and affine["LIP-01"].answered
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pindown.findings.deadline import NotApplicable, OutOfTime
 from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import at_most, count, shape
+from pindown.geometry.intervals import interval_bounds
 
 if TYPE_CHECKING:
     from pindown.equivalence import FunctionalDimension, Shrunk
@@ -122,6 +125,8 @@ def flat_directions(subject: Subject) -> Finding:
             f"it has {P:,} parameters, and one decomposition takes at most {LARGEST_PARAMETERS:,}"
         )
     subject.require(_SECONDS_PER_ENTRY * 5.0 * float(P) ** 3 + 0.01)
+    if not all(np.isfinite(z).all() for z in interval_bounds(net, subject.box)[-1]):
+        raise NotApplicable("the network may overflow float64 on the box")
     found = functional_dimension(
         net, subject.box, seed=subject.seed, budget=_SHARE * subject.deadline.left
     )
