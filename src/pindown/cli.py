@@ -17,6 +17,7 @@ import typer
 from pindown.cli_equivalence import canonical, diff, shrink
 from pindown.cli_experiments import reproduce
 from pindown.cli_options import (
+    INTERRUPTED,
     BoxText,
     Budget,
     Html,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from pindown.datasets import Table
 
 BAD_INPUT = 3
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="pindown",

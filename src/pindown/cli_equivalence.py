@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pindown.cli_options import (
+    INTERRUPTED,
     BoxText,
     Budget,
     Html,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pindown.network import ReluNetwork
 
 EXIT_CODES = {"same": 0, "different": 1, "undecided": 2}
-INTERRUPTED = 130
 
 Old = Annotated[Path, typer.Argument(help="A model: .onnx, .onnx.gz, .safetensors, .pt or .pth.")]
 New = Annotated[Path, typer.Argument(help="The model to compare it with.")]

@@ -11,6 +11,8 @@ import typer
 if TYPE_CHECKING:
     from pindown.geometry import Box
 
+INTERRUPTED = 130  # exit code, as shells have it
+
 Model = Annotated[Path, typer.Argument(help="Model: .onnx, .onnx.gz, .safetensors, .pt or .pth.")]
 BoxText = Annotated[
     str | None,

@@ -23,10 +23,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, dense
-from pindown.geometry.rounding import SMALLEST, UNIT_ROUNDOFF
+from pindown.geometry.rounding import SMALLEST, UNIT_ROUNDOFF, two_product
 from pindown.network import ReluNetwork
-
-_SPLITTER = 2.0**27 + 1.0  # cuts a float64 into two halves whose products are exact
 
 
 @dataclass(frozen=True)
@@ -266,25 +264,11 @@ def _same_products(a: Array, b: float, c: Array, d: float) -> bool:
     (c_part, c_power), (d_part, d_power) = np.frexp(c), np.frexp(d)
     shift = np.clip(a_power + b_power - c_power - d_power, -4, 4)  # at 2 they differ for sure
     (first, first_error), (second, second_error) = (
-        _two_product(a_part, b_part),
-        _two_product(c_part, d_part),
+        two_product(a_part, b_part),
+        two_product(c_part, d_part),
     )
     same = (np.ldexp(first, shift) == second) & (np.ldexp(first_error, shift) == second_error)
     return bool(np.all(same))
-
-
-def _two_product(a: Array, b: float) -> tuple[Array, Array]:
-    """Return the rounded product and its exact rounding error (Dekker)."""
-    product = a * b
-    a_high, b_high = _high_half(a), _high_half(np.asarray(b))
-    a_low, b_low = a - a_high, b - b_high
-    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return product, error
-
-
-def _high_half(a: Array) -> NDArray[np.float64]:
-    scaled = _SPLITTER * a
-    return scaled - (scaled - a)
 
 
 def _kind(factor: float) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import frexp, inf, ldexp, nextafter
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +22,7 @@ from pindown.affine import Array
 
 UNIT_ROUNDOFF = 2.0**-53
 TINY = float(np.finfo(np.float64).tiny)  # below it, products lose relative accuracy
+_SPLITTER = 2.0**27 + 1.0  # cuts a float64 into two halves whose products are exact
 SMALLEST = 2.0**-1074  # what underflow can take from a product, twice over
 
 
@@ -43,7 +45,7 @@ def add_up(a: ArrayLike, b: ArrayLike) -> Array:
     (3.0, True)
     """
     with np.errstate(invalid="ignore"):  # infinite numbers stay what they are
-        total, error = _two_sum(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+        total, error = two_sum(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
     return np.where(error > 0, np.nextafter(total, np.inf), total)
 
 
@@ -98,9 +100,23 @@ def times_power_up(value: float, exponent: int) -> float:
     return product if product >= TINY else nextafter(product, inf)
 
 
-def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     """Return the rounded sum and its exact rounding error (Knuth)."""
     total = a + b
     b_part = total - a
     a_part = total - b_part
     return total, (a - a_part) + (b - b_part)
+
+
+def two_product(a: Array, b: Any) -> tuple[Array, Array]:
+    """Return the rounded product and its exact rounding error (Dekker)."""
+    product = a * b
+    a_high, b_high = _high_half(a), _high_half(np.asarray(b))
+    a_low, b_low = a - a_high, b - b_high
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, error
+
+
+def _high_half(a: Array) -> Array:
+    scaled = _SPLITTER * a
+    return scaled - (scaled - a)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pindown.findings.pictures import Narrowing
 from pindown.findings.wording import shape
-from pindown.report.diff_text import answer, layer_words
+from pindown.report.diff_text import answer
 from pindown.report.figures import draw
 from pindown.report.html import safe
 from pindown.report.witness_image import image_of, png_of
@@ -42,7 +42,6 @@ def render_diff(diff: Diff) -> str:
         history=_history_picture(diff),
         witness=None if diff.witness is None else _witness(diff, diff.witness),
         label_witness=_label_image(diff),
-        layers=[(layer, layer_words(layer)) for layer in diff.layers[:_MOST_ROWS]],
         most_rows=_MOST_ROWS,
     )
     return str(page).lstrip() + "\n"

@@ -42,7 +42,6 @@ _MOST_COLLECTS = 24
 _ACROSS = 24  # segments across each fold found, and beyond each that is known in parts
 _MOST_PARTIAL = 12
 _INSET = 1e-3
-_DEEPEST = 12
 
 
 @dataclass

@@ -18,8 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Array, Matrix, compact, dense
-from pindown.equivalence.unit_relations import _two_product
-from pindown.geometry.rounding import SMALLEST, UNIT_ROUNDOFF, _two_sum, gamma
+from pindown.geometry.rounding import SMALLEST, UNIT_ROUNDOFF, gamma, two_product, two_sum
 
 # Dekker's error term may itself underflow below this product, and the splitting may overflow above.
 _SAFE_PRODUCT = (2.0**-900, 2.0**990)
@@ -57,7 +56,7 @@ def add(a: Array, b: Array) -> Rounded:
     Rounded(value=array([3., 1.]), error=array([0.e+00, 1.e-30]))
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        total, error = _two_sum(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+        total, error = two_sum(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
     return Rounded(total, np.where(np.isfinite(total), np.abs(error), np.inf))
 
 
@@ -68,7 +67,7 @@ def multiply(a: Array, b: Array) -> Rounded:
     Rounded(value=array([1.5]), error=array([0.]))
     """
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        product, error = _two_product(np.asarray(a, dtype=float), b)  # type: ignore[arg-type]
+        product, error = two_product(np.asarray(a, dtype=float), b)
         size = np.abs(product)
         low, high = _SAFE_PRODUCT
         nothing = (a == 0.0) | (b == 0.0) | (np.abs(a) == 1.0) | (np.abs(b) == 1.0)
@@ -80,7 +79,7 @@ def multiply(a: Array, b: Array) -> Rounded:
 def exact_terms(a: Array, b: Array) -> Array | None:
     """Return numbers whose exact sum is ``a . b``, or None where float64 cannot hold them."""
     with np.errstate(over="ignore", invalid="ignore"):
-        product, error = _two_product(a, b)  # type: ignore[arg-type]
+        product, error = two_product(a, b)
         size = np.abs(product)
     low, high = _SAFE_PRODUCT
     safe = (size == 0.0) & ((a == 0.0) | (b == 0.0)) | (size > low) & (size < high)
@@ -144,8 +143,8 @@ def same_products(a: Array, b: Array, c: Array, d: Array) -> NDArray[np.bool_]:
     parts, powers = zip(*(np.frexp(x) for x in (a, b, c, d)), strict=True)
     # Fractions in [1/2, 1): their products neither overflow nor underflow, and 4 powers apart differ.
     shift = np.clip(powers[0] + powers[1] - powers[2] - powers[3], -4, 4)
-    first, first_error = _two_product(parts[0], parts[1])
-    second, second_error = _two_product(parts[2], parts[3])
+    first, first_error = two_product(parts[0], parts[1])
+    second, second_error = two_product(parts[2], parts[3])
     return (np.ldexp(first, shift) == second) & (np.ldexp(first_error, shift) == second_error)
 
 
