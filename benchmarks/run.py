@@ -9,7 +9,7 @@ import platform
 import sys
 from pathlib import Path
 
-BENCHMARKS = ("evaluation", "geometry", "segments", "equivalence")
+BENCHMARKS = ("evaluation", "geometry", "segments", "equivalence", "exact_training", "segmented")
 HERE = Path(__file__).parent
 
 

@@ -16,7 +16,11 @@ Result = TypeVar("Result")
 
 
 def each(
-    function: Callable[[Item], Result], items: Iterable[Item], *, n_jobs: int | None = 1
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    n_jobs: int | None = 1,
+    threads: bool = False,
 ) -> Iterator[tuple[int, Result]]:
     """Apply a function to every item and yield ``(index, result)`` as results come in.
 
@@ -24,6 +28,7 @@ def each(
         function: What to apply; for several processes it must be importable by name.
         items: Its arguments.
         n_jobs: Processes; 1 works in this one, None leaves it to ``joblib.parallel_config``.
+        threads: Whether threads do as well, because the function releases the interpreter lock.
 
     >>> sorted(each(abs, [-1, 2, -3]))
     [(0, 1), (1, 2), (2, 3)]
@@ -36,7 +41,7 @@ def each(
     from joblib import Parallel, delayed
 
     tasks = (delayed(_numbered)(function, index, item) for index, item in numbered)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
+    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", prefer="threads" if threads else None)(tasks)
 
 
 def _numbered(

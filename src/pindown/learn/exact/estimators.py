@@ -1,0 +1,243 @@
+r"""Estimators that return the best small network there is, with the proof, or an interval for its loss.
+
+.. math:: \min_{a_u, b_u, s_u \in \{-1, 1\}, c}\; \sum_j \ell\Big(c + \sum_{u=1}^w s_u\,
+          \mathrm{relu}(\langle a_u, x_j\rangle + b_u),\; y_j\Big) + \alpha \sum_u \lVert a_u \rVert^2.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from pindown.learn.exact.problem import Problem
+from pindown.learn.exact.search import Search
+from pindown.learn.exact.solve import run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = npt.NDArray[np.float64]
+
+
+class _ExactRelu(BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: the search, its certificate and its history."""
+
+    _losses: tuple[str, ...] = ()
+
+    def _search(self, X: Any, y: Any, sample_weight: Any) -> None:
+        self._check_parameters()
+        mass = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        from pindown.learn.exact.display import shown
+
+        problem = Problem.of(X, y, mass, self.loss, float(self.ridge), bool(self.output_bias))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        search = Search(problem, self.width, time.monotonic() + float(self.budget), self.n_jobs, seed)
+        try:
+            with shown(search, self.verbose):
+                run(search)
+        except KeyboardInterrupt:
+            warnings.warn(
+                "interrupted: the best network so far is kept, with the bound proved so far",
+                stacklevel=3,
+            )
+        self.network_ = search.network
+        self.best_loss_ = search.upper
+        self.lower_bound_ = min(search.lower, search.upper)
+        self.gap_ = self.best_loss_ - self.lower_bound_
+        self.optimal_ = search.solved
+        self.n_tuples_ = search.n_tuples
+        self.n_programs_ = search.n_programs
+        self.history_ = np.array(search.history)
+
+    def _check_parameters(self) -> None:
+        if (
+            not isinstance(self.width, int | np.integer)
+            or isinstance(self.width, bool)
+            or self.width < 1
+        ):
+            raise ValueError(f"width must be a positive integer, got {self.width!r}")
+        if self.loss not in self._losses:
+            raise ValueError(f"loss must be one of {', '.join(self._losses)}, got {self.loss!r}")
+        if not (isinstance(self.ridge, float | int | np.number) and 0 <= self.ridge < np.inf):
+            raise ValueError(f"ridge must be a finite number, zero or positive, got {self.ridge!r}")
+        if not (isinstance(self.budget, float | int | np.number) and self.budget >= 0):
+            raise ValueError(
+                f"budget must be a number of seconds, zero or positive, got {self.budget!r}"
+            )
+
+    def _outputs(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return self.network_(validate_data(self, X, dtype=np.float64, reset=False))[:, 0]
+
+    def plot_gap(self, ax: Axes | None = None) -> Axes:
+        """Draw the proved interval for the least loss over time."""
+        check_is_fitted(self)
+        from pindown.learn.exact.display import plot_history
+
+        return plot_history(self.history_, ax)
+
+    def summary(self) -> str:
+        """Say in one line what was found and what is proved."""
+        check_is_fitted(self)
+        if self.optimal_:
+            return (
+                f"loss {self.best_loss_:.6g}, the least of all networks of width {self.width} (proved)"
+            )
+        return (
+            f"loss {self.best_loss_:.6g}; no network of width {self.width} has less than "
+            f"{self.lower_bound_:.6g} (proved); give it more budget to close the gap"
+        )
+
+
+class ExactReluRegressor(RegressorMixin, _ExactRelu):  # type: ignore[misc]
+    """The one-hidden-layer ReLU network of least loss, with a certificate.
+
+    Args:
+        width: Hidden units.
+        loss: ``"squared"`` or ``"absolute"``; losses are summed over samples.
+        ridge: Factor of the squared norms of the slopes, with output weights of size one.
+        output_bias: Whether the output has a bias.
+        budget: Seconds; when they are over, ``best_loss_`` and ``lower_bound_`` are what is known.
+        n_jobs: Threads; None leaves it to ``joblib.parallel_config``.
+        random_state: Seed of the search for a good start; it does not change what is proved.
+        verbose: 0 for silence; else a progress bar after two seconds, on a terminal.
+
+    Attributes:
+        network_: The best network, a :class:`pindown.ReluNetwork`.
+        best_loss_: Its loss, penalty included, by a forward pass.
+        lower_bound_: No network of this width has a smaller loss.
+        gap_: The difference of the two.
+        optimal_: Whether the search is complete: the gap is rounding, 1e-8 of the loss.
+        n_tuples_: Tuples of dichotomies that were bounded.
+        n_programs_: Convex programs that were solved.
+        history_: Rows of seconds, lower bound, best loss.
+
+    >>> import numpy as np
+    >>> X = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0]])
+    >>> model = ExactReluRegressor(width=2).fit(X, np.abs(X[:, 0]))
+    >>> model.optimal_, round(model.best_loss_, 12)
+    (True, 0.0)
+    >>> model.predict([[-3.0], [0.5]]).round(6).tolist()
+    [3.0, 0.5]
+
+    The bound is computed in float64 and allows for its rounding, not by directed arithmetic. It does not
+    cover units that tell points apart that are closer than 1e-9 of the samples' spread, nor weights
+    above 1e8 in coordinates that make the samples round; for squared loss, weights ``phi`` in these
+    coordinates could be below the bound by ``1e-13 sum(sample_weight) ||phi||^2``.
+
+    Mukherjee 2020, Theorem 2.4.1 (objective corrected).
+    """
+
+    _losses = ("squared", "absolute")
+
+    def __init__(
+        self,
+        width: int = 2,
+        *,
+        loss: str = "squared",
+        ridge: float = 0.0,
+        output_bias: bool = False,
+        budget: float = 60.0,
+        n_jobs: int | None = 1,
+        random_state: Any = 0,
+        verbose: int = 1,
+    ) -> None:
+        self.width = width
+        self.loss = loss
+        self.ridge = ridge
+        self.output_bias = output_bias
+        self.budget = budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = self.width == 1 and not self.output_bias  # has one sign
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ExactReluRegressor:
+        """Find the network of least loss."""
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        self._search(X, np.asarray(y, dtype=np.float64), sample_weight)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the network's outputs."""
+        return self._outputs(X)
+
+
+class ExactReluClassifier(ClassifierMixin, _ExactRelu):  # type: ignore[misc]
+    """The one-hidden-layer ReLU network of least loss for two classes, with a certificate.
+
+    Args and attributes are those of :class:`ExactReluRegressor`, with ``loss`` one of ``"hinge"`` and
+    ``"logistic"`` and an output bias by default. A logistic loss of zero is approached, never attained,
+    when the classes can be separated; a small ``ridge`` makes the answer unique.
+
+    >>> import numpy as np
+    >>> X = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0]])
+    >>> model = ExactReluClassifier(width=2).fit(X, ["out", "in", "in", "in", "out"])
+    >>> model.optimal_, round(model.best_loss_, 9), model.predict([[0.3], [5.0]]).tolist()
+    (True, 0.0, ['in', 'out'])
+
+    Mukherjee 2020, Theorem 2.4.1 (objective corrected).
+    """
+
+    _losses = ("hinge", "logistic")
+
+    def __init__(
+        self,
+        width: int = 2,
+        *,
+        loss: str = "hinge",
+        ridge: float = 0.0,
+        output_bias: bool = True,
+        budget: float = 60.0,
+        n_jobs: int | None = 1,
+        random_state: Any = 0,
+        verbose: int = 1,
+    ) -> None:
+        self.width = width
+        self.loss = loss
+        self.ridge = ridge
+        self.output_bias = output_bias
+        self.budget = budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ExactReluClassifier:
+        """Find the network of least loss; the second class, in sorted order, is the positive one."""
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) != 2:
+            found = "one class" if len(self.classes_) == 1 else f"{len(self.classes_)} classes"
+            raise ValueError(
+                f"Only binary classification is supported: two classes are needed, y has {found}. "
+                "The classifier needs samples of two classes."
+            )
+        self._search(X, 2.0 * codes - 1.0, sample_weight)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the network's outputs, positive for the second class."""
+        return self._outputs(X)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class of each sample."""
+        positive = self._outputs(X) > 0
+        return self.classes_[positive.astype(int)]

@@ -1,0 +1,169 @@
+r"""The training problem in the coordinates of the search, and the way back to a network.
+
+.. math:: \min \sum_j m_j\, \ell\Big(c + \sum_{u=1}^w s_u\,\mathrm{relu}(\langle a_u, x_j\rangle +
+b_u),\; y_j\Big)
+          + \alpha \sum_u \lVert a_u\rVert^2, \qquad s_u \in \{-1, 1\}.
+
+Positive factors move freely through a ReLU, so output weights of size one are no restriction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from pindown.learn.exact.dichotomies import ON_THE_PLANE, dichotomies
+from pindown.network import ReluNetwork
+
+if TYPE_CHECKING:
+    from pindown.learn.exact.kernels.convex import Rows
+    from pindown.learn.exact.kernels.squared import Cells
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+LOSSES = ("squared", "absolute", "hinge", "logistic")  # in the order of the compiled code's numbers
+# A bound this close to the best loss, relative to it, leaves nothing to find: float64 sums over many
+# points, factorised twice, are no better. The absolute part is relative to the loss of the zero network.
+CERTIFIED_TO = 1e-8
+_NEGLIGIBLE = {"squared": 1e-13, "absolute": 1e-10, "hinge": 1e-10, "logistic": 1e-10}
+# Dependent columns are kept apart by this share of the total mass; it costs a bound the same share of
+# ||phi||^2.
+_FLOOR = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Samples, loss and penalty, with the coordinates in which the samples are round.
+
+    Attributes:
+        X: Samples as given.
+        y: Targets; -1 and 1 for hinge and logistic loss.
+        mass: Sample weights, all positive.
+        loss: One of ``squared``, ``absolute``, ``hinge``, ``logistic``.
+        ridge: The factor of the squared norms of the slopes.
+        biased: Whether the output has a bias.
+        centre: Mean of the samples.
+        axes: ``(n_features, rank)``: ``(X - centre) @ axes`` has unit second moments.
+        scale: Standard deviation along each axis.
+    """
+
+    X: Array
+    y: Array
+    mass: Array
+    loss: str
+    ridge: float
+    biased: bool
+    centre: Array
+    axes: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, X: Array, y: Array, mass: Array, loss: str, ridge: float, biased: bool) -> Problem:
+        """Merge equal samples and find the coordinates, without directions in which nothing varies."""
+        used = (
+            mass > 0
+        )  # equal samples in one place, in one order: weights and repetitions are the same problem
+        samples, which = np.unique(np.column_stack([X, y])[used], axis=0, return_inverse=True)
+        X, y = samples[:, :-1], samples[:, -1]
+        mass = np.bincount(which.ravel(), mass[used]).astype(np.float64)
+        centre = X.mean(axis=0)
+        _, singular, right = np.linalg.svd(X - centre, full_matrices=False)
+        size = max(
+            float(singular.max(initial=0.0)), np.finfo(float).eps * float(np.abs(X).max(initial=0.0))
+        )
+        kept = singular > max(ON_THE_PLANE * size, np.finfo(float).tiny)
+        scale = singular[kept] / np.sqrt(len(X))
+        return cls(X, y, mass, loss, ridge, biased, centre, right[kept].T, scale)
+
+    def part(self, rows: Integers) -> Problem:
+        """Return the problem of some samples, with their share of the penalty."""
+        mass = self.mass[rows]
+        share = float(mass.sum() / self.mass.sum())
+        return Problem.of(self.X[rows], self.y[rows], mass, self.loss, self.ridge * share, self.biased)
+
+    @property
+    def coordinates(self) -> Array:
+        """The samples in round coordinates."""
+        return ((self.X - self.centre) @ self.axes) / self.scale
+
+    @property
+    def rank(self) -> int:
+        """How many directions the samples vary in."""
+        return len(self.scale)
+
+    def distinct(self) -> tuple[Array, Integers]:
+        """Return the distinct points in round coordinates and each sample's point."""
+        grid = np.round(self.coordinates / ON_THE_PLANE)
+        _, first, point = np.unique(grid, axis=0, return_index=True, return_inverse=True)
+        return self.coordinates[first], point.ravel()
+
+    def network(self, signs: Integers, phi: Array, shift: float) -> ReluNetwork:
+        """Return the network with signed weights ``phi_u = s_u (a_u, b_u)`` in round coordinates."""
+        weights = signs[:, None] * phi.reshape(len(signs), -1)
+        slopes = (weights[:, :-1] / self.scale) @ self.axes.T
+        biases = weights[:, -1] - slopes @ self.centre
+        return ReluNetwork.from_layers(
+            [(slopes, biases), (signs[None, :].astype(float), np.array([shift]))]
+        )
+
+    def loss_and_slope(self, f: Array) -> tuple[float, Array]:
+        """Return the loss of predictions, without the penalty, and its derivative in each of them."""
+        y = self.y
+        if self.loss == "squared":
+            each, slope = (f - y) ** 2, 2 * (f - y)
+        elif self.loss == "absolute":
+            each, slope = np.abs(f - y), np.sign(f - y)
+        elif self.loss == "hinge":
+            each, slope = np.maximum(0, 1 - y * f), -y * (y * f < 1)
+        else:
+            each, slope = np.logaddexp(0, -y * f), -y * expit(-y * f)
+        return float(self.mass @ each), self.mass * slope
+
+    def loss_of(self, network: ReluNetwork) -> float:
+        """Return the penalised loss of a network with output weights of size one."""
+        penalty = self.ridge * float((np.asarray(network.layers[0].weight) ** 2).sum())
+        return self.loss_and_slope(network(self.X)[:, 0])[0] + penalty
+
+    def zero_network(self, width: int) -> ReluNetwork:
+        """Return a constant network: the mean of the targets with an output bias, else zero."""
+        shift = float(np.average(self.y, weights=self.mass)) if self.biased else 0.0
+        weights = np.zeros(width * (len(self.scale) + 1))
+        return self.network(np.ones(width, np.int64), weights, shift)
+
+    @property
+    def negligible(self) -> float:
+        """A loss as good as zero."""
+        return _NEGLIGIBLE[self.loss] * self.loss_and_slope(np.zeros(len(self.X)))[0]
+
+    def tables(self) -> tuple[Cells, Rows]:
+        """Build what the compiled search reads."""
+        from pindown.learn.exact.kernels.convex import Rows
+        from pindown.learn.exact.kernels.squared import Cells, own_sums
+
+        points, point = self.distinct()
+        graph = dichotomies(points)
+        lifted = np.column_stack([points, np.ones(len(points))])
+        mass = np.bincount(point, self.mass).astype(np.float64)
+        total = float(mass.sum())
+        target = np.bincount(point, self.mass * self.y) / mass
+        shift = float(mass @ target) / total if self.biased else 0.0
+        outer = mass[:, None, None] * lifted[:, :, None] * lifted[:, None, :]
+        moment = (mass * (target - shift))[:, None] * lifted
+        share = mass[:, None] * lifted / np.sqrt(total) * self.biased
+        block, moments, shares = own_sums(graph.parent, graph.added, outer, moment, share)
+        ridge = np.append(self.ridge / self.scale**2, 0.0)
+        block += np.diag(ridge)
+        constant = float(self.mass @ (self.y - target[point]) ** 2)
+        energy = float(mass @ (target - shift) ** 2)
+        margins = np.array([CERTIFIED_TO, self.negligible])
+        cells = Cells(
+            lifted, mass, target, graph.sides, graph.parent, graph.added, graph.facet_start,
+            graph.facets, graph.across, graph.inside, outer, block, moments, shares, ridge,
+            np.full(len(ridge), _FLOOR * total), shift, constant, energy, margins,
+        )  # fmt: skip
+        return cells, Rows(LOSSES.index(self.loss), point, self.y, self.mass)

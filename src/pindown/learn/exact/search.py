@@ -1,0 +1,166 @@
+"""The certified search: a good network first, then proof that no tuple of cells holds a better one.
+
+At any time the best network and a lower bound on all networks are known. When every tuple of cells is
+examined the two meet. When there are too many tuples for the time given, groups of samples bound the
+loss from below.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import comb, inf
+
+import numpy as np
+
+from pindown.learn.exact.dichotomies import count_general
+from pindown.learn.exact.problem import Problem
+from pindown.learn.exact.tables import Table
+from pindown.network import ReluNetwork
+
+Progress = Callable[[float, float, float], None]  # share done, lower, upper
+
+# Seconds per tuple and unit, as measured for ten points in the plane (for all but squared loss they grow
+# with the number of samples): to choose what to attempt, and in what slices.
+_SECONDS = {"squared": 2e-7, "absolute": 3e-5, "hinge": 4e-5, "logistic": 8e-5}
+_SLICE_SECONDS = 0.3
+# More cells beside rays than this, counted with repetition, do not fit in the memory of a small machine.
+_MOST_VISITS = 10_000_000
+_STARTS = 60
+# Bounds this close, relative to the loss, have met: programs left open may end a little below those
+# ruled out.
+_COMPLETE = 1e-6
+
+
+@dataclass
+class Search:
+    """What is known about a problem, and until when it may be worked on (``time.monotonic`` seconds)."""
+
+    problem: Problem
+    width: int
+    deadline: float
+    n_jobs: int | None = 1
+    seed: int = 0
+    progress: Progress | None = None
+    network: ReluNetwork = field(init=False)
+    upper: float = field(init=False)
+    lower: float = 0.0
+    complete: bool = False
+    n_tuples: int = 0
+    n_programs: int = 0
+    history: list[tuple[float, float, float]] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.network = self.problem.zero_network(self.width)
+        self.upper = self.problem.loss_of(self.network)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left."""
+        return self.deadline - time.monotonic()
+
+    @property
+    def solved(self) -> bool:
+        """Whether nothing is left to find: the bounds meet, or the loss is as good as zero."""
+        return self.complete or self.upper <= self.problem.negligible
+
+    def offer(self, network: ReluNetwork | None, *, as_good: float = 0.0) -> None:
+        """Keep a network if it is the best so far, or as good relative to the best."""
+        if network is not None and (loss := self.problem.loss_of(network)) < self.upper * (1 + as_good):
+            self.network, self.upper = network, loss
+
+    def note(self, share: float = 0.0) -> None:
+        """Record the bounds as they are now."""
+        now = (time.monotonic() - self.started, self.lower, self.upper)
+        if not self.history or self.history[-1][1:] != now[1:]:
+            self.history.append(now)
+        if self.progress is not None:
+            self.progress(share, self.lower, self.upper)
+
+
+def n_tuples(n_points: int, rank: int, width: int) -> int:
+    """Return how many unordered tuples of cells that are on somewhere there are, in general position.
+
+    >>> n_tuples(10, 2, 1), n_tuples(10, 2, 2)
+    (91, 4186)
+    """
+    cells = count_general(n_points, rank) - 1
+    return comb(cells + width - 1, width)
+
+
+def fits(n_points: int, rank: int) -> bool:
+    """Whether the cells of points in general position can be listed: each is seen from each of its rays.
+
+    >>> fits(100, 2), fits(1000, 2), fits(100, 5)
+    (True, True, False)
+    """
+    return comb(n_points, rank) * 2 ** (rank + 1) <= _MOST_VISITS
+
+
+def expected_seconds(problem: Problem, width: int, n_points: int) -> float:
+    """Return about how long an enumeration takes for some of a problem's points."""
+    rank = problem.rank
+    seconds = _SECONDS[problem.loss] * width * (rank + 1) ** 2 / 9
+    if problem.loss != "squared":
+        seconds *= n_points / 10
+    return n_tuples(n_points, rank, width) * seconds
+
+
+def descend_from_random_cells(search: Search) -> Table:
+    """Find a good network: walk over cells from random tuples, downhill."""
+    table = Table.of(search.problem, search.width, search.upper)
+    rng = np.random.default_rng(search.seed)
+    for start in range(_STARTS):
+        if search.remaining <= 0 or search.solved:
+            break
+        table.descend(np.sort(rng.integers(1, table.n_cells, search.width)))
+        if start % 10 == 0:
+            search.offer(table.network())
+            search.note()
+    search.offer(table.network())
+    search.note()
+    return table
+
+
+def examine_all(search: Search, table: Table, seconds: float) -> None:
+    """Examine all tuples, slice by slice; the bounds meet at the end."""
+    from pindown.learn.exact.polish import close
+    from pindown.parallel import each
+
+    slices = list(_slices(table.n_cells, search.width, seconds))
+    still_open, at_once = inf, 1 if search.n_jobs == 1 else 16
+    for begin in range(0, len(slices), at_once):
+        if search.remaining <= 0 or search.solved:
+            break
+        part = slices[begin : begin + at_once]
+        for _, found in each(table.examine, part, n_jobs=search.n_jobs, threads=True):
+            search.n_tuples += int(found.counts[0])
+            search.n_programs += int(found.counts[1])
+            table.take(found)
+            bound, networks = close(table, found, search.upper)
+            still_open = min(still_open, bound)
+            for network in networks:
+                search.offer(network)
+        search.offer(table.network())
+        table.best.loss[0] = min(float(table.best.loss[0]), search.upper)
+        search.note((begin + at_once) / len(slices))
+    else:
+        search.lower = max(search.lower, min(table.certified(search.upper), still_open))
+        search.complete = search.upper - search.lower <= _COMPLETE * search.upper
+        search.note(1.0)
+
+
+def _slices(n_cells: int, width: int, seconds: float) -> Iterator[tuple[int, int]]:
+    """Cut the first members of tuples into ranges of about equal work."""
+    total = comb(n_cells - 1 + width - 1, width)
+    per_slice = max(1.0, total * min(1.0, _SLICE_SECONDS / max(seconds, _SLICE_SECONDS)))
+    first = 1
+    while first < n_cells:
+        last, work = first, 0
+        while last < n_cells and work < per_slice:
+            work += comb(n_cells - last + width - 2, width - 1)
+            last += 1
+        yield first, last
+        first = last

@@ -1,0 +1,232 @@
+"""The scikit-learn face of exact segmented regression."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from pindown.affine import Array
+from pindown.learn.segmented.as_network import as_network
+from pindown.learn.segmented.selection import Trial, by_bic, by_cross_validation
+from pindown.learn.segmented.solve import SegmentedFit, compile_kernels, solve
+
+LOSSES = ("squared", "absolute")
+SELECTIONS = ("bic", "cv")
+
+
+class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    r"""The best continuous piecewise-linear function of one variable, with a proof that it is the best.
+
+    .. math:: \min \Bigl\{ \sum_i w_i\, \ell\bigl(f(x_i), y_i\bigr) : f \text{ continuous, piecewise
+    linear,
+        at most } K \text{ pieces} \Bigr\}
+
+    Breakpoints are free: they may lie between data points. The minimum is over all of them, not a
+    local one.
+
+    Args:
+        n_pieces: K, or None to choose it.
+        loss: ``"squared"`` or ``"absolute"`` (robust to outliers).
+        selection: How K is chosen if it is None: ``"bic"`` or ``"cv"`` (cross-validation).
+        max_pieces: Largest K tried.
+        cv: Folds of the cross-validation: a number (shuffled), a splitter, or pairs of index arrays.
+        feature: Column of X to use. None takes one variable only, of shape (n,) or (n, 1); a number also
+            takes an X with more columns and leaves the others out.
+        budget: Seconds for the whole fit, None for no limit. When time is up, the best fit so far is
+            kept;
+            ``lower_bound_``, ``gap_`` and ``optimal_`` say how good it is.
+        random_state: Shuffles the folds.
+
+    Attributes:
+        breakpoints_: Where the slope changes, ascending.
+        values_: The function at the breakpoints.
+        slopes_: Slope of each piece.
+        intercepts_: Value of each piece's line at 0.
+        n_pieces_: Number of pieces, at most K: a breakpoint that does not bend is not counted.
+        best_loss_: Sum of the weighted losses.
+        lower_bound_: No such function has a smaller sum.
+        gap_: ``best_loss_ - lower_bound_``.
+        optimal_: Whether the gap is closed (up to rounding).
+        n_programs_: Exact programs solved to prove it.
+        network_: The same function as a :class:`~pindown.network.ReluNetwork` with at most
+            ``n_pieces_`` units.
+        selection_path_: One :class:`~pindown.learn.segmented.selection.Trial` for each K tried.
+
+    Example:
+        The distance to 1:
+
+        >>> x = [-1.0, 0.0, 0.5, 2.0, 3.0]
+        >>> model = SegmentedRegressor(n_pieces=2).fit(x, [2.0, 1.0, 0.5, 1.0, 2.0])
+        >>> model.breakpoints_.round(6), model.slopes_.round(6), model.optimal_
+        (array([1.]), array([-1.,  1.]), True)
+        >>> model.network_
+        ReluNetwork(1 -> 2 -> 1, 7 parameters)
+
+    Mukherjee 2020, section 2.4, (2.6): the problem, for one input. It is not the same as training a
+    network
+    of width K, as is said there; see the guide.
+    """
+
+    def __init__(
+        self,
+        n_pieces: int | None = None,
+        *,
+        loss: str = "squared",
+        selection: str = "bic",
+        max_pieces: int = 6,
+        cv: Any = 5,
+        feature: int | None = None,
+        budget: float | None = 60.0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_pieces = n_pieces
+        self.loss = loss
+        self.selection = selection
+        self.max_pieces = max_pieces
+        self.cv = cv
+        self.feature = feature
+        self.budget = budget
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = self.feature is None
+        tags.input_tags.two_d_array = self.feature is not None
+        tags.regressor_tags.poor_score = True  # one column cannot explain what depends on others
+        return tags
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> SegmentedRegressor:
+        """Find the best function.
+
+        Args:
+            X: The variable, of shape (n,) or (n, 1), in any order, values may repeat.
+            y: Targets.
+            sample_weight: Weights, not negative; a point of weight zero is as good as absent.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ValueError: If X has several columns, or numbers or parameters are out of range.
+        """
+        self._check_parameters()
+        x = self._one_variable(X, reset=True)
+        if y is None:
+            raise ValueError("SegmentedRegressor requires y to be passed, but the target y is None.")
+        target = column_or_1d(
+            check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
+        )
+        check_consistent_length(x, target)
+        w = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        compile_kernels(self.loss)
+        fit, path = self._solve(x, target, w)
+        if not np.isfinite(fit.loss):
+            raise ValueError(
+                "the loss of these numbers exceeds the largest float; divide y by its scale."
+            )
+        self._keep(fit, path)
+        return self
+
+    def _solve(self, x: Array, y: Array, w: Array) -> tuple[SegmentedFit, list[Trial]]:
+        if self.n_pieces is not None:
+            fit = solve(x, y, w, int(self.n_pieces), self.loss, self.budget)
+            return fit, [Trial(int(self.n_pieces), fit.loss, fit.lower_bound, fit.loss)]
+        # One piece fewer than distinct points interpolates: no more are worth trying.
+        largest = min(int(self.max_pieces), max(len(np.unique(x[w > 0])) - 1, 1))
+        if self.selection == "bic":
+            return by_bic(x, y, w, self.loss, largest, self.budget)
+        folds = list(self._folds(x, y))
+        return by_cross_validation(x, y, w, self.loss, largest, self.budget, folds)
+
+    def _folds(self, x: Array, y: Array) -> Any:
+        from sklearn.model_selection import KFold, check_cv
+
+        if not isinstance(self.cv, int):
+            return check_cv(self.cv).split(x, y)
+        if len(x) < 2:
+            return [(np.arange(len(x)), np.arange(len(x)))]
+        shuffled = KFold(min(self.cv, len(x)), shuffle=True, random_state=self.random_state)
+        return shuffled.split(x, y)
+
+    def _keep(self, fit: SegmentedFit, path: list[Trial]) -> None:
+        function = fit.function
+        self._function = function
+        self.slopes_ = function.slopes
+        bends = len(function.slopes) > 1
+        self.breakpoints_ = function.knots if bends else np.empty(0)
+        self.values_ = function.values if bends else np.empty(0)
+        anchors = np.maximum(np.arange(len(function.slopes)) - 1, 0)
+        self.intercepts_ = function.values[anchors] - function.slopes * function.knots[anchors]
+        self.n_pieces_ = fit.n_pieces
+        self.best_loss_, self.lower_bound_ = fit.loss, fit.lower_bound
+        self.gap_ = fit.loss - fit.lower_bound
+        self.optimal_ = bool(self.gap_ <= 0.0)
+        self.n_programs_ = fit.n_programs
+        column = 0 if self.feature is None else self.feature % self.n_features_in_
+        self.network_ = as_network(function, column, self.n_features_in_)
+        self.selection_path_ = path
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Evaluate the function; outside the data its outer pieces go on."""
+        check_is_fitted(self, "network_")
+        return self._function(self._one_variable(X, reset=False))
+
+    def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None) -> Any:
+        """Draw the function, its breakpoints, and the data if given; return the axes."""
+        from pindown.learn.segmented.plot import draw
+
+        check_is_fitted(self, "network_")
+        x = None if X is None else self._one_variable(X, reset=False)
+        return draw(self._function, x, y, ax)
+
+    def _one_variable(self, X: ArrayLike, *, reset: bool) -> Array:
+        """Return the variable as floats, and remember (or compare) what X looks like."""
+        if self.feature is not None:
+            values = validate_data(self, X, dtype=np.float64, reset=reset)
+            column = self.feature
+            if not -values.shape[1] <= column < values.shape[1]:
+                raise ValueError(
+                    f"X has {values.shape[1]} columns; there is no column feature={column}."
+                )
+            return values[:, column]
+        if reset:
+            self.n_features_in_ = 1
+        values = check_array(X, ensure_2d=False, dtype=np.float64, input_name="X")
+        if (values.ndim == 2 and values.shape[1] != 1) or values.ndim == 0:
+            raise ValueError(
+                f"X must hold one variable, of shape (n,) or (n, 1); got {values.shape}. "
+                "Say which column with feature=; for several variables see ExactReluRegressor."
+            )
+        return values.ravel()
+
+    def _check_parameters(self) -> None:
+        whole = {"n_pieces": 1, "max_pieces": 1, "cv": 2}
+        for name, least in whole.items():
+            value: Any = getattr(self, name)
+            if (name == "n_pieces" and value is None) or (name == "cv" and not isinstance(value, Real)):
+                continue
+            if not isinstance(value, Integral) or value is True or value < least:
+                raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}.")
+        for name, accepted in (("loss", LOSSES), ("selection", SELECTIONS)):
+            if getattr(self, name) not in accepted:
+                raise ValueError(f"{name} must be one of {accepted}; got {getattr(self, name)!r}.")
+        feature: Any = self.feature
+        if feature is not None and not isinstance(feature, Integral):
+            raise ValueError(f"feature must be the number of a column, or None; got {feature!r}.")
+        budget: Any = self.budget
+        if budget is not None and not (isinstance(budget, Real) and float(budget) >= 0):
+            raise ValueError(f"budget must be seconds, not negative, or None; got {budget!r}.")

@@ -1,0 +1,165 @@
+"""What both losses share: scaled data, the clock, a fit as lines between gaps, and its vertices."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+
+Indices = NDArray[np.int64]
+
+# Losses closer than this per unit of weight (x in [-1, 1], y of unit size) count as equal.
+RESOLUTION = 1e-11
+# Neighbouring slopes (in scaled units) that differ by less, relative to the larger, make no breakpoint.
+_NO_KINK = 1e-11
+
+
+class OutOfTimeError(Exception):
+    """The budget is used up; what is known so far stands."""
+
+
+class Clock:
+    """Seconds since it was made, against a budget (None: no end)."""
+
+    def __init__(self, budget: float | None) -> None:
+        self.start = time.perf_counter()
+        self.budget = np.inf if budget is None else float(budget)
+
+    def check(self) -> None:
+        """Raise OutOfTimeError once the budget is used up."""
+        if time.perf_counter() - self.start >= self.budget:
+            raise OutOfTimeError
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fit in scaled units: gaps of its breakpoints, which are knots, lines, loss and proof."""
+
+    gaps: Indices
+    mask: int
+    lines: Array  # one row per piece: value at 0 and slope; NaN where any slope will do
+    loss: float
+    lower_bound: float
+    leaves: int = 0
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Sorted data with x in [-1, 1], y centred with unit size, weights of mean one and positive."""
+
+    x: Array
+    y: Array
+    w: Array
+    x_centre: float
+    x_half: float
+    y_centre: float
+    y_size: float
+    w_size: float
+
+    @classmethod
+    def of(cls, x: Array, y: Array, w: Array) -> Scaled:
+        """Sort and scale; points of weight zero are left out."""
+        kept = w > 0.0
+        order = np.argsort(x[kept], kind="stable")
+        x, y, w = x[kept][order], y[kept][order], w[kept][order]
+        w_size = float(w.mean())
+        w = w / w_size
+        centre = float(x[0] / 2 + x[-1] / 2)
+        half = float(x[-1] / 2 - x[0] / 2) or 1.0
+        y_max = float(np.abs(y).max()) or 1.0
+        y_mean = float(np.average(y / y_max, weights=w)) * y_max
+        size = float(np.sqrt(np.average(((y - y_mean) / y_max) ** 2, weights=w))) * y_max
+        if size <= np.finfo(float).eps * y_max:
+            size = y_max
+        return cls((x - centre) / half, (y - y_mean) / size, w, centre, half, y_mean, size, w_size)
+
+    @property
+    def first(self) -> Indices:
+        """Where each distinct x begins, and the number of points at the end."""
+        return np.flatnonzero(np.r_[True, np.diff(self.x) > 0, True]).astype(np.int64)
+
+    def merged(self) -> tuple[Array, Array, Array, float]:
+        """One point per distinct x, and the squared loss that no function of x can avoid."""
+        first = self.first
+        w = np.add.reduceat(self.w, first[:-1])
+        y = np.add.reduceat(self.w * self.y, first[:-1]) / w
+        within = self.y - np.repeat(y, np.diff(first))
+        return self.x[first[:-1]], y, w, float(self.w @ within**2)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A continuous piecewise-linear function: vertices and the slopes of all its pieces."""
+
+    knots: Array
+    values: Array
+    slopes: Array
+
+    def __call__(self, x: Array) -> Array:
+        """Evaluate, on the line of the piece that holds each point."""
+        if not len(self.slopes) > 1:
+            return self.values[0] + self.slopes[0] * (x - self.knots[0])
+        piece = np.searchsorted(self.knots, x, side="right")
+        anchor = np.maximum(piece - 1, 0)
+        return self.values[anchor] + self.slopes[piece] * (x - self.knots[anchor])
+
+
+def vertices(fit: Fit, at: Array) -> Function:
+    """Turn lines between gaps into a function: one vertex per joint, two per jump.
+
+    Args:
+        fit: What the search found.
+        at: The distinct ascending x the gaps refer to.
+    """
+    lines = np.nan_to_num(fit.lines)
+    knots: list[float] = []
+    values: list[float] = []
+
+    def on(piece: int, t: float) -> float:
+        return float(lines[piece, 0] + lines[piece, 1] * t)
+
+    joint = 0
+    while joint < len(fit.gaps):
+        g = int(fit.gaps[joint])
+        low, high = float(at[g]), float(at[g + 1])
+        last = joint
+        while last + 1 < len(fit.gaps) and fit.gaps[last + 1] == g:
+            last += 1
+        if last > joint:  # a jump: from one line at one end of the gap to the other at the other
+            knots += [low, high]
+            values += [on(joint, low), on(last + 1, high)]
+        else:
+            change = lines[joint + 1, 1] - lines[joint, 1]
+            t = low
+            if not (fit.mask >> joint) & 1 and change != 0.0:
+                t = float(np.clip((lines[joint, 0] - lines[joint + 1, 0]) / change, low, high))
+            knots.append(t)
+            values.append(on(_flatter(fit, joint), t))
+        joint = last + 1
+    return _simplified(knots, values, float(lines[0, 1]), float(lines[-1, 1]), on(0, 0.0))
+
+
+def _flatter(fit: Fit, joint: int) -> int:
+    """Return the piece at a joint whose line loses fewer digits there, and has a slope that matters."""
+    left, right = np.abs(np.nan_to_num(fit.lines[joint : joint + 2, 1], nan=np.inf))
+    return joint if left < right else joint + 1
+
+
+def _simplified(
+    knots: list[float], values: list[float], left: float, right: float, at_zero: float
+) -> Function:
+    """Drop vertices that coincide or do not bend."""
+    t, v = np.array(knots), np.array(values)
+    distinct = np.r_[True, np.diff(t) > 0] if len(t) else np.empty(0, dtype=bool)
+    t, v = t[distinct], v[distinct]
+    slopes = np.r_[left, np.diff(v) / np.diff(t), right] if len(t) else np.array([left])
+    size = np.maximum(np.abs(slopes[:-1]), np.abs(slopes[1:]))
+    bends = np.abs(np.diff(slopes)) > _NO_KINK * np.maximum(size, 1.0)
+    if not bends.any():
+        return Function(np.zeros(1), np.array([at_zero]), np.array([left]))
+    t, v = t[bends], v[bends]
+    return Function(t, v, np.r_[left, np.diff(v) / np.diff(t), right])

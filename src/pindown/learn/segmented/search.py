@@ -1,0 +1,175 @@
+r"""Depth-first search over the gaps of the breakpoints, from right to left, compiled.
+
+A node fixes the last gaps; its suffix is one parabola in the value of its first line. Its bound joins
+that
+parabola to the stored envelope of all prefixes, so every node that is opened leads to a tuple whose
+relaxed loss is below the best loss known. Complete tuples are solved exactly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.learn.segmented.joints import best_in_gaps
+from pindown.learn.segmented.quadratics import compiled, extend
+from pindown.learn.segmented.relaxation import add_points, line_loss, tied
+
+Indices = NDArray[np.int64]
+
+
+@compiled
+def join_bound(
+    starts: Indices,
+    parabolas: Array,
+    short: Array,
+    tie: float,
+    b: int,
+    long: bool,
+    suffix: tuple[float, float, float],
+    floor: float,
+) -> float:
+    """Least sum of a stored prefix that ends at gap b and a suffix that begins there."""
+    k2, c2, f2 = suffix
+    if not long:
+        return floor + f2
+    bound = short[b] + f2
+    for i in range(starts[b], starts[b + 1]):
+        k = parabolas[0, i]
+        f = parabolas[2, i] + f2
+        if f >= bound or k <= 0.0 or k2 <= 0.0 or tie <= 0.0:
+            bound = min(bound, f)
+            continue
+        stiffness = 1.0 / (1.0 / k + 1.0 / tie + 1.0 / k2)
+        bound = min(bound, f + stiffness * (parabolas[1, i] - c2) ** 2)
+    return bound
+
+
+@compiled
+def open_nodes(
+    x: Array,
+    y: Array,
+    w: Array,
+    gaps: Indices,
+    ties: Array,
+    starts: Indices,
+    parabolas: Array,
+    short: Array,
+    floors: Array,
+    cap: float,
+    end: int,
+    long_suffix: bool,
+    suffix: tuple[float, float, float],
+) -> Array:
+    """Children below ``cap``, one per row: bound, gap, long or not, parabola.
+
+    The segment to place runs up to gap ``end``, or to the last point if ``end`` is the number of gaps.
+    """
+    G = len(gaps)
+    children = np.empty((G + 1, 6))
+    count = 0
+    stats = np.zeros(6)
+    if end == G:
+        add_points(stats, x, y, w, gaps[G - 1] + 1, len(x))
+        tie = -1
+    else:
+        tie = end
+        bound = floors[end] + suffix[2]  # a piece without data
+        if bound < cap:
+            children[0] = np.array([bound, end, 0.0, 0.0, 0.0, suffix[2]])
+            count = 1
+    for a in range(min(end, G) - 1 if end < G else G - 1, -1, -1):
+        if a < G - 1:
+            add_points(stats, x, y, w, gaps[a] + 1, gaps[a + 1] + 1)
+        if floors[a] + suffix[2] >= cap:
+            continue
+        long, Sxx, Sxy, Syy = tied(stats, ties, a, tie)
+        alone = line_loss(Sxx, Sxy, Syy) + suffix[2]
+        if floors[a] + alone >= cap:
+            continue
+        k, c, f = 0.0, 0.0, alone
+        if long:
+            k, c, f = suffix
+            length = 0.0
+            if long_suffix and tie >= 0:
+                k = k * ties[1, end] / (k + ties[1, end]) if k > 0.0 else 0.0
+                length = ties[0, end] - ties[0, a]
+            else:
+                k, c = 0.0, 0.0
+            k, c, f = extend(stats[0], stats[1] - ties[0, a], stats[2], Sxx, Sxy, Syy, k, length, c, f)
+        bound = join_bound(starts, parabolas, short, ties[1, a], a, long, (k, c, f), floors[a])
+        if bound < cap:
+            row = children[count]
+            row[0], row[1], row[2], row[3], row[4], row[5] = bound, a, long, k, c, f
+            count += 1
+    return children[:count].copy()
+
+
+@compiled
+def push(stack: Array, height: int, children: Array, level: int, path: Array) -> int:
+    """Put children on the stack, the one with the least bound on top."""
+    order = np.argsort(-children[:, 0])
+    for i in order:
+        stack[height, 0] = level
+        stack[height, 1:7] = children[i]
+        stack[height, 7:] = path
+        stack[height, 7 + level - 1] = children[i, 1]
+        height += 1
+    return height
+
+
+@compiled
+def explore(
+    x: Array,
+    y: Array,
+    w: Array,
+    gaps: Indices,
+    ties: Array,
+    levels: tuple[Indices, Indices, Array, Array, Array],
+    stack: Array,
+    height: int,
+    best: float,
+    slack: float,
+    best_path: Indices,
+    best_mask: int,
+    steps: int,
+) -> tuple[int, float, int, int, int]:
+    """Take up to ``steps`` nodes off the stack: (height, best loss, its knots, leaves, nodes)."""
+    bounds, starts, parabolas, short, floors = levels
+    leaves = nodes = 0
+    while height and nodes < steps:
+        height -= 1
+        nodes += 1
+        if stack[height, 1] >= best - slack:
+            continue
+        level = int(stack[height, 0])
+        path = stack[height, 7:].copy()
+        if level == 1:
+            leaves += 1
+            places = np.empty(len(path), dtype=np.int64)
+            for i in range(len(path)):
+                places[i] = gaps[int(path[i])]
+            loss, mask = best_in_gaps(x, y, w, places, best)
+            if mask >= 0:
+                best, best_mask = loss, mask
+                best_path[:] = places
+            continue
+        k = level - 2
+        children = open_nodes(
+            x,
+            y,
+            w,
+            gaps,
+            ties,
+            starts[k],
+            parabolas[:, bounds[k] : bounds[k + 1]],
+            short[k],
+            floors[k],
+            best - slack,
+            int(stack[height, 2]),
+            stack[height, 3] > 0.0,
+            (stack[height, 4], stack[height, 5], stack[height, 6]),
+        )
+        height = push(stack, height, children, level - 1, path)
+    return height, best, best_mask, leaves, nodes

@@ -1,0 +1,160 @@
+"""The fast search against plain enumeration of convex programs, planted functions, and symmetries."""
+
+import numpy as np
+import pytest
+
+from pindown.learn.segmented import SegmentedRegressor
+from pindown.learn.segmented.enumeration import enumerate_programs
+from pindown.learn.segmented.solve import solve
+
+LOSSES = ["squared", "absolute"]
+
+
+def best(x, y, n_pieces, loss="squared", weights=None, budget=None):
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=float)
+    return solve(x, y, w, n_pieces, loss, budget)
+
+
+def tiny_problem(seed, largest):
+    rng = np.random.default_rng(seed)
+    n, n_pieces = int(rng.integers(3, largest)), int(rng.integers(1, 4))
+    x, y, w = rng.normal(size=n), rng.normal(size=n), np.ones(n)
+    if seed % 3 == 0:
+        x = np.round(2 * x) / 2  # repeated values
+    if seed % 5 == 0:
+        y = np.round(y)  # many points on one line
+    if seed % 2:
+        w = rng.uniform(0.2, 3.0, n)
+    return x, y, w, n_pieces
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("block", range(6))
+def test_agrees_with_enumeration_of_convex_programs(block, loss):
+    for seed in range(20 * block, 20 * block + 20):
+        x, y, w, n_pieces = tiny_problem(seed, largest=8 if loss == "squared" else 7)
+        fit = best(x, y, n_pieces, loss, w)
+        assert fit.loss == pytest.approx(enumerate_programs(x, y, n_pieces, loss, w), abs=1e-7), seed
+        assert fit.n_pieces <= n_pieces
+        assert fit.lower_bound == fit.loss
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", LOSSES)
+def test_agrees_with_enumeration_on_larger_problems(loss):
+    for seed in range(1000, 1040):
+        x, y, w, n_pieces = tiny_problem(seed, largest=11)
+        fit = best(x, y, n_pieces + 1, loss, w)
+        assert fit.loss == pytest.approx(enumerate_programs(x, y, n_pieces + 1, loss, w), abs=1e-7), seed
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("n_pieces", [2, 3, 4, 5])
+def test_planted_pieces_are_recovered(n_pieces, loss):
+    rng = np.random.default_rng(n_pieces)
+    x = np.sort(rng.uniform(0, 10, 80))
+    knots = np.linspace(0, 10, n_pieces + 1)[1:-1] + 0.1234
+    slopes = rng.permutation(np.arange(n_pieces) - 1.5)
+    y = slopes[0] * x + sum(np.diff(slopes)[j] * np.maximum(x - t, 0) for j, t in enumerate(knots))
+    model = SegmentedRegressor(n_pieces, loss=loss).fit(x, y)
+    assert model.best_loss_ < 1e-9
+    assert model.optimal_
+    np.testing.assert_allclose(model.breakpoints_, knots, atol=1e-7)
+    np.testing.assert_allclose(model.slopes_, slopes, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_more_pieces_never_fit_worse(loss):
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=25), rng.normal(size=25)
+    losses = [best(x, y, n_pieces, loss).loss for n_pieces in range(1, 5)]
+    assert np.all(np.diff(losses) <= 1e-9)
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_affine_changes_and_reversal_change_nothing_else(loss):
+    rng = np.random.default_rng(6)
+    x, y = rng.uniform(0, 1, 40), rng.normal(size=40)
+    power = 2 if loss == "squared" else 1
+    reference = best(x, y, 3, loss)
+    moved = best(1e4 * x + 1e6, 1e-3 * y + 7.0, 3, loss)
+    reversed_ = best(-x, y, 3, loss)
+    tilted = best(x, y + 4.0 * x, 3, loss)
+    assert moved.loss / 1e-3**power == pytest.approx(reference.loss, rel=1e-6)
+    np.testing.assert_allclose(moved.function.knots, 1e4 * reference.function.knots + 1e6, rtol=1e-9)
+    assert reversed_.loss == pytest.approx(reference.loss, rel=1e-9)
+    np.testing.assert_allclose(reversed_.function.knots[::-1], -reference.function.knots, atol=1e-8)
+    assert tilted.loss == pytest.approx(reference.loss, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_weights_count_as_repetitions(loss):
+    rng = np.random.default_rng(7)
+    x, y, counts = rng.normal(size=15), rng.normal(size=15), rng.integers(0, 4, 15)
+    weighted = best(x, y, 3, loss, counts)
+    repeated = best(np.repeat(x, counts), np.repeat(y, counts), 3, loss)
+    assert weighted.loss == pytest.approx(repeated.loss, abs=1e-9)
+    shuffled = rng.permutation(15)
+    assert best(x[shuffled], y[shuffled], 3, loss, counts[shuffled]).loss == pytest.approx(weighted.loss)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_local_search_is_below_the_bound(loss):
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(8)
+    x, y = np.sort(rng.uniform(0, 1, 60)), rng.normal(size=60)
+    fit = best(x, y, 3, loss)
+    assert fit.lower_bound == fit.loss
+
+    def objective(z):
+        t = np.sort(z[:2])
+        error = np.abs(
+            z[2] + z[3] * x + z[4] * np.maximum(x - t[0], 0) + z[5] * np.maximum(x - t[1], 0) - y
+        )
+        return np.sum(error**2 if loss == "squared" else error)
+
+    found = [
+        minimize(objective, np.r_[rng.uniform(0, 1, 2), rng.normal(size=4)], method="Nelder-Mead").fun
+        for _ in range(15)
+    ]
+    assert min(found) >= fit.lower_bound - 1e-9
+    spline = np.r_[
+        fit.function.knots,
+        fit.function(np.zeros(1)),
+        fit.function.slopes[0],
+        np.diff(fit.function.slopes),
+    ]
+    assert objective(spline) == pytest.approx(fit.loss, rel=1e-9)
+
+
+def test_a_jump_costs_two_breakpoints():
+    x = np.arange(8.0)
+    y = np.where(x < 4, 0.0, 5.0) + np.tile([0.1, -0.1], 4)
+    assert best(x, y, 3).loss < 0.1 < best(x, y, 2).loss
+    np.testing.assert_allclose(best(x, y, 3).function.knots, [3, 4], atol=0.3)
+
+
+@pytest.mark.parametrize("scale", ["uniform", "noise", "clean", "jump"])
+def test_a_thousand_points_are_proved_quickly(scale):
+    import time
+
+    rng = np.random.default_rng(9)
+    x = np.sort(rng.uniform(0, 10, 1000))
+    y = np.interp(x, [0, 2, 4, 7, 10], [0, 1, -1, 2, 0])
+    y += {"uniform": 0.1, "noise": 0.5, "clean": 1e-6, "jump": 0.1}[scale] * rng.normal(size=1000)
+    y += 3.0 * (x > 5) * (scale == "jump")
+    best(x[:10], y[:10], 2)
+    start = time.process_time()
+    fit = best(x, y, 4, budget=60)
+    assert fit.lower_bound == fit.loss
+    assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_steep_pieces_between_close_points(loss):
+    fit = best([0.0, 1e-12, 1.0, 2.0], [0.0, 1.0, 0.0, 1.0], 3, loss)
+    assert fit.loss == pytest.approx(0.0, abs=1e-9)
+    assert fit.n_pieces == 3
