@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from pindown.geometry.kernels import copy, entry, inner
 from pindown.geometry.kernels.memory import CENTER, RADIUS, REACH
+from pindown.geometry.kernels.ties import CLOCK, VERSIONS
+from pindown.geometry.kernels.vanishing import ZERO, at_vertex, vanishes_everywhere
 
 # A map is rebuilt after so many updates in place per unit, before their rounding errors add up.
 _UPDATES_PER_UNIT = 8
@@ -45,14 +47,14 @@ def advance(net, work, certified, level, states, words):
     the changes since it was last built from nothing, and is negative if it must be.
     """
     updates, n = work.updates, net.widths[level]
-    now, now_words = work.current[level], work.current_words[level]
+    now, now_words, changed = work.current[level], work.current_words[level], False
     if updates[level] < 0 or updates[level] > _UPDATES_PER_UNIT * n:
         _clear(net, work, certified, level)
         for j in range(n):
             now[j] = states[j]
             if states[j]:
                 _add(net, work, certified, level, j, 1.0)
-        updates[level] = 0
+        updates[level], changed = 0, True
     else:
         for w in range((n + 7) // 8):
             if words[w] != now_words[w]:
@@ -61,7 +63,11 @@ def advance(net, work, certified, level, states, words):
                         now[j] = states[j]
                         _add(net, work, certified, level, j, 1.0 if states[j] else -1.0)
                         updates[level] += 1
+                        changed = True
     updates[level + 1] = -1
+    if certified is not None and changed:
+        certified.state[CLOCK] += 1
+        certified.state[VERSIONS + level + 1] = certified.state[CLOCK]
 
 
 @inner
@@ -163,9 +169,9 @@ OFF, ON, CROSSES, UNKNOWN, VANISHES = range(5)
 
 
 @inner
-def side(row, bound, certified, coords, n):
+def side(net, work, certified, label, row, coords, n):
     """Return on which side of a unit's zero set a cell lies, if on one."""
-    d = coords.shape[1] - 1
+    d, bound = net.dim, work.bounds[label]
     norm = 0.0
     for c in range(d):
         norm += abs(row[c])
@@ -183,8 +189,23 @@ def side(row, bound, certified, coords, n):
         if above and below:
             return CROSSES
     if certified is not None and near:
-        return UNKNOWN
+        if vanishes_everywhere(certified, label, row):
+            return VANISHES
+        for k in range(n):
+            if not is_known(net, work, certified, label, row, bound + norm * coords[k, d], coords[k]):
+                return UNKNOWN
     return OFF if below else (ON if above else VANISHES)
+
+
+@inner
+def is_known(net, work, certified, label, row, zero, vertex):
+    """Return whether a unit's value at a vertex exceeds ``zero``, what it can be off by, or is exactly 0."""
+    d, value = net.dim, row[net.dim]
+    for c in range(d):
+        value += row[c] * vertex[c]
+    if abs(value) > zero:
+        return True
+    return at_vertex(net, work, certified, int(vertex[d + 1]), label, abs(value) + zero) == ZERO
 
 
 @inner
