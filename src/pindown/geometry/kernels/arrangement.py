@@ -21,10 +21,16 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.geometry.kernels import copy, inner
 from pindown.geometry.kernels.faces import adjacent, is_simple, is_torn
-from pindown.geometry.kernels.layers import CROSSES, UNKNOWN, VANISHES, row_of, side
+from pindown.geometry.kernels.layers import CROSSES, UNKNOWN, VANISHES, row_of, settle, side
 from pindown.geometry.kernels.memory import ROW
 from pindown.geometry.kernels.polygon import UNDECIDED, count_distinct
-from pindown.geometry.kernels.polytope import norm_of, put_shared_facets, shared_labels, signs_at
+from pindown.geometry.kernels.polytope import (
+    norm_of,
+    put_shared_facets,
+    shared_labels,
+    signs_at,
+    zeros_are_exact,
+)
 from pindown.geometry.kernels.ties import USED, new_vertex, put_facet
 from pindown.geometry.kernels.vertices import ULP, edge_error, vertex_error
 
@@ -108,7 +114,10 @@ def _slice(net, work, certified, level, labels, slices, s):
         slices.coords[s + 1],
         slices.masks[s + 1],
     )
-    if not signs_at(net, work, certified, label, row, coords, n, signs, values):
+    certain = signs_at(d, certified, row, bound, coords, n, signs, values)
+    if certified is not None and not certain:
+        certain = zeros_are_exact(net, work, certified, label, row, coords, n, signs)
+    if not certain:
         return UNDECIDED
     norm = norm_of(row, d)
     slices.counts[s, CUT_BY] = label
@@ -181,7 +190,10 @@ def _lines_across(net, work, certified, level, slices, s):
     for k in range(slices.counts[s - 1, TAKEN] - 1):
         unit = slices.lines[s - 1, k]
         row_of(net, work.maps, level, unit, row)
-        verdict = side(net, work, certified, net.starts[level] + unit, row, coords, n)
+        label = net.starts[level] + unit
+        verdict = side(net.dim, row, work.bounds[label], certified, coords, n)
+        if certified is not None and verdict == UNKNOWN:
+            verdict = settle(net, work, certified, label, row, coords, n)
         if verdict == CROSSES:
             slices.lines[s, kept] = unit
             kept += 1

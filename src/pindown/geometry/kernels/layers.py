@@ -169,9 +169,8 @@ OFF, ON, CROSSES, UNKNOWN, VANISHES = range(5)
 
 
 @inner
-def side(net, work, certified, label, row, coords, n):
+def side(d, row, bound, certified, coords, n):
     """Return on which side of a unit's zero set a cell lies, if on one."""
-    d, bound = net.dim, work.bounds[label]
     norm = 0.0
     for c in range(d):
         norm += abs(row[c])
@@ -189,23 +188,39 @@ def side(net, work, certified, label, row, coords, n):
         if above and below:
             return CROSSES
     if certified is not None and near:
-        if vanishes_everywhere(certified, label, row):
-            return VANISHES
-        for k in range(n):
-            if not is_known(net, work, certified, label, row, bound + norm * coords[k, d], coords[k]):
-                return UNKNOWN
+        return UNKNOWN
     return OFF if below else (ON if above else VANISHES)
 
 
 @inner
-def is_known(net, work, certified, label, row, zero, vertex):
-    """Return whether a unit's value at a vertex exceeds ``zero``, what it can be off by, or is exactly 0."""
-    d, value = net.dim, row[net.dim]
+def settle(net, work, ties, label, row, coords, n):
+    """Return what :func:`side` left unknown, if all values next to zero are exactly zero.
+
+    A function of its own, with its many arguments, for it is rarely needed.
+    """
+    if vanishes_everywhere(ties, label, row):
+        return VANISHES
+    verdict = VANISHES
+    for k in range(n):
+        sign = sign_at(net, work, ties, label, row, coords[k])
+        if sign == UNKNOWN:
+            return UNKNOWN
+        verdict = verdict if sign == VANISHES else sign
+    return verdict
+
+
+@inner
+def sign_at(net, work, ties, label, row, vertex):
+    """Return whether a unit is ON or OFF at a vertex, or VANISHES there; or that this is UNKNOWN."""
+    d, value, norm = net.dim, row[net.dim], 0.0
     for c in range(d):
         value += row[c] * vertex[c]
+        norm += abs(row[c])
+    zero = work.bounds[label] + norm * vertex[d]
     if abs(value) > zero:
-        return True
-    return at_vertex(net, work, certified, int(vertex[d + 1]), label, abs(value) + zero) == ZERO
+        return ON if value > 0.0 else OFF
+    exact = at_vertex(net, work, ties, int(vertex[d + 1]), label, abs(value) + zero)
+    return VANISHES if exact == ZERO else UNKNOWN
 
 
 @inner

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from pindown.geometry.kernels import copy, inner
-from pindown.geometry.kernels.layers import is_known
+from pindown.geometry.kernels.layers import VANISHES, sign_at
 from pindown.geometry.kernels.memory import POINT, SIGN
 from pindown.geometry.kernels.ties import USED, new_vertex, put_facet
 from pindown.geometry.kernels.vanishing import OPEN, ZERO, at_vertex
@@ -26,19 +26,19 @@ INSIDE, ON_LINE, BEYOND, DONE = range(4)  # walking around a polygon that a line
 def split_polygon(net, work, certified, label, row, bound, coords, sides, n, halves):
     """Cut by the line ``row`` (the zero set named ``label``); return whether every sign was certain."""
     values, counts = halves.values, halves.counts
-    signs = halves.marks[SIGN]
+    signs, certain = halves.marks[SIGN], True
     norm = abs(row[0]) + abs(row[1])
     for k in range(n):
         value = row[0] * coords[k, 0] + row[1] * coords[k, 1] + row[2]
         zero = bound + norm * coords[k, 2]
         values[k] = value
         signs[k] = 1 if value > zero else (-1 if value < -zero else 0)
-        if (
-            certified is not None
-            and signs[k] == 0
-            and not is_known(net, work, certified, label, row, zero, coords[k])
-        ):
-            return False
+        if certified is not None and signs[k] == 0:
+            certain = False
+    if certified is not None and not certain:
+        for k in range(n):
+            if signs[k] == 0 and sign_at(net, work, certified, label, row, coords[k]) != VANISHES:
+                return False
     counts[0, 0] = counts[1, 0] = 0
     for k in range(n):
         following = k + 1 if k + 1 < n else 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from pindown.geometry.kernels import copy, inner
 from pindown.geometry.kernels.faces import adjacent, count_on, is_simple, is_torn, lowest_bit
-from pindown.geometry.kernels.layers import is_known
+from pindown.geometry.kernels.layers import VANISHES, sign_at
 from pindown.geometry.kernels.memory import CUT, FACETS_PER_WORD, PLACE, POINT, SIGN
 from pindown.geometry.kernels.ties import new_vertex, put_facet
 from pindown.geometry.kernels.vertices import edge_error, vertex_error
@@ -26,7 +26,10 @@ def split_polytope(
 ):
     """Cut by the hyperplane ``row`` (the zero set named ``label``) into ``halves``."""
     marks, counts = halves.marks, halves.counts
-    if not signs_at(net, work, certified, label, row, coords, n, marks[SIGN], halves.values):
+    certain = signs_at(net.dim, certified, row, bound, coords, n, marks[SIGN], halves.values)
+    if certified is not None and not certain:
+        certain = zeros_are_exact(net, work, certified, label, row, coords, n, marks[SIGN])
+    if not certain:
         return UNCERTAIN
     for half in range(2):
         counts[half, 0] = counts[half, 1] = 0
@@ -106,10 +109,9 @@ def norm_of(row, d):
 
 
 @inner
-def signs_at(net, work, certified, label, row, coords, n, signs, values):
+def signs_at(d, certified, row, bound, coords, n, signs, values):
     """Evaluate an affine form at all vertices; return whether every sign is certain enough."""
-    d, bound = net.dim, work.bounds[label]
-    norm = norm_of(row, d)
+    norm, certain = norm_of(row, d), True
     for k in range(n):
         value = row[d]
         for c in range(d):
@@ -117,11 +119,16 @@ def signs_at(net, work, certified, label, row, coords, n, signs, values):
         zero = bound + norm * coords[k, d]
         values[k] = value
         signs[k] = 1 if value > zero else (-1 if value < -zero else 0)
-        if (
-            certified is not None
-            and signs[k] == 0
-            and not is_known(net, work, certified, label, row, zero, coords[k])
-        ):
+        if certified is not None and signs[k] == 0:
+            certain = False
+    return certain
+
+
+@inner
+def zeros_are_exact(net, work, ties, label, row, coords, n, signs):
+    """Return whether a unit is exactly zero at all vertices where its sign is 0."""
+    for k in range(n):
+        if signs[k] == 0 and sign_at(net, work, ties, label, row, coords[k]) != VANISHES:
             return False
     return True
 

@@ -22,6 +22,7 @@ from pindown.geometry.kernels.layers import (
     decide,
     row_of,
     screen,
+    settle,
     side,
 )
 from pindown.geometry.kernels.memory import (
@@ -181,15 +182,10 @@ def _sort_out(net, work, stack, halves, hashes, top, certified):
             verdict = half  # of the unit that split the cell, the last of the list
             if k + 1 < n_candidates:
                 row_of(net, work.maps, level, unit, row)
-                verdict = side(
-                    net,
-                    work,
-                    certified,
-                    first + unit,
-                    row,
-                    halves.coords[half],
-                    halves.counts[half, 0],
-                )
+                coords, n = halves.coords[half], halves.counts[half, 0]
+                verdict = side(net.dim, row, work.bounds[first + unit], certified, coords, n)
+                if certified is not None and verdict == UNKNOWN:
+                    verdict = settle(net, work, certified, first + unit, row, coords, n)
             if verdict == CROSSES:
                 stack.candidates[listed + (1 + half) * n_candidates + kept] = unit
                 kept += 1
@@ -253,7 +249,9 @@ def _descend(net, work, stack, hashes, deferred, counters, growth, counting, cer
     for i in range(width):
         if not margin[i] > 0.0 and net.leader[first + i] == i:
             row_of(net, work.maps, level + 1, i, row)
-            verdict = side(net, work, certified, first + i, row, coords, n)
+            verdict = side(net.dim, row, work.bounds[first + i], certified, coords, n)
+            if certified is not None and verdict == UNKNOWN:
+                verdict = settle(net, work, certified, first + i, row, coords, n)
             if verdict == CROSSES:
                 work.chosen[kept] = i
                 kept += 1
