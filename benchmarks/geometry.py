@@ -138,6 +138,72 @@ def relucent_rows() -> list[tuple[str, str]]:
     return [(what, f"{theirs:.1f} s, {theirs / ours:,.0f} times ours on the square")]
 
 
+def not_generic(kind: str, d: int, width: int, seed: int = 7) -> ReluNetwork:
+    """A network of two hidden layers that is not in general position, in the way that ``kind`` says."""
+    rng = np.random.default_rng(seed)
+    shapes = (width, d), (width, width), (1, width)
+    layers = [(rng.normal(size=s) / np.sqrt(s[1]), rng.normal(size=s[0]) / 3) for s in shapes]
+    (W1, b1), (W2, b2), _ = layers
+    if kind == "zero biases":
+        layers = [(W, 0 * b) for W, b in layers]
+    elif kind == "duplicated units":
+        W1[1], b1[1], W2[1], b2[1] = W1[0], b1[0], W2[0], b2[0]
+    elif kind == "opposite units":
+        W1[1], b1[1], W2[1], b2[1] = -2 * W1[0], -2 * b1[0], -2 * W2[0], -2 * b2[0]
+    elif kind == "dead units":
+        W1[0], b1[0], W1[-1], b1[-1] = 0, 0, 0, -1
+    elif kind == "integer weights":
+        layers = [(rng.integers(-2, 3, W.shape), rng.integers(-1, 2, b.shape)) for W, b in layers]
+    elif kind == "parallel folds":
+        W1[:] = W1[0] * rng.choice([-1, 1, 2], (width, 1))
+        W1[-1], b1[-1] = np.eye(d)[0], 1  # along a side of the cube
+    elif kind == "units that vanish on whole cells":
+        W2[1], b2[1] = np.eye(width)[0], 0
+        W2[-1], b2[-1] = -np.eye(width)[0], 0
+    elif kind == "folds through corners":
+        layers = [(np.round(8 * W) / 8, np.round(8 * b) / 8) for W, b in layers]
+        W, b = layers[0]
+        b[:] = -np.einsum("ij,ij->i", W, rng.choice([-1.0, 1.0], W.shape))
+    return ReluNetwork.from_layers(layers)
+
+
+NOT_GENERIC = (
+    "zero biases",
+    "duplicated units",
+    "opposite units",
+    "dead units",
+    "integer weights",
+    "parallel folds",
+    "units that vanish on whole cells",
+    "folds through corners",
+)
+
+
+def certified_rows() -> list[tuple[str, str]]:
+    """What proving every sign costs where networks are not in general position."""
+    rows = []
+    for d, width in ((2, 8), (2, 32), (3, 8), (3, 16)):
+        ratios = []
+        for kind in NOT_GENERIC:
+            ratios.append(
+                f"{kind} x {_certified_ratio(not_generic(kind, d, width), Box.cube(d, -1, 1)):.1f}"
+            )
+        rows.append((f"certified against plain counting, {d}-{width}-{width}", ", ".join(ratios)))
+    for model in ("tll_2d_n16_0", "tll_2d_n16_1", "tll_2d_n24_0") if MODELS.exists() else ():
+        ratio = _certified_ratio(load(MODELS / f"{model}.onnx.gz"), Box.cube(2, -2, 2))
+        rows.append((f"certified against plain counting, {model}", f"x {ratio:.1f}"))
+    return rows
+
+
+def _certified_ratio(net: ReluNetwork, box: Box) -> float:
+    assert count_regions(net, box) == count_regions(net, box, certified=True)
+    plain, proved = (
+        cpu_seconds(lambda certified=certified: count_regions(net, box, certified=certified), 9)
+        for certified in (False, True)
+    )
+    return proved / plain
+
+
 def in_new_process(code: str, **environment: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -224,7 +290,7 @@ def model_rows() -> list[tuple[str, str]]:
 
 
 def run() -> list[tuple[str, str]]:
-    rows = [*counting_rows(), two_threads_row(), *complex_rows(), *reference_rows()]
+    rows = [*counting_rows(), *certified_rows(), two_threads_row(), *complex_rows(), *reference_rows()]
     rows += relucent_rows() + memory_and_compilation_rows() + model_rows()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [*rows, ("peak memory of this benchmark", f"{peak:.0f} MB")]

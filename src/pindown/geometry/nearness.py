@@ -14,8 +14,9 @@ found fit no hyperplane (a short edge within the tolerance of one that cuts the 
 the cell goes to exact rational arithmetic as below.
 
 **Certified.** Every vertex and every affine map carries a proved error bound (``kernels/vertices.py``,
-``kernels/layers.py``). A sign is used only if the value exceeds its bound; a cell with an undecided
-sign goes to exact rational arithmetic (``exact/``).
+``kernels/layers.py``). A sign is used only if the value exceeds its bound, or if the value is proved to
+be exactly zero (``kernels/vanishing.py``): folds through corners, duplicated units and zero biases are
+such ties. A cell with a sign that neither decides goes to exact rational arithmetic (``exact/``).
 """
 
 from __future__ import annotations

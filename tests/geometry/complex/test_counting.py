@@ -65,6 +65,34 @@ def test_degenerate_networks_count_as_rationals_do(kind, d):
             assert (result.n_regions, result.growth) == (truth.n_regions, truth.growth)
 
 
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_certified_walks_decide_ties_themselves(kind, d):
+    # Zeros are proved by separation bounds or residues; no cell is left to rational arithmetic.
+    net = degenerate_network(kind, d, np.random.default_rng(10 + d), (7, 7))
+    result = region_count(net, cube(d), certified=True)
+    assert (result.n_regions, result.n_exact) == (exact_count(net, cube(d))[0], 0)
+
+
+@pytest.mark.parametrize("shift", [2.0**-52, -(2.0**-52), 2.0**-60])
+def test_a_fold_that_misses_a_crossing_by_a_rounding_is_not_a_tie(shift):
+    # Three lines through (1/3, 1/3), which no float64 is, but for the last place of a bias.
+    exact = ReluNetwork.from_layers([([[3, 0], [0, 3], [3, 3]], [-1, -1, -2]), ([[1, 1, 1]], [0])])
+    assert count_regions(exact, cube(2), certified=True) == 6
+    (W, b), last = exact.layers
+    moved = ReluNetwork.from_layers([(np.vstack([W, [[1, 0]]]), [*b, shift]), (np.ones((1, 4)), [0])])
+    near = ReluNetwork.from_layers([([[3, 0], [0, 3], [3, 3]], [-1 + shift, -1, -2]), last])
+    for net in (moved, near):
+        assert count_regions(net, cube(2), certified=True) == exact_count(net, cube(2))[0]
+
+
+def test_threads_decide_ties_as_one_does():
+    for d, kind in ((2, "zero_bias"), (3, "integer"), (3, "zero_bias")):
+        net = degenerate_network(kind, d, np.random.default_rng(4), (9, 9))
+        one, three = (region_count(net, cube(d), n_jobs=n, certified=True) for n in (1, 3))
+        assert (one.n_regions, one.growth, one.n_exact) == (three.n_regions, three.growth, 0)
+
+
 @pytest.mark.parametrize("block", range(6))
 def test_three_hundred_small_networks_count_as_rationals_do(block):
     # The same family that exact arithmetic is compared with brute force on.

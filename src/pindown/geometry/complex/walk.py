@@ -16,9 +16,22 @@ from pindown.geometry.kernels.arrangement import new_slices
 from pindown.geometry.kernels.flat import FlatNetwork
 from pindown.geometry.kernels.layers import start
 from pindown.geometry.kernels.sink import Sink, new_sink
+from pindown.geometry.kernels.ties import (
+    POINT_PRIMES,
+    READY,
+    WANTED,
+    Ties,
+    corner_facets,
+    new_ties,
+    with_more_vertices,
+    with_primes,
+)
 from pindown.geometry.kernels.traversal import walk
+from pindown.geometry.kernels.vanishing import MOST_PRIMES, prepare
 from pindown.geometry.nearness import may_overflow, zero_bounds
 from pindown.network import ReluNetwork
+
+Integers = NDArray[np.int64]
 
 _FIRST_STEPS = 1_000
 _SLICE_SECONDS = 0.05  # between looks at the clock
@@ -40,6 +53,7 @@ class Cell(NamedTuple):
     masks: NDArray[np.uint64] | None
     labels: NDArray[np.int64] | None
     words: int
+    facets: Integers | None  # by which certified walks know the vertices
 
     @property
     def n_candidates(self) -> int:
@@ -79,23 +93,27 @@ class Walk:
         corners, masks, edges, labels = _corners(self.box, flat.size, words)
         n, n_edges = len(corners), len(edges)
         self.work = memory.new_work(flat, self.box.lower, self.box.upper, self._bounds)
-        self.stack = memory.new_stack(d, 64, 64 * n, 64 * n_edges, 64 + 16 * flat.widest)
-        self.halves = memory.new_halves(d, 4 * (n + n_edges), 16 * n_edges)
+        columns = d + 2 if self.certified else d + 1
+        self.ties: Ties | None = new_ties(flat, 8 * (n + n_edges)) if self.certified else None
+        self.stack = memory.new_stack(columns, 64, 64 * n, 64 * n_edges, 64 + 16 * flat.widest)
+        self.halves = memory.new_halves(columns, 4 * (n + n_edges), 16 * n_edges)
         self.faces = None if d == 2 else memory.new_faces(words, self.stack, self.halves)
         room = 4 * (n + n_edges), 16 * n_edges, flat.widest
-        self.slices = new_slices(d, words, *room) if d > 2 and self.counting else None
+        self.slices = new_slices(d, columns, words, *room) if d > 2 and self.counting else None
         self.sink: Sink | None = None if self.counting else new_sink(flat, words, _FIRST_CELLS)
         self._deferred = np.zeros((64, flat.size), np.int8)
         self.counters = np.zeros(6, np.int64)
         self.growth = np.zeros(flat.hidden, np.int64)
-        self.stack.frames[0] = [-1, 0, n, 0, n_edges, 0, 0, 0]
+        self.stack.frames[0] = [-1, 0, n, 0, n_edges, 0, 0, 0, n]
         self.stack.coords[:n, :d] = corners
         self.stack.edges[:n_edges] = edges
         if self.faces is not None:
             self.faces.masks[:n] = masks
             self.faces.labels[0, : len(labels)] = labels
         self.counters[memory.FRAMES] = 1
-        start(flat, self.work, True if self.certified else None)
+        if self.ties is not None:
+            self._number(corner_facets(self.ties, corners, self.box.upper, flat.size))
+        start(flat, self.work, self.ties)
         if self._overflows:
             # The error bounds know of rounding and underflow only: one cell, all of it left open.
             self.counters[memory.FRAMES], self.counters[memory.DEFERRED] = 0, 1
@@ -160,8 +178,18 @@ class Walk:
     def _step(self, steps: int) -> int:
         where = self.stack, self.halves, self.faces, self.slices, self.sink
         counts = self.counters, self.growth
-        certified = True if self.certified else None  # two kernels, each without the other's code
-        return walk(self.flat, self.work, *where, self.hashes, self._deferred, *counts, certified, steps)
+        # Two kernels, each without the other's code: ``ties`` is None unless certified.
+        return walk(self.flat, self.work, *where, self.hashes, self._deferred, *counts, self.ties, steps)
+
+    def _number(self, facets: Integers) -> None:
+        """Number the vertices of the lowest cell on the stack, given the facets they lie on."""
+        assert self.ties is not None
+        n, d = len(facets), self.flat.dim
+        while n > len(self.ties.facets):
+            self.ties = with_more_vertices(self.ties)
+        self.ties.facets[:n] = facets
+        self.ties.weights[:n], self.ties.facets[:n, POINT_PRIMES] = -1.0, 0
+        self.stack.coords[:n, d + 1] = np.arange(n)
 
     def _widen(self) -> None:
         """Make room for twice as many facets per cell."""
@@ -179,7 +207,8 @@ class Walk:
         """Take all cells off the stack; at the first level they can be loaded into another walk."""
         cells = []
         for k in range(int(self.counters[memory.FRAMES])):
-            level, v, n, e, n_edges, c, n_candidates, s = self.stack.frames[k]
+            level, v, n, e, n_edges, c, n_candidates, s, _ = self.stack.frames[k]
+            numbers = self.stack.coords[v : v + n, -1].astype(np.int64)
             width = memory.padded(int(self.flat.widths[max(level, 0)]))
             cells.append(
                 Cell(
@@ -192,6 +221,7 @@ class Walk:
                     masks=None if self.faces is None else self.faces.masks[v : v + n].copy(),
                     labels=None if self.faces is None else self.faces.labels[k].copy(),
                     words=self._words,
+                    facets=None if self.ties is None else self.ties.facets[numbers],
                 )
             )
         self.counters[memory.FRAMES] = 0
@@ -206,12 +236,14 @@ class Walk:
             self._make_room(memory.GROW)
         while max(len(cell.candidates), width) > len(self.stack.states):
             self._make_room(memory.GROW)
-        self.stack.frames[0] = [cell.level, 0, n, 0, n_edges, 0, len(cell.candidates), 0]
+        self.stack.frames[0] = [cell.level, 0, n, 0, n_edges, 0, len(cell.candidates), 0, n]
         self.stack.keys[0] = cell.key
         self.stack.coords[:n] = cell.coords
         self.stack.edges[:n_edges] = cell.edges
         self.stack.candidates[: len(cell.candidates)] = cell.candidates
         self.stack.states[:width] = cell.states
+        if cell.facets is not None:
+            self._number(cell.facets)
         if self.faces is not None:
             assert cell.masks is not None and cell.labels is not None
             self.faces.masks[:n], self.faces.labels[0] = 0, -1
@@ -227,6 +259,8 @@ class Walk:
             self.halves = memory.Halves(
                 self.halves.counts, self.halves.keys, *map(_longer_inside, self.halves[2:])
             )
+            if self.ties is not None:
+                self.ties = with_more_vertices(self.ties)
             if self.faces is not None:
                 self.faces = self.faces._replace(
                     masks=_longer(self.faces.masks),
@@ -243,6 +277,17 @@ class Walk:
             self.sink = Sink(*map(_much_longer, self.sink))
         elif status == memory.TOO_MANY_FACETS:
             self._widen()
+        elif status == memory.WANTS_PRIMES:
+            self._prepare_ties()
+
+    def _prepare_ties(self) -> None:
+        """Measure the network's numbers, the first time; later, take more primes."""
+        assert self.ties is not None
+        state = self.ties.state
+        if state[READY]:
+            wanted = max(int(state[WANTED]), 2 * len(self.ties.primes))
+            self.ties = with_primes(self.ties, min(wanted, MOST_PRIMES))
+        prepare(self.flat, self.work, self.ties)
 
 
 def _longer(array: Any) -> Any:

@@ -21,15 +21,22 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.geometry.kernels import copy, inner
 from pindown.geometry.kernels.faces import adjacent, is_simple, is_torn
-from pindown.geometry.kernels.layers import CROSSES, UNKNOWN, VANISHES, row_of, side
+from pindown.geometry.kernels.layers import CROSSES, UNKNOWN, VANISHES, row_of, settle, side
 from pindown.geometry.kernels.memory import ROW
 from pindown.geometry.kernels.polygon import UNDECIDED, count_distinct
-from pindown.geometry.kernels.polytope import norm_of, shared_labels, signs_at
+from pindown.geometry.kernels.polytope import (
+    norm_of,
+    put_shared_facets,
+    shared_labels,
+    signs_at,
+    zeros_are_exact,
+)
+from pindown.geometry.kernels.ties import USED, new_vertex, put_facet
 from pindown.geometry.kernels.vertices import ULP, edge_error, vertex_error
 
 NO_SPACE = -2
 
-N_VERTICES, N_EDGES, N_LINES, TAKEN, CUT_BY = range(5)  # columns of Slices.counts
+N_VERTICES, N_EDGES, N_LINES, TAKEN, CUT_BY, NUMBERED = range(6)  # columns of Slices.counts
 
 
 class Slices(NamedTuple):
@@ -44,11 +51,11 @@ class Slices(NamedTuple):
     values: Array
 
 
-def new_slices(dim: int, words: int, vertices: int, edges: int, lines: int) -> Slices:
+def new_slices(dim: int, columns: int, words: int, vertices: int, edges: int, lines: int) -> Slices:
     """Reserve room for slices of at most this many vertices, edges and hyperplanes."""
     return Slices(
-        counts=np.zeros((dim, 5), np.int64),
-        coords=np.zeros((dim, vertices, dim + 1)),
+        counts=np.zeros((dim, 6), np.int64),
+        coords=np.zeros((dim, vertices, columns)),
         masks=np.zeros((dim, vertices, words), np.uint64),
         edges=np.zeros((dim, edges, 2), np.int32),
         lines=np.zeros((dim, lines), np.int32),
@@ -62,6 +69,8 @@ def count_polytope(net, work, certified, level, labels, slices):
     """Count the cells of the polytope in entry 0 of ``slices``; negative if it could not be done."""
     counts, total, s = slices.counts, 1, 0
     counts[0, TAKEN] = 0
+    if certified is not None:
+        counts[0, NUMBERED] = certified.state[USED]
     while s >= 0:
         if counts[s, TAKEN] == counts[s, N_LINES]:
             s -= 1
@@ -90,7 +99,8 @@ def count_polytope(net, work, certified, level, labels, slices):
 def _slice(net, work, certified, level, labels, slices, s):
     """Fill entry s + 1 with the slice of entry s by the hyperplane last taken."""
     d, unit = net.dim, slices.lines[s, slices.counts[s, TAKEN] - 1]
-    row, bound = work.vectors[ROW], work.bounds[net.starts[level] + unit]
+    label = net.starts[level] + unit
+    row, bound = work.vectors[ROW], work.bounds[label]
     row_of(net, work.maps, level, unit, row)
     coords, masks, edges, n = (
         slices.coords[s],
@@ -104,10 +114,13 @@ def _slice(net, work, certified, level, labels, slices, s):
         slices.coords[s + 1],
         slices.masks[s + 1],
     )
-    if not signs_at(certified, row, bound, coords, n, signs, values):
+    certain = signs_at(d, certified, row, bound, coords, n, signs, values)
+    if certified is not None and not certain:
+        certain = zeros_are_exact(net, work, certified, label, row, coords, n, signs)
+    if not certain:
         return UNDECIDED
     norm = norm_of(row, d)
-    slices.counts[s, CUT_BY] = net.starts[level] + unit
+    slices.counts[s, CUT_BY] = label
     count = 0
     for k in range(n):
         if signs[k] == 0:
@@ -115,6 +128,10 @@ def _slice(net, work, certified, level, labels, slices, s):
             copy(new_masks[count], masks[k])
             count += 1
     n_edges = slices.counts[s, N_EDGES]
+    if certified is not None:
+        certified.state[USED] = slices.counts[s, NUMBERED]
+        if certified.state[USED] + n_edges + 1 > len(certified.facets):
+            return NO_SPACE
     if count > 1 and is_torn(d - s, signs, masks, n, edges, n_edges):
         return UNDECIDED
     for e in range(n_edges):
@@ -129,14 +146,23 @@ def _slice(net, work, certified, level, labels, slices, s):
                 new_masks[count, w] = masks[u, w] & masks[v, w]
             new[count, d] = 0.0
             if certified is not None:
-                new[count, d] = edge_error(work, coords[u], coords[v], values[u], values[v], norm, bound)
+                new[count, d] = edge_error(
+                    d, work, coords[u], coords[v], values[u], values[v], norm, bound
+                )
                 if new[count, d] == np.inf:
                     shared_labels(masks[u], masks[v], labels, work.labels)
                     for k in range(s + 1):
                         work.labels[d - 1 - k] = slices.counts[k, CUT_BY]
                     new[count, d] = vertex_error(net, work, new[count])
+                number = new_vertex(certified)
+                for k in range(s + 1):
+                    put_facet(certified, number, slices.counts[k, CUT_BY], True)
+                put_shared_facets(certified, number, masks[u], masks[v], labels)
+                new[count, d + 1] = number
             count += 1
     slices.counts[s + 1, N_VERTICES] = count
+    if certified is not None:
+        slices.counts[s + 1, NUMBERED] = certified.state[USED]
     return 1 if _join(d - s - 1, slices, s + 1) else NO_SPACE
 
 
@@ -164,8 +190,10 @@ def _lines_across(net, work, certified, level, slices, s):
     for k in range(slices.counts[s - 1, TAKEN] - 1):
         unit = slices.lines[s - 1, k]
         row_of(net, work.maps, level, unit, row)
-        bound = work.bounds[net.starts[level] + unit]
-        verdict = side(row, bound, certified, coords, n)
+        label = net.starts[level] + unit
+        verdict = side(net.dim, row, work.bounds[label], certified, coords, n)
+        if certified is not None and verdict == UNKNOWN:
+            verdict = settle(net, work, certified, label, row, coords, n)
         if verdict == CROSSES:
             slices.lines[s, kept] = unit
             kept += 1
@@ -181,7 +209,7 @@ def _lines_across(net, work, certified, level, slices, s):
 def _points(net, work, certified, level, slices, s):
     """Count the distinct points in which hyperplanes cut the segment in entry s."""
     d, coords, found, row = net.dim, slices.coords[s], work.found, work.vectors[ROW]
-    end = _far_end(coords, slices.counts[s, N_VERTICES])
+    end = _far_end(d, coords, slices.counts[s, N_VERTICES])
     n = slices.counts[s, N_LINES]
     for k in range(n):
         unit = slices.lines[s, k]
@@ -195,16 +223,19 @@ def _points(net, work, certified, level, slices, s):
         zero = work.bounds[net.starts[level] + unit] + norm * max(coords[0, d], coords[end, d])
         found[k, 0] = a / (a - b)
         found[k, 1] = zero / abs(a - b) + 4 * ULP
-    return count_distinct(found, n, certified)
+        found[k, 2], found[k, 3] = net.starts[level] + unit, abs(a - b)
+    for k in range(d - 1):
+        work.labels[k] = slices.counts[k, CUT_BY]
+    return count_distinct(net, work, certified, n)
 
 
 @inner
-def _far_end(coords, n):
+def _far_end(d, coords, n):
     """Return the vertex farthest from vertex 0: rounding may give a segment more than two."""
     best, end = -1.0, 0
     for k in range(1, n):
         distance = 0.0
-        for c in range(coords.shape[1] - 1):
+        for c in range(d):
             distance += abs(coords[k, c] - coords[0, c])
         if distance > best:
             best, end = distance, k

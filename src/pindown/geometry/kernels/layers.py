@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from pindown.geometry.kernels import copy, entry, inner
 from pindown.geometry.kernels.memory import CENTER, RADIUS, REACH
+from pindown.geometry.kernels.ties import CLOCK, VERSIONS
+from pindown.geometry.kernels.vanishing import ZERO, at_vertex, vanishes_everywhere
 
 # A map is rebuilt after so many updates in place per unit, before their rounding errors add up.
 _UPDATES_PER_UNIT = 8
@@ -45,14 +47,14 @@ def advance(net, work, certified, level, states, words):
     the changes since it was last built from nothing, and is negative if it must be.
     """
     updates, n = work.updates, net.widths[level]
-    now, now_words = work.current[level], work.current_words[level]
+    now, now_words, changed = work.current[level], work.current_words[level], False
     if updates[level] < 0 or updates[level] > _UPDATES_PER_UNIT * n:
         _clear(net, work, certified, level)
         for j in range(n):
             now[j] = states[j]
             if states[j]:
                 _add(net, work, certified, level, j, 1.0)
-        updates[level] = 0
+        updates[level], changed = 0, True
     else:
         for w in range((n + 7) // 8):
             if words[w] != now_words[w]:
@@ -61,7 +63,11 @@ def advance(net, work, certified, level, states, words):
                         now[j] = states[j]
                         _add(net, work, certified, level, j, 1.0 if states[j] else -1.0)
                         updates[level] += 1
+                        changed = True
     updates[level + 1] = -1
+    if certified is not None and changed:
+        certified.state[CLOCK] += 1
+        certified.state[VERSIONS + level + 1] = certified.state[CLOCK]
 
 
 @inner
@@ -163,9 +169,8 @@ OFF, ON, CROSSES, UNKNOWN, VANISHES = range(5)
 
 
 @inner
-def side(row, bound, certified, coords, n):
+def side(d, row, bound, certified, coords, n):
     """Return on which side of a unit's zero set a cell lies, if on one."""
-    d = coords.shape[1] - 1
     norm = 0.0
     for c in range(d):
         norm += abs(row[c])
@@ -185,6 +190,37 @@ def side(row, bound, certified, coords, n):
     if certified is not None and near:
         return UNKNOWN
     return OFF if below else (ON if above else VANISHES)
+
+
+@inner
+def settle(net, work, ties, label, row, coords, n):
+    """Return what :func:`side` left unknown, if all values next to zero are exactly zero.
+
+    A function of its own, with its many arguments, for it is rarely needed.
+    """
+    if vanishes_everywhere(ties, label, row):
+        return VANISHES
+    verdict = VANISHES
+    for k in range(n):
+        sign = sign_at(net, work, ties, label, row, coords[k])
+        if sign == UNKNOWN:
+            return UNKNOWN
+        verdict = verdict if sign == VANISHES else sign
+    return verdict
+
+
+@inner
+def sign_at(net, work, ties, label, row, vertex):
+    """Return whether a unit is ON or OFF at a vertex, or VANISHES there; or that this is UNKNOWN."""
+    d, value, norm = net.dim, row[net.dim], 0.0
+    for c in range(d):
+        value += row[c] * vertex[c]
+        norm += abs(row[c])
+    zero = work.bounds[label] + norm * vertex[d]
+    if abs(value) > zero:
+        return ON if value > 0.0 else OFF
+    exact = at_vertex(net, work, ties, int(vertex[d + 1]), label, abs(value) + zero)
+    return VANISHES if exact == ZERO else UNKNOWN
 
 
 @inner

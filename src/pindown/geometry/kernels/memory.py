@@ -14,7 +14,7 @@ Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 # Columns of Stack.frames.
-LEVEL, VERTEX, N_VERTICES, EDGE, N_EDGES, CANDIDATE, N_CANDIDATES, STATE = range(8)
+LEVEL, VERTEX, N_VERTICES, EDGE, N_EDGES, CANDIDATE, N_CANDIDATES, STATE, NUMBERED = range(9)
 
 # Rows of Work.vectors.
 LOWER, UPPER, HALF, REACH, CENTER, RADIUS, ROW, POINT, REST, ZERO = range(10)
@@ -26,7 +26,7 @@ SIGN, PLACE, CUT = 0, 1, 3  # the last two for the negative and the positive hal
 FRAMES, CELLS, DEFERRED, VERTICES, FACETS, CHOSEN = range(6)
 
 # Why a walk stopped.
-FINISHED, PAUSED, GROW, FULL, TOO_MANY_FACETS = range(5)
+FINISHED, PAUSED, GROW, FULL, TOO_MANY_FACETS, WANTS_PRIMES = range(6)
 
 FACETS_PER_WORD = 64
 
@@ -35,13 +35,15 @@ class Stack(NamedTuple):
     """Cells still to be worked on, last in first out.
 
     A row of ``frames`` says where the parts of a cell lie in the other arrays: its vertices, its
-    edges, the units of its level that still cut it, and the states of the level's units. In the
-    plane, ``edges[k, 0]`` is the label of the side from vertex k to the next.
+    edges, the units of its level that still cut it, and the states of the level's units; and how many
+    vertices were numbered when it was made. In the plane, ``edges[k, 0]`` is the label of the side from
+    vertex k to the next.
     """
 
     frames: Integers
     keys: Words  # one hash of the units known to be on
     coords: Array  # (d + 1): the last column is how far the vertex can be from the true one
+    # (d + 2) in certified walks: then follows the number of the vertex (see ties.py)
     edges: NDArray[np.int32]
     candidates: NDArray[np.int32]
     states: NDArray[np.uint8]
@@ -115,17 +117,17 @@ def new_work(net: FlatNetwork, lower: Array, upper: Array, bounds: Array) -> Wor
         words=states.view(np.uint64),
         chosen=np.zeros(widest, np.int32),
         labels=np.zeros(d, np.int64),
-        found=np.zeros((widest + 2, 3)),
+        found=np.zeros((widest + 2, 4)),
     )
 
 
-def new_stack(dim: int, frames: int, vertices: int, edges: int, units: int) -> Stack:
-    """Reserve a stack."""
+def new_stack(columns: int, frames: int, vertices: int, edges: int, units: int) -> Stack:
+    """Reserve a stack; ``columns`` are those of a vertex."""
     states = np.zeros(padded(units), np.uint8)
     return Stack(
-        frames=np.zeros((frames, 8), np.int64),
+        frames=np.zeros((frames, 9), np.int64),
         keys=np.zeros(frames, np.uint64),
-        coords=np.zeros((vertices, dim + 1)),
+        coords=np.zeros((vertices, columns)),
         edges=np.zeros((edges, 2), np.int32),
         candidates=np.zeros(units, np.int32),
         states=states,
@@ -133,12 +135,12 @@ def new_stack(dim: int, frames: int, vertices: int, edges: int, units: int) -> S
     )
 
 
-def new_halves(dim: int, vertices: int, edges: int) -> Halves:
+def new_halves(columns: int, vertices: int, edges: int) -> Halves:
     """Reserve room for two halves of at most this many vertices and edges each."""
     return Halves(
         counts=np.zeros((2, 3), np.int64),
         keys=np.zeros(2, np.uint64),
-        coords=np.zeros((2, vertices, dim + 1)),
+        coords=np.zeros((2, vertices, columns)),
         edges=np.zeros((2, edges, 2), np.int32),
         marks=np.zeros((5, vertices), np.int32),
         values=np.zeros(vertices),

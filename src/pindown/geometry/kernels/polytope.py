@@ -11,8 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from pindown.geometry.kernels import copy, inner
-from pindown.geometry.kernels.faces import adjacent, count_on, is_simple, is_torn
+from pindown.geometry.kernels.faces import adjacent, count_on, is_simple, is_torn, lowest_bit
+from pindown.geometry.kernels.layers import VANISHES, sign_at
 from pindown.geometry.kernels.memory import CUT, FACETS_PER_WORD, PLACE, POINT, SIGN
+from pindown.geometry.kernels.ties import new_vertex, put_facet
 from pindown.geometry.kernels.vertices import edge_error, vertex_error
 
 SPLIT, UNCERTAIN, NO_ROOM = range(3)
@@ -24,7 +26,10 @@ def split_polytope(
 ):
     """Cut by the hyperplane ``row`` (the zero set named ``label``) into ``halves``."""
     marks, counts = halves.marks, halves.counts
-    if not signs_at(certified, row, bound, coords, n, marks[SIGN], halves.values):
+    certain = signs_at(net.dim, certified, row, bound, coords, n, marks[SIGN], halves.values)
+    if certified is not None and not certain:
+        certain = zeros_are_exact(net, work, certified, label, row, coords, n, marks[SIGN])
+    if not certain:
         return UNCERTAIN
     for half in range(2):
         counts[half, 0] = counts[half, 1] = 0
@@ -104,10 +109,9 @@ def norm_of(row, d):
 
 
 @inner
-def signs_at(certified, row, bound, coords, n, signs, values):
+def signs_at(d, certified, row, bound, coords, n, signs, values):
     """Evaluate an affine form at all vertices; return whether every sign is certain enough."""
-    d = coords.shape[1] - 1
-    norm = norm_of(row, d)
+    norm, certain = norm_of(row, d), True
     for k in range(n):
         value = row[d]
         for c in range(d):
@@ -116,6 +120,15 @@ def signs_at(certified, row, bound, coords, n, signs, values):
         values[k] = value
         signs[k] = 1 if value > zero else (-1 if value < -zero else 0)
         if certified is not None and signs[k] == 0:
+            certain = False
+    return certain
+
+
+@inner
+def zeros_are_exact(net, work, ties, label, row, coords, n, signs):
+    """Return whether a unit is exactly zero at all vertices where its sign is 0."""
+    for k in range(n):
+        if signs[k] == 0 and sign_at(net, work, ties, label, row, coords[k]) != VANISHES:
             return False
     return True
 
@@ -140,14 +153,19 @@ def _cut_edge(
         point[c] = coords[u, c] + t * (coords[v, c] - coords[u, c])
     point[d] = 0.0
     if certified is not None:
-        point[d] = edge_error(work, coords[u], coords[v], values[u], values[v], norm, bound)
+        point[d] = edge_error(d, work, coords[u], coords[v], values[u], values[v], norm, bound)
         if point[d] == np.inf:
             shared_labels(masks[u], masks[v], labels, work.labels)
             work.labels[d - 1] = label
             point[d] = vertex_error(net, work, point)
+        number = new_vertex(certified)
+        put_facet(certified, number, label, True)
+        put_shared_facets(certified, number, masks[u], masks[v], labels)
     for half in range(2):
         place = halves.counts[half, 0]
         copy(halves.coords[half, place], point)
+        if certified is not None:
+            halves.coords[half, place, d + 1] = number
         for w in range(masks.shape[1]):
             faces.half_masks[half, place, w] = masks[u, w] & masks[v, w]
         halves.counts[half, 0] = place + 1
@@ -166,6 +184,17 @@ def shared_labels(mask, other, labels, shared):
                 n += 1
             common >>= np.uint64(1)
             slot += 1
+
+
+@inner
+def put_shared_facets(ties, number, mask, other, labels):
+    """Add the facets that two vertices have in common to a numbered vertex."""
+    for w in range(len(mask)):
+        common = mask[w] & other[w]
+        while common:
+            slot = w * FACETS_PER_WORD + lowest_bit(common)
+            put_facet(ties, number, labels[slot], False)
+            common &= common - np.uint64(1)
 
 
 @inner

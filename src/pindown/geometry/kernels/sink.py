@@ -29,7 +29,9 @@ from pindown.geometry.kernels.memory import (
     STATE,
     VERTEX,
     VERTICES,
+    WANTS_PRIMES,
 )
+from pindown.geometry.kernels.ties import WANTED
 
 
 class Sink(NamedTuple):
@@ -45,8 +47,10 @@ class Sink(NamedTuple):
 
 
 @inner
-def defer(net, work, stack, deferred, counters, level, decided):
+def defer(net, work, stack, deferred, counters, level, decided, certified):
     """Hand the top cell over to exact arithmetic; ``decided``: the level's states are on the stack."""
+    if certified is not None and certified.state[WANTED] > 0:
+        return WANTS_PRIMES
     n = counters[DEFERRED]
     if n == len(deferred):
         return FULL

@@ -22,6 +22,7 @@ from pindown.geometry.kernels.layers import (
     decide,
     row_of,
     screen,
+    settle,
     side,
 )
 from pindown.geometry.kernels.memory import (
@@ -37,6 +38,7 @@ from pindown.geometry.kernels.memory import (
     N_CANDIDATES,
     N_EDGES,
     N_VERTICES,
+    NUMBERED,
     PAUSED,
     RADIUS,
     ROW,
@@ -47,6 +49,7 @@ from pindown.geometry.kernels.memory import (
 from pindown.geometry.kernels.polygon import count_polygon, split_polygon
 from pindown.geometry.kernels.polytope import NO_ROOM, SPLIT, UNCERTAIN, join_half, split_polytope
 from pindown.geometry.kernels.sink import defer, emit
+from pindown.geometry.kernels.ties import USED
 
 
 @entry
@@ -58,6 +61,9 @@ def walk(
         top = counters[FRAMES] - 1
         if top < 0:
             return FINISHED
+        if certified is not None:
+            # Vertices of cells that were above on the stack are gone; their numbers are free.
+            certified.state[USED] = stack.frames[top, NUMBERED]
         if stack.frames[top, N_CANDIDATES] > 0:
             status = _split(net, work, stack, halves, faces, hashes, deferred, counters, certified)
         elif stack.frames[top, LEVEL] < net.hidden - 1:
@@ -89,6 +95,8 @@ def _split(net, work, stack, halves, faces, hashes, deferred, counters, certifie
         frame[EDGE],
     )
     if n + n_edges + 2 > halves.coords.shape[1]:
+        return GROW
+    if certified is not None and certified.state[USED] + n_edges + 2 > len(certified.facets):
         return GROW
     unit = stack.candidates[frame[CANDIDATE] + frame[N_CANDIDATES] - 1]
     label = net.starts[level] + unit
@@ -122,7 +130,7 @@ def _split(net, work, stack, halves, faces, hashes, deferred, counters, certifie
     if status == SPLIT and not _fits(net, stack, halves, top):
         return GROW
     if status == UNCERTAIN or not _sort_out(net, work, stack, halves, hashes, top, certified):
-        return defer(net, work, stack, deferred, counters, level, True)
+        return defer(net, work, stack, deferred, counters, level, True, certified)
     if faces is not None:
         for half in range(2):
             if level < net.hidden - 1 or halves.counts[half, 2] > 0:
@@ -130,6 +138,8 @@ def _split(net, work, stack, halves, faces, hashes, deferred, counters, certifie
         if not _fits(net, stack, halves, top):
             return GROW
     _replace(net, stack, halves, faces, top)
+    if certified is not None:
+        stack.frames[top, NUMBERED] = stack.frames[top + 1, NUMBERED] = certified.state[USED]
     counters[FRAMES] = top + 2
     return FINISHED
 
@@ -172,13 +182,10 @@ def _sort_out(net, work, stack, halves, hashes, top, certified):
             verdict = half  # of the unit that split the cell, the last of the list
             if k + 1 < n_candidates:
                 row_of(net, work.maps, level, unit, row)
-                verdict = side(
-                    row,
-                    work.bounds[first + unit],
-                    certified,
-                    halves.coords[half],
-                    halves.counts[half, 0],
-                )
+                coords, n = halves.coords[half], halves.counts[half, 0]
+                verdict = side(net.dim, row, work.bounds[first + unit], certified, coords, n)
+                if certified is not None and verdict == UNKNOWN:
+                    verdict = settle(net, work, certified, first + unit, row, coords, n)
             if verdict == CROSSES:
                 stack.candidates[listed + (1 + half) * n_candidates + kept] = unit
                 kept += 1
@@ -233,7 +240,7 @@ def _descend(net, work, stack, hashes, deferred, counters, growth, counting, cer
     if level >= 0:
         advance(net, work, certified, level, stack.states[state:], stack.words[state // 8 :])
     coords = stack.coords[frame[VERTEX] :]
-    _enclose(work.vectors, coords, n)
+    _enclose(net.dim, work.vectors, coords, n)
     screen(net, work, level + 1)
     kept, value, margin, states = 0, work.values[0], work.values[1], work.states
     for i in range(width):
@@ -242,12 +249,14 @@ def _descend(net, work, stack, hashes, deferred, counters, growth, counting, cer
     for i in range(width):
         if not margin[i] > 0.0 and net.leader[first + i] == i:
             row_of(net, work.maps, level + 1, i, row)
-            verdict = side(row, work.bounds[first + i], certified, coords, n)
+            verdict = side(net.dim, row, work.bounds[first + i], certified, coords, n)
+            if certified is not None and verdict == UNKNOWN:
+                verdict = settle(net, work, certified, first + i, row, coords, n)
             if verdict == CROSSES:
                 work.chosen[kept] = i
                 kept += 1
             elif verdict == UNKNOWN:
-                return _deferred_below(net, work, stack, deferred, counters, growth)
+                return _deferred_below(net, work, stack, deferred, counters, growth, certified)
             else:
                 decide(net, first, i, verdict, states, hashes, key)
     if counting and level + 1 == net.hidden - 1:
@@ -263,10 +272,10 @@ def _descend(net, work, stack, hashes, deferred, counters, growth, counting, cer
 
 
 @inner
-def _deferred_below(net, work, stack, deferred, counters, growth):
+def _deferred_below(net, work, stack, deferred, counters, growth, certified):
     """Defer the top cell, its own level decided, nothing of the next."""
     level = stack.frames[counters[FRAMES] - 1, LEVEL]
-    status = defer(net, work, stack, deferred, counters, level + 1, False)
+    status = defer(net, work, stack, deferred, counters, level + 1, False, certified)
     if status == FINISHED and level >= 0:
         growth[level] += 1
     return status
@@ -287,9 +296,8 @@ def _hash_of(net, work, hashes, first, width, kept, key):
 
 
 @inner
-def _enclose(vectors, coords, n):
+def _enclose(d, vectors, coords, n):
     """Write the smallest box around the vertices, errors included, to ``CENTER`` and ``RADIUS``."""
-    d = coords.shape[1] - 1
     slack = 0.0
     for k in range(n):
         slack = max(slack, coords[k, d])
@@ -310,6 +318,8 @@ def _count(net, work, stack, faces, slices, deferred, counters, growth, certifie
     n, n_edges, vertex, edge = frame[N_VERTICES], frame[N_EDGES], frame[VERTEX], frame[EDGE]
     level, kept = net.hidden - 1, counters[CHOSEN]
     cells = 1
+    if certified is not None and certified.state[USED] + 4 > len(certified.facets):
+        return GROW
     if kept > 0:
         if slices is None:
             cells = count_polygon(
@@ -329,7 +339,7 @@ def _count(net, work, stack, faces, slices, deferred, counters, growth, certifie
             if cells == NO_SPACE:
                 return GROW
     if cells < 0:
-        return _deferred_below(net, work, stack, deferred, counters, growth)
+        return _deferred_below(net, work, stack, deferred, counters, growth, certified)
     counters[CELLS] += cells
     growth[level] += cells
     counters[FRAMES] = top

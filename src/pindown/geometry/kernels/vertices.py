@@ -49,13 +49,12 @@ def facet_row(net, work, label, row):
 
 
 @inner
-def edge_error(work, u, v, a, b, norm, bound):
+def edge_error(d, work, u, v, a, b, norm, bound):
     """Bound the error of the zero between u and v of a form with values a, b there; inf if coarse.
 
     With values off by at most e, the place t = a / (a - b) on the edge is off by at most
     ``e / |a - b|``.
     """
-    d = len(u) - 1
     ends = max(u[d], v[d])
     length, size, half = 0.0, 0.0, np.inf
     for c in range(d):
