@@ -18,9 +18,10 @@ from pindown.equivalence.shrinking.dependent import merge_dependent
 from pindown.equivalence.shrinking.draft import Draft
 from pindown.equivalence.shrinking.drop import drop_units
 from pindown.equivalence.shrinking.faint import clear_faint
+from pindown.equivalence.shrinking.kink_form import settle
 from pindown.equivalence.shrinking.layers import remove_layer
 from pindown.equivalence.shrinking.lossy import drop_negligible, merge_near_copies
-from pindown.equivalence.shrinking.narrow import narrow_linear, settle_linear
+from pindown.equivalence.shrinking.narrow import narrow_linear
 from pindown.equivalence.shrinking.proofs import prove_signs
 from pindown.equivalence.shrinking.rank import narrow_by_rank
 from pindown.equivalence.shrinking.result import Shrunk
@@ -45,7 +46,6 @@ _CLEANING_RULES: tuple[Rule, ...] = (clear_faint, merge_near_copies, snap_opposi
 _LOSSY_RULES: tuple[Rule, ...] = (narrow_by_rank, drop_negligible)
 _SAMPLES = 64
 _CHECKED = 8
-_SETTLING_ROOM = 2.0  # settling comes after the proofs, which may have taken the whole budget
 _PROOF_SHARE = 0.9  # of the budget; the rest is for using what was proved
 
 
@@ -109,15 +109,9 @@ def shrink_and_settle(
     Returns:
         The smaller network, and the settled one; both with their gap to the given one.
     """
-    end = time.monotonic() + _SETTLING_ROOM * budget
     draft = _reduced(net, _checked(net, box, tol, budget), tol, budget, None)
     small = _shrunk(draft, net)
-    # Downwards, as long as what a search has proved about lower layers holds; then upwards, because the
-    # biases of always-on units follow from the layers below.
-    layers = range(draft.net.depth - 1)
-    for layer, roomy in [*((i, True) for i in reversed(layers)), *((i, False) for i in layers)]:
-        if time.monotonic() < end:
-            settle_linear(draft, layer, roomy=roomy)
+    settle(draft)
     return small, _shrunk(draft, net)
 
 

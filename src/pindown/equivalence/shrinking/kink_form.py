@@ -1,0 +1,217 @@
+r"""A network by its kinks alone: no unit that is always on, wherever the linear parts were carried.
+
+An always-on unit is affine in what it reads, so it can be left out by letting its readers read that.
+What remains are the kinks k, each a function of the inputs and of the kinks below it:
+
+.. math::
+    z_k = \sum_i V_{ki}\, x_i + \sum_{j < k} U_{kj}\, \rho(z_j) + c_k .
+
+Whoever carried the linear parts before, and by however many units, this form is the same up to the
+order and scale of the kinks. To be a layered network again, a kink goes into the layer above the
+highest kink it reads; what is read further above, kinks and inputs :math:`x_i - l_i \ge 0` counted from
+the lower corner of the box, is passed on by identities.
+
+Phuong 2021, section 2.2 (units that are linear on the domain do not show in the function).
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array, Matrix, compact, dense
+from pindown.equivalence.shrinking.columns import Mask
+from pindown.equivalence.shrinking.draft import Draft, Layer
+from pindown.equivalence.shrinking.error_bound import Errors
+from pindown.equivalence.shrinking.products import Rounded, affine_image, largest, matmul, sum_up
+from pindown.equivalence.shrinking.result import Step
+from pindown.equivalence.shrinking.signs import nothing_known
+from pindown.geometry.rounding import SMALLEST, gamma
+
+Indices = NDArray[np.intp]
+
+# What is left where terms cancel, relative to these terms: some roundings, also those of the weights.
+_CANCELLED = 2.0**-40
+# Entries of the largest matrix: beyond, the form would be far larger than the network.
+_MOST_ENTRIES = 2**23
+
+
+class _Sums(NamedTuple):
+    """Affine functions of the inputs and kinks: coefficients, constants, and what rounding did to them.
+
+    ``terms`` are the magnitudes that were added up to the coefficients.
+    """
+
+    weight: Array
+    bias: Array
+    weight_error: Array
+    bias_error: Array
+    terms: Array
+
+
+def settle(draft: Draft) -> bool:
+    """Write the network by its kinks, so that all networks with these kinks become alike.
+
+    Returns:
+        Whether the network changed: not if no unit is always on, or numbers are too many or too large.
+    """
+    on = [draft.bounds(layer).lower >= 0.0 for layer in range(draft.net.depth - 1)]
+    if not any(mask.any() for mask in on) or (draft.box is None and on[0].any()):
+        return False  # without a box an input is no ReLU's value, so nothing can pass it on
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        sums = _expanded(draft, on)
+        if sums is None:
+            return False
+        layers, errors = _layered(draft, sums, _magnitudes(draft, on))
+    if len(layers) < 2:
+        return False
+    units = tuple(np.flatnonzero(np.concatenate(on)).tolist())
+    kinks = draft.net.size - len(units)
+    reason = f"{len(units)} always-on units left out; the other {kinks} read what these were made of"
+    known = [nothing_known(len(bias)) for _, bias in layers[:-1]]
+    return draft.propose(layers, errors, Step("settled", 1, units, reason), known)
+
+
+def _expanded(draft: Draft, on: list[Mask]) -> list[_Sums] | None:
+    """Return what enters the kinks of every layer, and the outputs, as functions of inputs and kinks."""
+    d, count = draft.net.in_features, 0
+    found: list[_Sums] = []
+    eye = np.eye(d)
+    inputs = _Sums(eye, np.zeros(d), 0.0 * eye, np.zeros(d), eye)
+    # Without a box no bound on a coordinate is known, so nothing can be charged for leaving it out.
+    faintest = 0.0 if draft.box is None else _CANCELLED
+    for i, (weight, bias) in enumerate(draft.net.layers):
+        if max(weight.shape) * (d + count) > _MOST_ENTRIES:
+            return None
+        z = _image(weight, bias, inputs, faintest)
+        if not (isfinite(largest(z.weight)) and isfinite(largest(z.bias))):
+            return None
+        if i == len(on):
+            found.append(z)
+            break
+        kinks = np.flatnonzero(~on[i])
+        found.append(_Sums(*(part[kinks] for part in z)))
+        inputs = _after_relu(z, kinks)
+        count += len(kinks)
+    return found
+
+
+def _image(weight: Matrix, bias: Array, inputs: _Sums, faintest: float) -> _Sums:
+    """Return an affine map of the sums; what cancelled up to rounding is zero."""
+    product, constant = matmul(weight, inputs.weight), affine_image(weight, inputs.bias, bias)
+    size, n = abs(weight), weight.shape[1]
+    terms, value = dense(size @ inputs.terms), np.array(dense(product.value))
+    error = sum_up(dense(product.error), _up(dense(size @ inputs.weight_error), n))
+    faint = (np.abs(value) <= faintest * terms) & (value != 0.0)
+    error = np.where(faint, sum_up(error, np.abs(value)), error)
+    value[faint] = 0.0
+    bias_error = sum_up(constant.error, _up(np.asarray(size @ inputs.bias_error), n))
+    return _Sums(value, constant.value, error, bias_error, terms)
+
+
+def _up(total: Array, n: int) -> Array:
+    """Return an upper bound on sums of n products that were rounded, none of them negative."""
+    return np.where(total > 0.0, total * (1.0 + 2.0 * gamma(n + 8)) + n * SMALLEST, total)
+
+
+def _after_relu(z: _Sums, kinks: Indices) -> _Sums:
+    """Return what the layer gives: kinks as coordinates of their own, always-on units as they are."""
+    own = np.zeros((len(z.bias), len(kinks)))
+    own[kinks, np.arange(len(kinks))] = 1.0
+    stay = np.ones(len(z.bias))
+    stay[kinks] = 0.0
+    rows = stay[:, None]
+    return _Sums(
+        np.hstack([z.weight * rows, own]),
+        z.bias * stay,
+        np.hstack([z.weight_error * rows, 0.0 * own]),
+        z.bias_error * stay,
+        np.hstack([z.terms * rows, own]),
+    )
+
+
+def _magnitudes(draft: Draft, on: list[Mask]) -> Array:
+    """Bound the inputs and what the kinks give; infinite without a box."""
+    if draft.box is None:
+        return np.full(draft.net.in_features + sum(int((~mask).sum()) for mask in on), inf)
+    reach = np.maximum(np.abs(draft.box.lower), np.abs(draft.box.upper))
+    kinks = [np.maximum(draft.bounds(i).upper[~mask], 0.0) for i, mask in enumerate(on)]
+    return np.concatenate([reach, *kinks])
+
+
+def _layered(draft: Draft, sums: list[_Sums], magnitudes: Array) -> tuple[list[Layer], Errors]:
+    """Write kinks and outputs as a layered network, with identities for what is read further above."""
+    d, outputs = draft.net.in_features, len(sums[-1].bias)
+    shift = np.zeros(d) if draft.box is None else draft.box.lower
+    weight, bias, error, bias_error = _table(sums)
+    reads = weight != 0.0 if draft.box is not None else (weight != 0.0) | (error > 0.0)
+    reader = _reading_layers(reads, d, outputs)
+    arises = np.concatenate([np.zeros(d, dtype=np.intp), reader[: len(reader) - outputs]])
+    until = np.max(np.where(reads, reader[:, None], 0), axis=0)  # the highest layer that reads it
+    layers: list[Layer] = []
+    errors: list[tuple[Array, Array]] = []
+    below = np.arange(d)
+    for t in range(1, int(reader.max()) + 1):
+        rows, passed = np.flatnonzero(reader == t), np.flatnonzero((arises < t) & (until > t))
+        start = -shift[passed] if t == 1 else np.zeros(len(passed))
+        there = np.zeros(len(magnitudes))  # beyond what is passed on: what errors may be multiplied by
+        there[below] = 1.0
+        beyond = np.where(there > 0.0, 0.0, magnitudes)
+        own = Rounded(bias[rows], bias_error[rows])
+        if t > 1:  # from here on the inputs are there as x - l
+            moved = affine_image(weight[rows, :d], shift, own.value)
+            own = Rounded(moved.value, sum_up(moved.error, own.error))
+            beyond[:d] += there[:d] * np.abs(shift)
+        lost = _up(_products(error[rows], beyond), len(beyond))
+        identity = (passed[:, None] == below).astype(float)
+        layers.append(
+            (compact(np.vstack([identity, weight[rows][:, below]])), np.append(start, own.value))
+        )
+        off = np.append(np.zeros(len(passed)), sum_up(own.error, lost))
+        errors.append((np.vstack([0.0 * identity, error[rows][:, below]]), off))
+        below = np.concatenate([passed, d + rows])
+    return layers, dict(enumerate(errors))
+
+
+def _products(error: Array, beyond: Array) -> Array:
+    """Return ``error @ beyond`` where no error times infinity is nothing."""
+    used = error.any(axis=0)
+    return np.asarray(error[:, used] @ beyond[used])
+
+
+def _table(sums: list[_Sums]) -> tuple[Array, Array, Array, Array]:
+    """Return coefficients and constants of all layers in one, over all coordinates, and their errors."""
+    full = sums[-1].weight.shape[1]
+
+    def stacked(parts: list[Array]) -> Array:
+        return np.vstack([np.pad(part, ((0, 0), (0, full - part.shape[1]))) for part in parts])
+
+    return (
+        stacked([part.weight for part in sums]),
+        np.concatenate([part.bias for part in sums]),
+        stacked([part.weight_error for part in sums]),
+        np.concatenate([part.bias_error for part in sums]),
+    )
+
+
+def _reading_layers(reads: NDArray[np.bool_], d: int, outputs: int) -> Indices:
+    """Return the layer (from 1) of every row: above all kinks it reads; 0 for kinks nothing reads.
+
+    >>> reads = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0]], dtype=bool)  # of one input and two kinks
+    >>> _reading_layers(reads, 1, 1)
+    array([1, 0, 2])
+    """
+    n, of_kinks = len(reads) - outputs, reads[:, d:]
+    layer = np.ones(len(reads), dtype=np.intp)
+    for k in range(n):  # kinks read only those before them
+        layer[k] = 1 + np.max(layer[:n][of_kinks[k]], initial=0)
+    live = np.asarray(of_kinks[n:].any(axis=0))
+    for k in reversed(range(n)):
+        if live[k]:
+            live |= of_kinks[k]
+    layer[:n][~live] = 0
+    layer[n:] = 1 + np.max(layer[:n], initial=0)
+    return layer
