@@ -26,6 +26,7 @@ from pindown.equivalence.shrinking.proofs import prove_signs
 from pindown.equivalence.shrinking.rank import narrow_by_rank
 from pindown.equivalence.shrinking.result import Shrunk
 from pindown.equivalence.shrinking.snap import snap_opposites
+from pindown.equivalence.shrinking.touching import move_off_zero
 from pindown.geometry.box import Box, as_box
 from pindown.network import ReluNetwork
 
@@ -42,8 +43,11 @@ _RULES: tuple[Rule, ...] = (
     narrow_linear,
 )
 # With a tolerance first of all what is redundant up to rounding, before exact rules rearrange it.
-_CLEANING_RULES: tuple[Rule, ...] = (clear_faint, merge_near_copies, snap_opposites)
+_CLEANING_RULES: tuple[Rule, ...] = (clear_faint, move_off_zero, merge_near_copies, snap_opposites)
 _LOSSY_RULES: tuple[Rule, ...] = (narrow_by_rank, drop_negligible)
+# Kinks turned the same way may be copies of each other.
+_SETTLING_RULES: tuple[Rule, ...] = (merge_copies, merge_near_copies)
+_SETTLING_SHARE = 0.5  # of the budget, after it
 _SAMPLES = 64
 _CHECKED = 8
 _PROOF_SHARE = 0.9  # of the budget; the rest is for using what was proved
@@ -100,19 +104,26 @@ def shrink(
 
 def shrink_and_settle(
     net: ReluNetwork, *, box: Box | None, tol: float = 0.0, budget: float = 60.0
-) -> tuple[Shrunk, Shrunk]:
-    """Shrink, and then write always-on units in the form that their linear maps determine.
+) -> tuple[Shrunk, Callable[[], Shrunk]]:
+    """Shrink, and offer to write the result by its kinks alone.
 
     The second network is larger than the first. But networks that carry the same linear maps by other
     units become alike, up to the order and scale of units.
 
     Returns:
-        The smaller network, and the settled one; both with their gap to the given one.
+        The smaller network, and a function that returns the settled one, which takes some time; both
+        with their gap to the given one.
     """
     draft = _reduced(net, _checked(net, box, tol, budget), tol, budget, None)
-    small = _shrunk(draft, net)
-    settle(draft)
-    return small, _shrunk(draft, net)
+
+    def settled() -> Shrunk:
+        if settle(draft):
+            end = draft.until = time.monotonic() + _SETTLING_SHARE * budget
+            while _apply(_SETTLING_RULES, draft, end):
+                pass
+        return _shrunk(draft, net)
+
+    return _shrunk(draft, net), settled
 
 
 def _reduced(

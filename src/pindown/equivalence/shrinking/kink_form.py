@@ -6,10 +6,12 @@ What remains are the kinks k, each a function of the inputs and of the kinks bel
 .. math::
     z_k = \sum_i V_{ki}\, x_i + \sum_{j < k} U_{kj}\, \rho(z_j) + c_k .
 
-Whoever carried the linear parts before, and by however many units, this form is the same up to the
-order and scale of the kinks. To be a layered network again, a kink goes into the layer above the
-highest kink it reads; what is read further above, kinks and inputs :math:`x_i - l_i \ge 0` counted from
-the lower corner of the box, is passed on by identities.
+On a box linear parts can always be carried, so that a kink may be turned round,
+:math:`\rho(z) = \rho(-z) + z`; of both the one is taken that is on at a fixed point. Whoever carried the
+linear parts before, and by however many units, this form is the same up to the order and scale of the
+kinks. To be a layered network again, a kink goes into the layer above the highest kink it reads; what is
+read further above, kinks and inputs :math:`x_i - l_i \ge 0` counted from the lower corner of the box, is
+passed on by identities.
 
 Phuong 2021, section 2.2 (units that are linear on the domain do not show in the function).
 """
@@ -33,10 +35,11 @@ from pindown.geometry.rounding import SMALLEST, gamma
 
 Indices = NDArray[np.intp]
 
-# What is left where terms cancel, relative to these terms: some roundings, also those of the weights.
+# Rounding, also that of the weights, relative to the terms that cancelled or to others beside it.
 _CANCELLED = 2.0**-40
 # Entries of the largest matrix: beyond, the form would be far larger than the network.
-_MOST_ENTRIES = 2**23
+_MOST_ENTRIES = 2**21
+_SEED = 0  # of the point at which kinks are on
 
 
 class _Sums(NamedTuple):
@@ -56,16 +59,18 @@ def settle(draft: Draft) -> bool:
     """Write the network by its kinks, so that all networks with these kinks become alike.
 
     Returns:
-        Whether the network changed: not if no unit is always on, or numbers are too many or too large.
+        Whether the network changed: not if no unit is left out or turned round, or numbers are too many
+        or too large.
     """
     on = [draft.bounds(layer).lower >= 0.0 for layer in range(draft.net.depth - 1)]
-    if not any(mask.any() for mask in on) or (draft.box is None and on[0].any()):
+    turned = _turned(draft, on)
+    if not any(mask.any() for mask in (*on, *turned)) or (draft.box is None and on[0].any()):
         return False  # without a box an input is no ReLU's value, so nothing can pass it on
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        sums = _expanded(draft, on)
+        sums = _expanded(draft, on, turned)
         if sums is None:
             return False
-        layers, errors = _layered(draft, sums, _magnitudes(draft, on))
+        layers, errors = _layered(draft, sums, _magnitudes(draft, on, turned))
     if len(layers) < 2:
         return False
     units = tuple(np.flatnonzero(np.concatenate(on)).tolist())
@@ -75,7 +80,17 @@ def settle(draft: Draft) -> bool:
     return draft.propose(layers, errors, Step("settled", 1, units, reason), known)
 
 
-def _expanded(draft: Draft, on: list[Mask]) -> list[_Sums] | None:
+def _turned(draft: Draft, on: list[Mask]) -> list[Mask]:
+    """Return the kinks to turn round: those that are off at one point, the same for all networks."""
+    if draft.box is None:
+        return [np.zeros_like(mask) for mask in on]
+    share = np.random.default_rng(_SEED).uniform(0.25, 0.75, draft.net.in_features)
+    point = draft.box.lower + share * (draft.box.upper - draft.box.lower)
+    z = draft.net.by_layer(draft.net.preactivations(point[None])[0])
+    return [(values < 0.0) & ~mask for values, mask in zip(z, on, strict=True)]
+
+
+def _expanded(draft: Draft, on: list[Mask], turned: list[Mask]) -> list[_Sums] | None:
     """Return what enters the kinks of every layer, and the outputs, as functions of inputs and kinks."""
     d, count = draft.net.in_features, 0
     found: list[_Sums] = []
@@ -93,8 +108,10 @@ def _expanded(draft: Draft, on: list[Mask]) -> list[_Sums] | None:
             found.append(z)
             break
         kinks = np.flatnonzero(~on[i])
-        found.append(_Sums(*(part[kinks] for part in z)))
-        inputs = _after_relu(z, kinks)
+        signs = np.where(turned[i], -1.0, 1.0)[kinks]
+        own = _Sums(*(part[kinks] for part in z))
+        found.append(own._replace(weight=signs[:, None] * own.weight, bias=signs * own.bias))
+        inputs = _after_relu(z, kinks, on[i] | turned[i])
         count += len(kinks)
     return found
 
@@ -117,12 +134,11 @@ def _up(total: Array, n: int) -> Array:
     return np.where(total > 0.0, total * (1.0 + 2.0 * gamma(n + 8)) + n * SMALLEST, total)
 
 
-def _after_relu(z: _Sums, kinks: Indices) -> _Sums:
-    """Return what the layer gives: kinks as coordinates of their own, always-on units as they are."""
+def _after_relu(z: _Sums, kinks: Indices, linear: Mask) -> _Sums:
+    """Return what the layer gives: kinks as coordinates of their own, and linear parts as they are."""
     own = np.zeros((len(z.bias), len(kinks)))
     own[kinks, np.arange(len(kinks))] = 1.0
-    stay = np.ones(len(z.bias))
-    stay[kinks] = 0.0
+    stay = linear.astype(float)
     rows = stay[:, None]
     return _Sums(
         np.hstack([z.weight * rows, own]),
@@ -133,13 +149,15 @@ def _after_relu(z: _Sums, kinks: Indices) -> _Sums:
     )
 
 
-def _magnitudes(draft: Draft, on: list[Mask]) -> Array:
+def _magnitudes(draft: Draft, on: list[Mask], turned: list[Mask]) -> Array:
     """Bound the inputs and what the kinks give; infinite without a box."""
     if draft.box is None:
         return np.full(draft.net.in_features + sum(int((~mask).sum()) for mask in on), inf)
-    reach = np.maximum(np.abs(draft.box.lower), np.abs(draft.box.upper))
-    kinks = [np.maximum(draft.bounds(i).upper[~mask], 0.0) for i, mask in enumerate(on)]
-    return np.concatenate([reach, *kinks])
+    parts = [np.maximum(np.abs(draft.box.lower), np.abs(draft.box.upper))]
+    for i, (always, back) in enumerate(zip(on, turned, strict=True)):
+        z = draft.bounds(i)
+        parts.append(np.maximum(np.where(back, -z.lower, z.upper), 0.0)[~always])
+    return np.concatenate(parts)
 
 
 def _layered(draft: Draft, sums: list[_Sums], magnitudes: Array) -> tuple[list[Layer], Errors]:
@@ -147,6 +165,8 @@ def _layered(draft: Draft, sums: list[_Sums], magnitudes: Array) -> tuple[list[L
     d, outputs = draft.net.in_features, len(sums[-1].bias)
     shift = np.zeros(d) if draft.box is None else draft.box.lower
     weight, bias, error, bias_error = _table(sums)
+    if draft.box is not None:
+        weight, error = _cleared(weight, bias, error, magnitudes)
     reads = weight != 0.0 if draft.box is not None else (weight != 0.0) | (error > 0.0)
     reader = _reading_layers(reads, d, outputs)
     arises = np.concatenate([np.zeros(d, dtype=np.intp), reader[: len(reader) - outputs]])
@@ -174,6 +194,14 @@ def _layered(draft: Draft, sums: list[_Sums], magnitudes: Array) -> tuple[list[L
         errors.append((np.vstack([0.0 * identity, error[rows][:, below]]), off))
         below = np.concatenate([passed, d + rows])
     return layers, dict(enumerate(errors))
+
+
+def _cleared(weight: Array, bias: Array, error: Array, magnitudes: Array) -> tuple[Array, Array]:
+    """Return coefficients and errors with zeros for what is rounding beside the rest of its row."""
+    parts = np.abs(weight) * magnitudes
+    top = np.maximum(np.max(parts, axis=1), np.abs(bias))
+    faint = (parts <= _CANCELLED * top[:, None]) & (weight != 0.0)
+    return np.where(faint, 0.0, weight), np.where(faint, sum_up(error, np.abs(weight)), error)
 
 
 def _products(error: Array, beyond: Array) -> Array:
