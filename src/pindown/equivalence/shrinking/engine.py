@@ -18,7 +18,7 @@ from pindown.equivalence.shrinking.dependent import merge_dependent
 from pindown.equivalence.shrinking.draft import Draft
 from pindown.equivalence.shrinking.drop import drop_units
 from pindown.equivalence.shrinking.faint import clear_faint
-from pindown.equivalence.shrinking.kink_form import settle
+from pindown.equivalence.shrinking.kink_form import settle, settling_seconds
 from pindown.equivalence.shrinking.layers import remove_layer
 from pindown.equivalence.shrinking.lossy import drop_negligible, merge_near_copies
 from pindown.equivalence.shrinking.narrow import narrow_linear
@@ -45,8 +45,6 @@ _RULES: tuple[Rule, ...] = (
 # With a tolerance first of all what is redundant up to rounding, before exact rules rearrange it.
 _CLEANING_RULES: tuple[Rule, ...] = (clear_faint, move_off_zero, merge_near_copies, snap_opposites)
 _LOSSY_RULES: tuple[Rule, ...] = (narrow_by_rank, drop_negligible)
-# Kinks turned the same way may be copies of each other.
-_SETTLING_RULES: tuple[Rule, ...] = (merge_copies, merge_near_copies)
 _SETTLING_SHARE = 0.5  # of the budget, after it
 _SAMPLES = 64
 _CHECKED = 8
@@ -117,10 +115,9 @@ def shrink_and_settle(
     draft = _reduced(net, _checked(net, box, tol, budget), tol, budget, None)
 
     def settled() -> Shrunk:
-        if settle(draft):
-            end = draft.until = time.monotonic() + _SETTLING_SHARE * budget
-            while _apply(_SETTLING_RULES, draft, end):
-                pass
+        if settling_seconds(draft.net) <= _SETTLING_SHARE * budget:
+            draft.until = max(draft.until, time.monotonic() + _SETTLING_SHARE * budget)
+            settle(draft)
         return _shrunk(draft, net)
 
     return _shrunk(draft, net), settled

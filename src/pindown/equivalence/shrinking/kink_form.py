@@ -18,8 +18,8 @@ Phuong 2021, section 2.2 (units that are linear on the domain do not show in the
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import inf, isfinite
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,31 +28,19 @@ from pindown.affine import Array, Matrix, compact, dense
 from pindown.equivalence.shrinking.columns import Mask
 from pindown.equivalence.shrinking.draft import Draft, Layer
 from pindown.equivalence.shrinking.error_bound import Errors
-from pindown.equivalence.shrinking.products import Rounded, affine_image, largest, matmul, sum_up
+from pindown.equivalence.shrinking.kink_copies import CANCELLED, Places, Sums, copies_among, table
+from pindown.equivalence.shrinking.products import Rounded, add, affine_image, largest, matmul, sum_up
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.shrinking.signs import nothing_known
 from pindown.geometry.rounding import SMALLEST, gamma
+from pindown.network import ReluNetwork
 
 Indices = NDArray[np.intp]
 
-# Rounding, also that of the weights, relative to the terms that cancelled or to others beside it.
-_CANCELLED = 2.0**-40
 # Entries of the largest matrix: beyond, the form would be far larger than the network.
 _MOST_ENTRIES = 2**21
+_SECONDS_PER_PRODUCT = 5e-8  # watching the rounding of each
 _SEED = 0  # of the point at which kinks are on
-
-
-class _Sums(NamedTuple):
-    """Affine functions of the inputs and kinks: coefficients, constants, and what rounding did to them.
-
-    ``terms`` are the magnitudes that were added up to the coefficients.
-    """
-
-    weight: Array
-    bias: Array
-    weight_error: Array
-    bias_error: Array
-    terms: Array
 
 
 def settle(draft: Draft) -> bool:
@@ -63,14 +51,16 @@ def settle(draft: Draft) -> bool:
         or too large.
     """
     on = [draft.bounds(layer).lower >= 0.0 for layer in range(draft.net.depth - 1)]
+    if not on or _too_large(draft, on):
+        return False
     turned = _turned(draft, on)
     if not any(mask.any() for mask in (*on, *turned)) or (draft.box is None and on[0].any()):
         return False  # without a box an input is no ReLU's value, so nothing can pass it on
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        sums = _expanded(draft, on, turned)
-        if sums is None:
+        form = _expanded(draft, on, turned)
+        if form is None:
             return False
-        layers, errors = _layered(draft, sums, _magnitudes(draft, on, turned))
+        layers, errors = _layered(draft, *form)
     if len(layers) < 2:
         return False
     units = tuple(np.flatnonzero(np.concatenate(on)).tolist())
@@ -80,27 +70,48 @@ def settle(draft: Draft) -> bool:
     return draft.propose(layers, errors, Step("settled", 1, units, reason), known)
 
 
+def settling_seconds(net: ReluNetwork) -> float:
+    """Return roughly how long :func:`settle` takes, if all units are kinks."""
+    seconds, coordinates = 0.0, net.in_features
+    for n, m in pairwise(net.widths):
+        seconds += _SECONDS_PER_PRODUCT * n * m * coordinates
+        coordinates += m
+    return seconds
+
+
+def _too_large(draft: Draft, on: list[Mask]) -> bool:
+    """Return whether matrices would get too large, or numbers of networks on a box leave float64."""
+    coordinates = draft.net.in_features + sum(int((~mask).sum()) for mask in on)
+    if max(draft.net.widths) * coordinates > _MOST_ENTRIES:
+        return True
+    ends = (end for layer in range(draft.net.depth) for end in draft.bounds(layer))
+    return draft.box is not None and not all(np.isfinite(end).all() for end in ends)
+
+
 def _turned(draft: Draft, on: list[Mask]) -> list[Mask]:
     """Return the kinks to turn round: those that are off at one point, the same for all networks."""
     if draft.box is None:
         return [np.zeros_like(mask) for mask in on]
     share = np.random.default_rng(_SEED).uniform(0.25, 0.75, draft.net.in_features)
-    point = draft.box.lower + share * (draft.box.upper - draft.box.lower)
+    point = (1.0 - share) * draft.box.lower + share * draft.box.upper
     z = draft.net.by_layer(draft.net.preactivations(point[None])[0])
     return [(values < 0.0) & ~mask for values, mask in zip(z, on, strict=True)]
 
 
-def _expanded(draft: Draft, on: list[Mask], turned: list[Mask]) -> list[_Sums] | None:
-    """Return what enters the kinks of every layer, and the outputs, as functions of inputs and kinks."""
-    d, count = draft.net.in_features, 0
-    found: list[_Sums] = []
+def _expanded(draft: Draft, on: list[Mask], turned: list[Mask]) -> tuple[list[Sums], Array] | None:
+    """Return what enters the kinks of every layer, and the outputs, as functions of inputs and kinks.
+
+    A kink that repeats another is that one, times a factor. With them come bounds on the size of the
+    inputs and of what the kinks give, infinite without a box.
+    """
+    d, box = draft.net.in_features, draft.box
+    found: list[Sums] = []
     eye = np.eye(d)
-    inputs = _Sums(eye, np.zeros(d), 0.0 * eye, np.zeros(d), eye)
+    inputs = Sums(eye, np.zeros(d), 0.0 * eye, np.zeros(d), eye)
     # Without a box no bound on a coordinate is known, so nothing can be charged for leaving it out.
-    faintest = 0.0 if draft.box is None else _CANCELLED
+    faintest = 0.0 if box is None else CANCELLED
+    sizes = np.full(d, inf) if box is None else np.maximum(np.abs(box.lower), np.abs(box.upper))
     for i, (weight, bias) in enumerate(draft.net.layers):
-        if max(weight.shape) * (d + count) > _MOST_ENTRIES:
-            return None
         z = _image(weight, bias, inputs, faintest)
         if not (isfinite(largest(z.weight)) and isfinite(largest(z.bias))):
             return None
@@ -109,14 +120,18 @@ def _expanded(draft: Draft, on: list[Mask], turned: list[Mask]) -> list[_Sums] |
             break
         kinks = np.flatnonzero(~on[i])
         signs = np.where(turned[i], -1.0, 1.0)[kinks]
-        own = _Sums(*(part[kinks] for part in z))
-        found.append(own._replace(weight=signs[:, None] * own.weight, bias=signs * own.bias))
-        inputs = _after_relu(z, kinks, on[i] | turned[i])
-        count += len(kinks)
-    return found
+        own = Sums(*(part[kinks] for part in z))
+        own = own._replace(weight=signs[:, None] * own.weight, bias=signs * own.bias)
+        places = copies_among(found, own, sizes)
+        found.append(Sums(*(part[places.new] for part in own)))
+        inputs = _after_relu(z, kinks, places, on[i] | turned[i])
+        bounds = draft.bounds(i)
+        top = np.maximum(np.where(turned[i], -bounds.lower, bounds.upper), 0.0)[kinks]
+        sizes = np.append(sizes, top[places.new] if box is not None else np.full(len(places.new), inf))
+    return found, sizes
 
 
-def _image(weight: Matrix, bias: Array, inputs: _Sums, faintest: float) -> _Sums:
+def _image(weight: Matrix, bias: Array, inputs: Sums, faintest: float) -> Sums:
     """Return an affine map of the sums; what cancelled up to rounding is zero."""
     product, constant = matmul(weight, inputs.weight), affine_image(weight, inputs.bias, bias)
     size, n = abs(weight), weight.shape[1]
@@ -126,7 +141,7 @@ def _image(weight: Matrix, bias: Array, inputs: _Sums, faintest: float) -> _Sums
     error = np.where(faint, sum_up(error, np.abs(value)), error)
     value[faint] = 0.0
     bias_error = sum_up(constant.error, _up(np.asarray(size @ inputs.bias_error), n))
-    return _Sums(value, constant.value, error, bias_error, terms)
+    return Sums(value, constant.value, error, bias_error, terms)
 
 
 def _up(total: Array, n: int) -> Array:
@@ -134,37 +149,29 @@ def _up(total: Array, n: int) -> Array:
     return np.where(total > 0.0, total * (1.0 + 2.0 * gamma(n + 8)) + n * SMALLEST, total)
 
 
-def _after_relu(z: _Sums, kinks: Indices, linear: Mask) -> _Sums:
+def _after_relu(z: Sums, kinks: Indices, places: Places, linear: Mask) -> Sums:
     """Return what the layer gives: kinks as coordinates of their own, and linear parts as they are."""
-    own = np.zeros((len(z.bias), len(kinks)))
-    own[kinks, np.arange(len(kinks))] = 1.0
+    before, width = z.weight.shape[1], len(z.bias)
     stay = linear.astype(float)
     rows = stay[:, None]
-    return _Sums(
-        np.hstack([z.weight * rows, own]),
-        z.bias * stay,
-        np.hstack([z.weight_error * rows, 0.0 * own]),
-        z.bias_error * stay,
-        np.hstack([z.terms * rows, own]),
-    )
+    more = ((0, 0), (0, len(places.new)))
+    weight, error, terms = (np.pad(part * rows, more) for part in (z.weight, z.weight_error, z.terms))
+    columns = before - places.known + places.kink  # coordinates are inputs, then kinks
+    # What a kink stands for may be read by its linear part as well: then the sum rounds.
+    total = add(weight[kinks, columns], places.factor)
+    weight[kinks, columns] = total.value
+    error[kinks, columns] = sum_up(error[kinks, columns], total.error)
+    terms[kinks, columns] += places.factor
+    lost = np.zeros(width)
+    lost[kinks] = places.error
+    return Sums(weight, z.bias * stay, error, sum_up(z.bias_error * stay, lost), terms)
 
 
-def _magnitudes(draft: Draft, on: list[Mask], turned: list[Mask]) -> Array:
-    """Bound the inputs and what the kinks give; infinite without a box."""
-    if draft.box is None:
-        return np.full(draft.net.in_features + sum(int((~mask).sum()) for mask in on), inf)
-    parts = [np.maximum(np.abs(draft.box.lower), np.abs(draft.box.upper))]
-    for i, (always, back) in enumerate(zip(on, turned, strict=True)):
-        z = draft.bounds(i)
-        parts.append(np.maximum(np.where(back, -z.lower, z.upper), 0.0)[~always])
-    return np.concatenate(parts)
-
-
-def _layered(draft: Draft, sums: list[_Sums], magnitudes: Array) -> tuple[list[Layer], Errors]:
+def _layered(draft: Draft, sums: list[Sums], magnitudes: Array) -> tuple[list[Layer], Errors]:
     """Write kinks and outputs as a layered network, with identities for what is read further above."""
     d, outputs = draft.net.in_features, len(sums[-1].bias)
     shift = np.zeros(d) if draft.box is None else draft.box.lower
-    weight, bias, error, bias_error = _table(sums)
+    weight, bias, error, bias_error, _ = table(sums)
     if draft.box is not None:
         weight, error = _cleared(weight, bias, error, magnitudes)
     reads = weight != 0.0 if draft.box is not None else (weight != 0.0) | (error > 0.0)
@@ -200,7 +207,7 @@ def _cleared(weight: Array, bias: Array, error: Array, magnitudes: Array) -> tup
     """Return coefficients and errors with zeros for what is rounding beside the rest of its row."""
     parts = np.abs(weight) * magnitudes
     top = np.maximum(np.max(parts, axis=1), np.abs(bias))
-    faint = (parts <= _CANCELLED * top[:, None]) & (weight != 0.0)
+    faint = (parts <= CANCELLED * top[:, None]) & (weight != 0.0)
     return np.where(faint, 0.0, weight), np.where(faint, sum_up(error, np.abs(weight)), error)
 
 
@@ -208,21 +215,6 @@ def _products(error: Array, beyond: Array) -> Array:
     """Return ``error @ beyond`` where no error times infinity is nothing."""
     used = error.any(axis=0)
     return np.asarray(error[:, used] @ beyond[used])
-
-
-def _table(sums: list[_Sums]) -> tuple[Array, Array, Array, Array]:
-    """Return coefficients and constants of all layers in one, over all coordinates, and their errors."""
-    full = sums[-1].weight.shape[1]
-
-    def stacked(parts: list[Array]) -> Array:
-        return np.vstack([np.pad(part, ((0, 0), (0, full - part.shape[1]))) for part in parts])
-
-    return (
-        stacked([part.weight for part in sums]),
-        np.concatenate([part.bias for part in sums]),
-        stacked([part.weight_error for part in sums]),
-        np.concatenate([part.bias_error for part in sums]),
-    )
 
 
 def _reading_layers(reads: NDArray[np.bool_], d: int, outputs: int) -> Indices:

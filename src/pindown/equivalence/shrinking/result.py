@@ -16,7 +16,8 @@ class Step:
 
     Attributes:
         rule: What was done: ``"dead"``, ``"unused"``, ``"constant"``, ``"merged"``, ``"linear pair"``,
-            ``"narrowed"``, ``"layer removed"``, ``"near copy"`` or ``"negligible"``.
+            ``"narrowed"``, ``"layer removed"``; with a tolerance also ``"near copy"``,
+            ``"near opposite"``, ``"faint"``, ``"off zero"`` or ``"negligible"``.
         layer: Number of the ReLU layer, from 1.
         units: The units that went, or changed their form, from 0.
         reason: Why the function stays the same, in plain words.
