@@ -45,13 +45,9 @@ def test_it_does_not_matter_which_units_carry_a_linear_part():
 
 def test_turned_kinks_become_alike():
     box = Box.cube(1, -1, 1)
-    # relu(x) + relu(relu(x) - 1/2), and the same with relu(x) = relu(-x) + x, x by an always-on unit.
-    one = ReluNetwork.from_layers(
-        [([[1.0]], [0]), ([[1.0], [1.0]], [0, -0.5]), ([[1.0, 1.0]], [0])],
-    )
-    two = ReluNetwork.from_layers(
-        [([[-1.0], [1.0]], [0, 2]), ([[1.0, 1.0], [1.0, 1.0]], [-2, -2.5]), ([[1.0, 1.0]], [0])],
-    )
+    # relu(relu(x) - 1/2) twice, the second time with relu(x) = relu(-x) + x, x by an always-on unit.
+    one = ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [-0.5]), ([[1.0]], [0])])
+    two = ReluNetwork.from_layers([([[-1.0], [1.0]], [0, 2]), ([[1.0, 1.0]], [-2.5]), ([[1.0]], [0])])
     forms = [settled(net, box).network for net in (one, two)]
     assert forms[0].widths == forms[1].widths and match(*forms).matched
     assert diff(one, two, box=box, tol=0.0).verdict == "same"
