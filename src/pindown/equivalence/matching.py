@@ -235,9 +235,11 @@ def _slack(B: Matrix, D: Matrix, relative: float, lost: Array) -> Matrix:
 
 
 def _residual(mine: Affine, change: Change) -> float:
-    """Return the largest length of a changed row, relative to the row."""
+    """Return the largest length of a changed row, relative to the row (a zero row: to the longest)."""
     if np.isscalar(change.bias_slack) and not np.isfinite(change.bias_slack):
         return inf
     lengths, moved = (row_lengths(W, b) for W, b in (mine, (change.weight, change.bias)))
+    # An output that is always zero has no length of its own; what is left there may be rounding.
+    lengths = np.where(lengths > 0.0, lengths, lengths.max())
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.max(np.where(moved > 0.0, moved / lengths, 0.0)))

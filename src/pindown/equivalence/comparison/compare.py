@@ -178,7 +178,7 @@ def _compare(run: Comparison) -> None:
             pair, settled = smaller(run, pair, domain)
             pair = paired(run, pair)
         if run.goes_on:
-            paired(run, settled)
+            paired(run, settled())
     if run.goes_on:
         _narrow(run, pair)
     else:

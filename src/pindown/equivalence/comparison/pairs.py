@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,8 +63,8 @@ def _pairs(matching: Matching) -> bool:
     return max(matching.residuals) <= _PAIRED_TOLERANCE
 
 
-def smaller(run: Comparison, pair: Pair, box: Box | None) -> tuple[Pair, Pair]:
-    """Shrink both by what holds on the box (None: everywhere); also with linear parts settled."""
+def smaller(run: Comparison, pair: Pair, box: Box | None) -> tuple[Pair, Callable[[], Pair]]:
+    """Shrink both by what holds on the box (None: everywhere); on demand also by their kinks alone."""
     run.say("looking for smaller networks")
     growth = _growth(box, run.box)
     loss = _SHRINK_LOSS * run.tol / growth
@@ -71,11 +72,12 @@ def smaller(run: Comparison, pair: Pair, box: Box | None) -> tuple[Pair, Pair]:
         shrink_and_settle(net, box=box, tol=loss, budget=_SHRINK_SHARE * run.left)
         for net in (pair.a, pair.b)
     ]
-    small, settled = ([both[i] for both in found] for i in (0, 1))
-    return (
-        _standing_for(run, pair, small, growth, record=True),
-        _standing_for(run, pair, settled, growth),
-    )
+
+    def settled() -> Pair:
+        return _standing_for(run, pair, [settle() for _, settle in found], growth)
+
+    small = [shrunk for shrunk, _ in found]
+    return _standing_for(run, pair, small, growth, record=True), settled
 
 
 def _standing_for(

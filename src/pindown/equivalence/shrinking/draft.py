@@ -21,6 +21,7 @@ from pindown.equivalence.shrinking.parallel import Sides, parallel_units
 from pindown.equivalence.shrinking.products import largest
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.shrinking.signs import both, nothing_known, unit_bounds
+from pindown.equivalence.unit_relations import ParallelUnits, unit_relations
 from pindown.geometry.box import Box
 from pindown.geometry.intervals import Interval
 from pindown.network import ReluNetwork
@@ -60,6 +61,9 @@ class Draft:
     gap: float = 0.0
     _bounds: list[Interval] | None = None
     _parallel: dict[int, tuple[Affine, list[Sides]]] = field(default_factory=dict)
+    _near: dict[tuple[int, float], tuple[Affine, tuple[ParallelUnits, ...]]] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         self.known = [nothing_known(width) for width in self.net.hidden_widths]
@@ -93,6 +97,20 @@ class Draft:
             # The layer is kept along so that its id stays its own.
             self._parallel[id(affine)] = affine, parallel_units(affine)
         return self._parallel[id(affine)][1]
+
+    def nearly_parallel(self, layer: int, relative: float) -> tuple[ParallelUnits, ...]:
+        """Return the groups of units of a hidden layer whose rows are multiples to a tolerance.
+
+        Raises:
+            TimeoutError: If the time is over first.
+        """
+        affine = self.net.layers[layer]
+        key = id(affine), relative
+        if key not in self._near:
+            pair = ReluNetwork((affine, self.net.layers[layer + 1]))
+            (found,) = unit_relations(pair, relative=relative, budget=self.until - time.monotonic())
+            self._near[key] = affine, found.parallel
+        return self._near[key][1]
 
     def gap_bound(self, net: ReluNetwork, errors: Errors, enough: float) -> float:
         """Bound how far weights that are off by the errors move a network, sharply only if need be."""
@@ -139,6 +157,7 @@ class Draft:
         self.net, self.gap, self._bounds = net, total, None
         alive = {id(layer) for layer in affine}
         self._parallel = {key: value for key, value in self._parallel.items() if key in alive}
+        self._near = {key: value for key, value in self._near.items() if key[0] in alive}
         if self.report is not None:
             self.report(str(self.steps[-1]), len(self.steps))
         return True

@@ -18,13 +18,15 @@ from pindown.equivalence.shrinking.dependent import merge_dependent
 from pindown.equivalence.shrinking.draft import Draft
 from pindown.equivalence.shrinking.drop import drop_units
 from pindown.equivalence.shrinking.faint import clear_faint
+from pindown.equivalence.shrinking.kink_form import settle, settling_seconds
 from pindown.equivalence.shrinking.layers import remove_layer
 from pindown.equivalence.shrinking.lossy import drop_negligible, merge_near_copies
-from pindown.equivalence.shrinking.narrow import narrow_linear, settle_linear
+from pindown.equivalence.shrinking.narrow import narrow_linear
 from pindown.equivalence.shrinking.proofs import prove_signs
 from pindown.equivalence.shrinking.rank import narrow_by_rank
 from pindown.equivalence.shrinking.result import Shrunk
 from pindown.equivalence.shrinking.snap import snap_opposites
+from pindown.equivalence.shrinking.touching import move_off_zero
 from pindown.geometry.box import Box, as_box
 from pindown.network import ReluNetwork
 
@@ -41,11 +43,11 @@ _RULES: tuple[Rule, ...] = (
     narrow_linear,
 )
 # With a tolerance first of all what is redundant up to rounding, before exact rules rearrange it.
-_CLEANING_RULES: tuple[Rule, ...] = (clear_faint, merge_near_copies, snap_opposites)
+_CLEANING_RULES: tuple[Rule, ...] = (clear_faint, move_off_zero, merge_near_copies, snap_opposites)
 _LOSSY_RULES: tuple[Rule, ...] = (narrow_by_rank, drop_negligible)
+_SETTLING_SHARE = 0.5  # of the budget, after it
 _SAMPLES = 64
 _CHECKED = 8
-_SETTLING_ROOM = 2.0  # settling comes after the proofs, which may have taken the whole budget
 _PROOF_SHARE = 0.9  # of the budget; the rest is for using what was proved
 
 
@@ -100,25 +102,25 @@ def shrink(
 
 def shrink_and_settle(
     net: ReluNetwork, *, box: Box | None, tol: float = 0.0, budget: float = 60.0
-) -> tuple[Shrunk, Shrunk]:
-    """Shrink, and then write always-on units in the form that their linear maps determine.
+) -> tuple[Shrunk, Callable[[], Shrunk]]:
+    """Shrink, and offer to write the result by its kinks alone.
 
     The second network is larger than the first. But networks that carry the same linear maps by other
     units become alike, up to the order and scale of units.
 
     Returns:
-        The smaller network, and the settled one; both with their gap to the given one.
+        The smaller network, and a function that returns the settled one, which takes some time; both
+        with their gap to the given one.
     """
-    end = time.monotonic() + _SETTLING_ROOM * budget
     draft = _reduced(net, _checked(net, box, tol, budget), tol, budget, None)
-    small = _shrunk(draft, net)
-    # Downwards, as long as what a search has proved about lower layers holds; then upwards, because the
-    # biases of always-on units follow from the layers below.
-    layers = range(draft.net.depth - 1)
-    for layer, roomy in [*((i, True) for i in reversed(layers)), *((i, False) for i in layers)]:
-        if time.monotonic() < end:
-            settle_linear(draft, layer, roomy=roomy)
-    return small, _shrunk(draft, net)
+
+    def settled() -> Shrunk:
+        if settling_seconds(draft.net) <= _SETTLING_SHARE * budget:
+            draft.until = max(draft.until, time.monotonic() + _SETTLING_SHARE * budget)
+            settle(draft)
+        return _shrunk(draft, net)
+
+    return _shrunk(draft, net), settled
 
 
 def _reduced(

@@ -9,7 +9,6 @@ Phuong 2021, section 2.2; the gap is charged as in the perturbation bounds of :m
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -20,9 +19,8 @@ from pindown.equivalence.shrinking.columns import columns_of, row
 from pindown.equivalence.shrinking.copies import Copy, merge
 from pindown.equivalence.shrinking.draft import Draft
 from pindown.equivalence.shrinking.drop import drop_known
-from pindown.equivalence.unit_relations import ParallelUnits, unit_relations
+from pindown.equivalence.unit_relations import ParallelUnits
 from pindown.geometry.rounding import SMALLEST, add_up, gamma
-from pindown.network import ReluNetwork
 
 _NEAR = 1e-2  # rows that differ more, at length one, are not looked at; the gap decides
 
@@ -30,13 +28,12 @@ _NEAR = 1e-2  # rows that differ more, at length one, are not looked at; the gap
 def merge_near_copies(draft: Draft, layer: int) -> bool:
     """Merge as many nearly proportional units of a hidden layer (from 0) as the tolerance allows."""
     affine = draft.net.layers[layer]
-    pair = ReluNetwork((affine, draft.net.layers[layer + 1]))
     try:
-        (relations,) = unit_relations(pair, relative=_NEAR, budget=draft.until - time.monotonic())
+        groups = draft.nearly_parallel(layer, _NEAR)
     except TimeoutError:
         return False
     found: list[tuple[float, Copy, Array]] = []
-    for group in relations.parallel:
+    for group in groups:
         for first, others in _same_sign(group):
             leading = row(*affine, first)
             for unit in others:

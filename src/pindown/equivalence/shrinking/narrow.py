@@ -16,7 +16,6 @@ Phuong 2021, section 2.2; the count is the rank of the affine part of a shallow 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import isfinite
 from typing import NamedTuple
 
@@ -154,56 +153,7 @@ def _input_box(draft: Draft, layer: int) -> Box | None:
     return Box(np.maximum(z.lower, 0.0), np.maximum(z.upper, 0.0))
 
 
-def settle_linear(draft: Draft, layer: int, *, roomy: bool = False) -> bool:
-    """Write the always-on units of a hidden layer (from 0) in the one form that their map determines.
-
-    That is one unit for every row of the map, with the least bias that keeps it on (for unbounded
-    inputs: one for every ReLU that the map reads): more units than needed, but the same ones for every
-    network with this map, up to their order and scale.
-
-    Args:
-        draft: The network.
-        layer: Which hidden layer, from 0.
-        roomy: Choose larger biases, so that the units stay on when layers below are settled next.
-    """
-    on = np.flatnonzero(draft.bounds(layer).lower >= 0.0)
-    (weight, bias), (following, offset) = draft.net.layers[layer : layer + 2]
-    linear = columns_of(following, on)
-    bounded = _input_box(draft, layer) is not None
-    if not len(on) or not (bounded or layer) or not feasible(linear, rows_of(weight, on)):
-        return False
-    product = matmul(linear, rows_of(weight, on))
-    constant = affine_image(linear, bias[on], offset)
-    if not (isfinite(largest(product.value)) and isfinite(largest(constant.value))):
-        return False
-    nothing = np.zeros(0, dtype=np.intp)
-    plan = _Plan(on, nothing, nothing, nothing, nothing, np.zeros(0))
-    if not bounded:
-        return _propose(draft, layer, plan, _carry_inputs(draft, layer, product, constant))
-    shift_of = _roomy_shift if roomy else _least_shift
-    return _propose(draft, layer, plan, _carry_rows(draft, layer, product, constant, shift_of))
-
-
-def _least_shift(z: Interval) -> Array:
-    """Return the least shifts, a little up so that rounding keeps the units on."""
-    return np.maximum(-z.lower, 0.0) * (1.0 + 2.0**-40)
-
-
-def _roomy_shift(z: Interval) -> Array:
-    return 8.0 * np.maximum(np.abs(z.lower), np.abs(z.upper))
-
-
-def _short_shift(z: Interval) -> Array:
-    return shift_above(z.lower)
-
-
-def _carry_rows(
-    draft: Draft,
-    layer: int,
-    product: Rounded,
-    constant: Rounded,
-    shift_of: Callable[[Interval], Array] = _short_shift,
-) -> _Carriers:
+def _carry_rows(draft: Draft, layer: int, product: Rounded, constant: Rounded) -> _Carriers:
     """One unit (without a box: two) for every row of the linear map."""
     m, used = product.value.shape[0], np.flatnonzero(used_rows(product.value))
     inward = Rounded(rows_of(product.value, used), rows_of(product.error, used))
@@ -216,7 +166,7 @@ def _carry_rows(
     shift = np.zeros(len(used))
     if len(used):
         map_alone = ReluNetwork((Affine.of(inward.value, shift),))
-        shift = shift_of(interval_bounds(map_alone, inputs)[0])
+        shift = shift_above(interval_bounds(map_alone, inputs)[0].lower)
     moved = add(constant.value, -np.asarray(pick_rows @ shift))
     offset = Rounded(moved.value, sum_up(moved.error, constant.error))
     return _Carriers(inward, shift, Rounded(compact(pick_rows), 0.0), offset, True)

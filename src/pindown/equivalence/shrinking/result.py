@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pindown.network import ReluNetwork
 
-_SHOWN_UNITS = 6
+_SHOWN_RUNS = 6
+_SHORTEST_RUN = 3  # two neighbours are listed, three are a range
 
 
 @dataclass(frozen=True, repr=False)
@@ -15,7 +16,8 @@ class Step:
 
     Attributes:
         rule: What was done: ``"dead"``, ``"unused"``, ``"constant"``, ``"merged"``, ``"linear pair"``,
-            ``"narrowed"``, ``"layer removed"``, ``"near copy"`` or ``"negligible"``.
+            ``"narrowed"``, ``"layer removed"``; with a tolerance also ``"near copy"``,
+            ``"near opposite"``, ``"faint"``, ``"off zero"`` or ``"negligible"``.
         layer: Number of the ReLU layer, from 1.
         units: The units that went, or changed their form, from 0.
         reason: Why the function stays the same, in plain words.
@@ -31,12 +33,31 @@ class Step:
     gap: float = 0.0
 
     def __str__(self) -> str:
-        shown = ", ".join(map(str, self.units[:_SHOWN_UNITS]))
-        more = f", ... ({len(self.units)} in all)" if len(self.units) > _SHOWN_UNITS else ""
         gap = "" if self.gap == 0.0 else f" (gap <= {self.gap:.2g})"
-        return f"layer {self.layer}, {self.rule}, units {shown}{more}: {self.reason}{gap}"
+        return f"layer {self.layer}, {self.rule}, {_listed(self.units)}: {self.reason}{gap}"
 
     __repr__ = __str__
+
+
+def _listed(units: tuple[int, ...]) -> str:
+    """Return unit numbers in words, neighbours as ranges: a channel is one.
+
+    >>> _listed((3, 8, 9, 10, 11, 20, 21))
+    'units 3, 8-11, 20, 21'
+    """
+    runs: list[list[int]] = []
+    for unit in units:
+        if runs and unit == runs[-1][-1] + 1:
+            runs[-1].append(unit)
+        else:
+            runs.append([unit])
+    parts = [
+        part
+        for run in runs
+        for part in ([f"{run[0]}-{run[-1]}"] if len(run) >= _SHORTEST_RUN else list(map(str, run)))
+    ]
+    more = f", ... ({len(units)} in all)" if len(parts) > _SHOWN_RUNS else ""
+    return f"{'unit' if len(units) == 1 else 'units'} {', '.join(parts[:_SHOWN_RUNS])}{more}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

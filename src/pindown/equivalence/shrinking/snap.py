@@ -19,9 +19,8 @@ from pindown.equivalence.shrinking.draft import Draft, Layer
 from pindown.equivalence.shrinking.error_bound import Errors
 from pindown.equivalence.shrinking.lossy import near_ratio
 from pindown.equivalence.shrinking.result import Step
-from pindown.equivalence.unit_relations import ParallelUnits, unit_relations
+from pindown.equivalence.unit_relations import ParallelUnits
 from pindown.geometry.rounding import SMALLEST, gamma
-from pindown.network import ReluNetwork
 
 _NEAR = 1e-6  # rows that differ more, at length one, are not taken for opposite; the gap decides
 _CANCELS = 1e-6  # outgoing weights whose sum is below this share of them
@@ -33,9 +32,12 @@ def snap_opposites(draft: Draft, layer: int) -> bool:
     affine, following = draft.net.layers[layer : layer + 2]
     if any(_too_large(part.weight) for part in (affine, following)):
         return False
-    (relations,) = unit_relations(ReluNetwork((affine, following)), relative=_NEAR)
+    try:
+        groups = draft.nearly_parallel(layer, _NEAR)
+    except TimeoutError:
+        return False
     work = _Snapping(affine, following)
-    for group in relations.parallel:
+    for group in groups:
         work.snap(group)
     if not work.units:
         return False
