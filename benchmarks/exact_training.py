@@ -1,8 +1,9 @@
-"""Certified training on the data of published solvers: seconds of CPU, one thread, compiled code in the cache.
+"""Certified training on the data of published solvers: CPU seconds, one thread, code in the cache.
 
-Other routes to the same optima, measured earlier on this kind of machine: one quadratic program per choice 52 s
-(10, 2, 2); Gurobi 0.64 s (10, 2, 2), 1.2 s (15, 2, 2), 2.1 s (20, 2, 2), 9.7 s (30, 2, 2), 2.0 s (20, 3, 2), with
-weights limited to 20; SCIP 8.2 s, 12.3 s and 18.0 s for the first three. The naive enumeration is run here beside ours.
+Other routes to the same optima, measured earlier on this kind of machine: one quadratic program per
+choice 52 s (10, 2, 2); Gurobi 0.64 s (10, 2, 2), 1.2 s (15, 2, 2), 2.1 s (20, 2, 2), 9.7 s (30, 2, 2),
+2.0 s (20, 3, 2), with weights limited to 20; SCIP 8.2 s, 12.3 s and 18.0 s for the first three. The
+naive enumeration is run here beside ours.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def naive(X: np.ndarray, y: np.ndarray, width: int) -> float:
-    """One cone program for every tuple and sign, by non-negative least squares: the theorem as it stands."""
+    """One cone program for every tuple and sign, by non-negative least squares."""
     lifted = np.column_stack([X, np.ones(len(X))])
     r, best = lifted.shape[1], np.inf
     for cells in combinations_with_replacement(dichotomies(X).masks()[1:], width):

@@ -9,7 +9,16 @@ import platform
 import sys
 from pathlib import Path
 
-BENCHMARKS = ("evaluation", "geometry", "segments", "equivalence", "exact_training", "segmented")
+BENCHMARKS = (
+    "evaluation",
+    "geometry",
+    "segments",
+    "equivalence",
+    "exact_training",
+    "segmented",
+    "kernels",
+    "optimisers",
+)
 HERE = Path(__file__).parent
 
 

@@ -25,10 +25,11 @@ def compiler(folder: Path, **options: Any) -> Callable[[Callable[..., Any]], Any
     stamp = hashlib.sha256(sources).hexdigest()
 
     def compiled(function: Callable[..., Any]) -> Any:
+        settings = {"nogil": True, "error_model": "numpy", **options}
         try:
-            dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+            dispatcher = numba.njit(cache=True, **settings)(function)
         except RuntimeError:  # neither the package nor the home directory can be written to
-            return numba.njit(nogil=True, error_model="numpy", **options)(function)
+            return numba.njit(**settings)(function)
         with suppress(AttributeError):
             dispatcher._cache._cache_file._source_stamp = stamp
         return dispatcher

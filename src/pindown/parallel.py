@@ -41,7 +41,8 @@ def each(
     from joblib import Parallel, delayed
 
     tasks = (delayed(_numbered)(function, index, item) for index, item in numbered)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", prefer="threads" if threads else None)(tasks)
+    prefer = "threads" if threads else None
+    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", prefer=prefer)(tasks)
 
 
 def _numbered(

@@ -16,13 +16,15 @@ proved bound for the box.
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from pindown.affine import Array, dense
+from pindown.geometry.box import Box
 from pindown.geometry.complex.cells import following
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts.vertex_values import Ids
@@ -30,6 +32,8 @@ from pindown.geometry.rounding import TINY, add_up, gamma
 from pindown.network import ReluNetwork
 
 _BLOCK_CELLS = 4096
+# Relative to the terms of a form: far more than rounding moves it. Facets this near may be meant.
+_NEAR = 1e-9
 _SMALLEST_PRODUCT = 1e-250  # below it, rounding is no longer relative
 
 
@@ -68,6 +72,20 @@ def _smallest_weights(net: ReluNetwork) -> list[float]:
     return [min(1.0, float(np.min(size, initial=1.0, where=size > 0))) for size in sizes]
 
 
+class _Goals(NamedTuple):
+    """What to bound: affine forms with the sizes of their terms, patterns, and points to be tight at."""
+
+    slopes: Array
+    offsets: Array
+    slope_terms: Array
+    offset_terms: Array
+    patterns: NDArray[np.bool_]
+    points: Array
+
+    def of(self, which: Ids) -> _Goals:
+        return _Goals(*(part[which] for part in self))
+
+
 def _block_bounds(cx: PolyhedralComplex, cells: Ids, output: int, sign: float) -> Array:
     """Return the bounds of some cells, which follow each other."""
     net, box, n = cx.net, cx.box, len(cells)
@@ -76,20 +94,41 @@ def _block_bounds(cx: PolyhedralComplex, cells: Ids, output: int, sign: float) -
     a, c = sign * a, sign * c
     best = _best_rows(cx, cells, a)
     point = np.clip(cx.cell_vertices[best], box.lower, box.upper)
-    owner, label = _facets_through(cx, cells, best)
-    normals, offsets, terms, offset_terms = _sides(net, patterns, owner, label)
-    weights = _multipliers(a, owner, normals) * (label < net.size)
-    reach = 2.0 * np.maximum(np.abs(box.lower), np.abs(box.upper))
+    goals = _Goals(a, c, a_terms, c_terms, patterns, point)
+    bounds = _dual_bounds(net, box, goals, *_facets_through(cx, cells, best), within=inf)
+    # In a cell thinner than float64 resolves, opposite vertices are one, and their facets mixed up.
+    there = np.einsum("nd,nd->n", a, point) + c
+    loose = np.flatnonzero(bounds - there > _NEAR * (a_terms @ _reach(box) + c_terms))
+    if len(loose):
+        again = _dual_bounds(net, box, goals.of(loose), *_all_facets(cx, cells[loose]), within=_NEAR)
+        bounds[loose] = np.fmin(bounds[loose], again)
+    return bounds
+
+
+def _reach(box: Box) -> Array:
+    return 2.0 * np.maximum(np.abs(box.lower), np.abs(box.upper))
+
+
+def _dual_bounds(
+    net: ReluNetwork, box: Box, goals: _Goals, owner: Ids, label: Ids, within: float
+) -> Array:
+    """Bound goals by facets (whose, which), of them those within a relative distance of the point."""
+    a, c, point, reach = goals.slopes, goals.offsets, goals.points, _reach(box)
+    normals, offsets, terms, offset_terms = _sides(net, box, goals.patterns, owner, label)
+    heights = np.einsum("nd,nd->n", normals, point[owner]) + offsets
+    sizes = terms @ reach + offset_terms
+    near = np.flatnonzero(np.abs(heights) <= within * sizes)
+    owner, normals, heights, sizes = owner[near], normals[near], heights[near], sizes[near]
+    weights = _multipliers(a, owner, normals) * (label[near] < net.size)
     slope, value = a.copy(), np.einsum("nd,nd->n", a, point) + c
     np.subtract.at(slope, owner, weights[:, None] * normals)
-    np.subtract.at(value, owner, weights * (np.einsum("nd,nd->n", normals, point[owner]) + offsets))
-    scale = a_terms @ reach + c_terms
-    np.add.at(scale, owner, weights * (terms @ reach + offset_terms))
+    np.subtract.at(value, owner, weights * heights)
+    scale = goals.slope_terms @ reach + goals.offset_terms
+    np.add.at(scale, owner, weights * sizes)
     spread = np.maximum(slope * (box.lower - point), slope * (box.upper - point)).sum(axis=1)
     # Every number above is a sum of these terms; four times, for they are rounded too.
-    operations = (
-        sum(net.widths) + 2 * net.depth + 8 * net.in_features + int(np.bincount(owner).max()) + 64
-    )
+    most = int(np.bincount(owner, minlength=1).max())
+    operations = sum(net.widths) + 2 * net.depth + 8 * net.in_features + most + 64
     slack = 4.0 * gamma(operations) * scale + TINY  # what underflows is never so much
     np.add.at(slack, owner, TINY * weights)
     return add_up(value + spread, slack)
@@ -140,14 +179,24 @@ def _facets_through(cx: PolyhedralComplex, cells: Ids, rows: Ids) -> tuple[Ids, 
     return owner, data.facets[data.facet_starts[cells[owner]] + bit].astype(np.int64)
 
 
+def _all_facets(cx: PolyhedralComplex, cells: Ids) -> tuple[Ids, Ids]:
+    """Return pairs (number in ``cells``, label of a facet of that cell)."""
+    labels = [cx.cells.labels(i) for i in cells.tolist()]
+    owner = np.repeat(np.arange(len(cells)), [len(own) for own in labels])
+    return owner, np.concatenate(labels).astype(np.int64)
+
+
 def _sides(
-    net: ReluNetwork, patterns: NDArray[np.bool_], owner: Ids, label: Ids
+    net: ReluNetwork, box: Box, patterns: NDArray[np.bool_], owner: Ids, label: Ids
 ) -> tuple[Array, Array, Array, Array]:
     """Return facets as ``normal . x + offset <= 0`` inside: normals, offsets, and the sizes of terms."""
     m, d = len(label), net.in_features
     normals, offsets, terms, offset_terms = np.zeros((m, d)), np.zeros(m), np.zeros((m, d)), np.zeros(m)
     side = np.flatnonzero(label >= net.size)
-    normals[side, (label[side] - net.size) // 2] = np.where((label[side] - net.size) % 2, 1.0, -1.0)
+    axis, upper = np.divmod(label[side] - net.size, 2)
+    normals[side, axis] = np.where(upper, 1.0, -1.0)
+    offsets[side] = np.where(upper, -box.upper[axis], box.lower[axis])
+    terms[side], offset_terms[side] = np.abs(normals[side]), np.abs(offsets[side])
     starts = np.cumsum([0, *net.hidden_widths])
     for level in range(net.depth - 1):
         at = np.flatnonzero((label >= starts[level]) & (label < starts[level + 1]))

@@ -6,49 +6,19 @@ later processes load it in milliseconds. Kernels release the interpreter lock, s
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numba
+from pindown.compiling import compiler
 
 # Contraction lets a product and a sum round once instead of twice; error bounds allow for both.
-_OPTIONS: dict[str, Any] = {
-    "cache": True,
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"contract"},
-}
+_compiler = partial(compiler, Path(__file__).parent, fastmath={"contract"})
 
 # Kernels that allocate nothing need no reference counts, whose atomic updates would cost more than
 # the arithmetic. Those called by kernels only compile in half the time without a way in from Python.
-_LEAN = {"_nrt": False}
-_INNER = {**_LEAN, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-_SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-_STAMP = hashlib.sha256(_SOURCES).hexdigest()
-
-
-def _compiler(options: dict[str, Any]) -> Callable[[Callable[..., Any]], Any]:
-    def compiled(function: Callable[..., Any]) -> Any:
-        try:
-            dispatcher = numba.njit(**_OPTIONS, **options)(function)
-        except RuntimeError:  # neither the package nor the home directory can be written to
-            return numba.njit(**{**_OPTIONS, **options, "cache": False})(function)
-        with suppress(AttributeError):
-            # Numba drops a cached kernel when its own file changes. Ours call kernels of other
-            # files, so they are stamped with all of them.
-            dispatcher._cache._cache_file._source_stamp = _STAMP
-        return dispatcher
-
-    return compiled
-
-
-kernel = _compiler({})  # called from Python, may allocate
-entry = _compiler(_LEAN)  # called from Python, allocates nothing
-inner = _compiler(_INNER)  # called by kernels only, allocates nothing
+kernel = _compiler()  # called from Python, may allocate
+entry = _compiler(_nrt=False)  # called from Python, allocates nothing
+inner = _compiler(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called by kernels only
 
 
 @inner

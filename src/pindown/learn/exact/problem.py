@@ -34,6 +34,8 @@ _NEGLIGIBLE = {"squared": 1e-13, "absolute": 1e-10, "hinge": 1e-10, "logistic": 
 # Dependent columns are kept apart by this share of the total mass; it costs a bound the same share of
 # ||phi||^2.
 _FLOOR = 1e-13
+# A sample is fitted if its error is below this, in units of the largest target (hinge: of the margin).
+_FITTED_TO = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,18 +67,16 @@ class Problem:
     @classmethod
     def of(cls, X: Array, y: Array, mass: Array, loss: str, ridge: float, biased: bool) -> Problem:
         """Merge equal samples and find the coordinates, without directions in which nothing varies."""
-        used = (
-            mass > 0
-        )  # equal samples in one place, in one order: weights and repetitions are the same problem
+        # Equal samples in one place, in one order: weights and repetitions are the same problem.
+        used = mass > 0
         samples, which = np.unique(np.column_stack([X, y])[used], axis=0, return_inverse=True)
         X, y = samples[:, :-1], samples[:, -1]
         mass = np.bincount(which.ravel(), mass[used]).astype(np.float64)
-        centre = X.mean(axis=0)
+        centre = X[0] + (X - X[0]).mean(axis=0)  # a constant feature is its own mean, to the last digit
         _, singular, right = np.linalg.svd(X - centre, full_matrices=False)
-        size = max(
-            float(singular.max(initial=0.0)), np.finfo(float).eps * float(np.abs(X).max(initial=0.0))
-        )
-        kept = singular > max(ON_THE_PLANE * size, np.finfo(float).tiny)
+        rounding = np.finfo(float).eps * np.sqrt(X.size) * float(np.abs(X).max(initial=0.0))
+        varies = max(ON_THE_PLANE * float(singular.max(initial=0.0)), rounding, np.finfo(float).tiny)
+        kept = singular > varies
         scale = singular[kept] / np.sqrt(len(X))
         return cls(X, y, mass, loss, ridge, biased, centre, right[kept].T, scale)
 
@@ -139,6 +139,20 @@ class Problem:
     def negligible(self) -> float:
         """A loss as good as zero."""
         return _NEGLIGIBLE[self.loss] * self.loss_and_slope(np.zeros(len(self.X)))[0]
+
+    def is_fitted(self, network: ReluNetwork) -> bool:
+        """Whether a network leaves nothing to gain: no sample, light or heavy, has a loss beyond rounding.
+
+        A small sum is not enough, since one outlier or one heavy sample makes all others look small.
+        """
+        if self.loss_of(network) > self.negligible:
+            return False
+        f = network(self.X)[:, 0]
+        if self.loss == "hinge":
+            return bool((self.y * f >= 1 - _FITTED_TO).all())
+        if self.loss == "logistic":
+            return bool((np.logaddexp(0, -self.y * f) <= _FITTED_TO).all())
+        return bool((np.abs(f - self.y) <= _FITTED_TO * np.abs(self.y).max()).all())
 
     def tables(self) -> tuple[Cells, Rows]:
         """Build what the compiled search reads."""

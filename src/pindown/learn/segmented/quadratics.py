@@ -7,15 +7,12 @@ most parabolas are found not to matter anywhere, which costs no writing at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
 
-import numba
 import numpy as np
 
 from pindown.affine import Array
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from pindown.compiling import compiler
 
 # Two curvatures that agree to this fraction make a difference that is a straight line.
 _SAME_CURVATURE = 1e-13
@@ -23,9 +20,7 @@ _SAME_CURVATURE = 1e-13
 _WORTH_ENTERING = 1e-13
 
 
-def compiled(function: Function) -> Function:
-    """Compile a function of numbers and arrays, once per machine."""
-    return numba.njit(cache=True, error_model="numpy")(function)
+compiled = compiler(Path(__file__).parent)
 
 
 @compiled

@@ -1,0 +1,141 @@
+r"""Points made of patches, of which one tells the class: the data that max pooling is made for.
+
+A point is a list of n patches, each one of the patterns :math:`o_1, \dots, o_d`, orthonormal. A
+positive point holds :math:`o_1` and never :math:`o_2`, a negative one :math:`o_2` and never
+:math:`o_1`; all other patches come from :math:`o_3, \dots, o_d`.
+
+Brutzkus and Globerson 2021, section 5 (read off the proofs of the supplement).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pindown.affine import Array
+from pindown.datasets.checks import is_number, is_whole, require_whole
+
+
+class PatternData(NamedTuple):
+    """Points, labels and patterns; unpacks as ``X, y, patterns = ...``.
+
+    Attributes:
+        X: Points, (n_samples, n_patches, patch_dim).
+        y: Labels 1 and -1.
+        patterns: One pattern per row: first that of the positive class, then that of the negative one.
+    """
+
+    X: Array
+    y: NDArray[np.int64]
+    patterns: Array
+
+
+def pattern_detection(
+    n_samples: int = 400,
+    *,
+    n_patterns: int = 6,
+    n_patches: int = 5,
+    repeat: float = 0.0,
+    patterns: ArrayLike | None = None,
+    random_state: Any = 0,
+) -> PatternData:
+    """Draw balanced points from the pattern-detection distribution.
+
+    Args:
+        n_samples: Number of points m.
+        n_patterns: Number of patterns d, at least 3.
+        n_patches: Patches n in each point.
+        repeat: Probability with which each other patch holds the pattern of the class once more.
+        patterns: One pattern per row, in place of a random orthonormal basis of d vectors.
+        random_state: Seed or generator; labels are fair coins.
+
+    Returns:
+        The points with their labels and patterns.
+
+    Raises:
+        ValueError: If a number is out of range or there are fewer than three patterns.
+
+    Example:
+        >>> X, y, patterns = pattern_detection(4, n_patterns=3, n_patches=2, random_state=0)
+        >>> X.shape, sorted(set(y.tolist()))
+        ((4, 2, 3), [-1, 1])
+        >>> seen = (X @ patterns.T > 0.5).any(axis=1)  # which patterns each point holds
+        >>> bool((seen[:, 0] == (y == 1)).all() and (seen[:, 1] == (y == -1)).all())
+        True
+
+    Brutzkus and Globerson 2021, section 5.
+    """
+    require_whole("n_samples", n_samples)
+    require_whole("n_patches", n_patches)
+    if not is_number(repeat, 0, 1):
+        raise ValueError(f"repeat is a probability, from 0 to 1; got {repeat!r}.")
+    rng = np.random.default_rng(random_state)
+    if patterns is None:
+        require_whole("n_patterns", n_patterns, 3)
+        basis = np.linalg.qr(rng.standard_normal((n_patterns, n_patterns)))[0].T
+    else:
+        basis = np.array(patterns, dtype=np.float64)
+        if basis.ndim != 2 or len(basis) < 3 or not np.isfinite(basis).all():
+            raise ValueError(f"patterns must be 3 or more finite rows; got shape {basis.shape}.")
+    y, which = _chosen(rng, n_samples, n_patches, len(basis), float(repeat))
+    return PatternData(basis[which], y, basis)
+
+
+def digit_patterns(
+    n_samples: int = 400,
+    *,
+    positive: int = 3,
+    negative: int = 8,
+    n_patches: int = 5,
+    random_state: Any = 0,
+) -> PatternData:
+    """Draw points whose patches are pictures of digits: patterns vary and are not orthogonal.
+
+    Every patch is a picture of scikit-learn's digits, scaled to norm one. One patch shows the digit of
+    the class, the others digits other than the two. This leaves the theory's assumptions.
+
+    Args:
+        n_samples: Number of points.
+        positive: Digit that positive points hold.
+        negative: Digit that negative points hold.
+        n_patches: Pictures in each point.
+        random_state: Seed or generator.
+
+    Returns:
+        The points; ``patterns`` are the mean pictures, scaled to norm one.
+
+    Example:
+        >>> digit_patterns(10).X.shape
+        (10, 5, 64)
+    """
+    from sklearn.datasets import load_digits
+
+    digits = (positive, negative)
+    if not all(is_whole(v, 0) and v <= 9 for v in digits) or positive == negative:
+        raise ValueError(f"positive and negative must be two different digits 0 to 9; got {digits}.")
+    require_whole("n_samples", n_samples)
+    require_whole("n_patches", n_patches)
+    rng = np.random.default_rng(random_state)
+    order = [positive, negative, *(v for v in range(10) if v not in digits)]
+    images, labels = load_digits(return_X_y=True)
+    images = images / np.linalg.norm(images, axis=1, keepdims=True)
+    pools = [images[labels == v] for v in order]
+    y, which = _chosen(rng, n_samples, n_patches, 10, 0.0)
+    picked = [pools[p][rng.integers(len(pools[p]))] for p in which.ravel()]
+    means = np.array([pool.mean(axis=0) for pool in pools])
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    return PatternData(np.array(picked).reshape(n_samples, n_patches, -1), y, means)
+
+
+def _chosen(
+    rng: np.random.Generator, m: int, n: int, d: int, repeat: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return labels and the pattern of every patch."""
+    y = np.where(rng.random(m) < 0.5, 1, -1)
+    own = np.where(y == 1, 0, 1)
+    which = rng.integers(2, d, size=(m, n))
+    which = np.where(rng.random((m, n)) < repeat, own[:, None], which)
+    which[np.arange(m), rng.integers(n, size=m)] = own
+    return y, which

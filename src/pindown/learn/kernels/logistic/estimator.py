@@ -1,0 +1,290 @@
+r"""Kernel logistic regression: a classifier with the kernel trick and with probabilities.
+
+.. math:: \min_{f_c \in H,\, b}\ \tfrac12\sum_c\lVert f_c\rVert_H^2 + C\sum_i -\ln p(y_i \mid x_i),
+          \qquad p(c \mid x) \propto e^{f_c(x) + b_c}.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from pindown.affine import Array
+from pindown.learn.kernels.gram import gram
+from pindown.learn.kernels.logistic.landmarks import fit_on_landmarks, landmark_map
+from pindown.learn.kernels.logistic.newton import Task, solve
+
+# Where "auto" goes from the exact expansion over all samples to landmarks, and how many of them it
+# takes:
+# the exact fit costs n^3 operations and 8 n^2 bytes.
+_EXACT_UP_TO = 4000
+_LANDMARKS = 1000
+
+
+@dataclass(frozen=True)
+class Convergence:
+    r"""How close a fit is to the one minimiser of its convex objective.
+
+    Attributes:
+        objective: Value reached, :math:`\frac12\sum_c\lVert f_c\rVert^2 + C\sum_i\ell_i`.
+        gap: The optimum is at most this much lower (a dual value; None for landmarks).
+        residual: Norm of the gradient in function space, in units of independent slopes of size C.
+        n_iter: Newton steps.
+        landmarks: Samples that carry the expansion, or None for all of them.
+
+    >>> print(Convergence(12.5, 1e-13, 1e-12, 6, None))
+    objective 12.5, within 1e-13 of the optimum after 6 Newton steps
+    """
+
+    objective: float
+    gap: float | None
+    residual: float
+    n_iter: int
+    landmarks: int | None
+
+    @property
+    def kind(self) -> str:
+        """``"exact"`` for the whole expansion (up to rounding), ``"heuristic"`` for landmarks."""
+        return "exact" if self.landmarks is None else "heuristic"
+
+    def __str__(self) -> str:
+        if self.gap is None:
+            return f"objective {self.objective:.6g} on {self.landmarks} landmarks, {self.n_iter} steps"
+        return (
+            f"objective {self.objective:.6g}, within {self.gap:.2g} of the optimum "
+            f"after {self.n_iter} Newton steps"
+        )
+
+
+class KernelLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Logistic regression in the function space of a kernel, for two or more classes.
+
+    Args:
+        kernel: A name that scikit-learn knows (``"rbf"``, ``"linear"``, ``"poly"``, ``"laplacian"``,
+            ...), a kernel object of :mod:`sklearn.gaussian_process.kernels` or of this package, a
+            function of two sample matrices, or ``"precomputed"``.
+        C: Weight of the data, as in :class:`sklearn.svm.SVC`; with the mean loss and
+            :math:`\frac\lambda2\lVert f\rVert^2` it is :math:`1/(n\lambda)`.
+        gamma: For named kernels: ``"scale"`` for one over features times variance, ``"auto"`` for one
+            over features, or a number.
+        degree: For ``"poly"``.
+        coef0: For ``"poly"`` and ``"sigmoid"``.
+        fit_intercept: Whether there is an offset, which is not penalised.
+        n_components: Landmarks (Nystroem): None expands over all samples, a number over so many drawn
+            at random, ``"auto"`` draws 1000 above 4000 samples.
+        class_weight: None, ``"balanced"`` or a dictionary.
+        tol: Norm of the gradient at which to stop, in units of independent slopes of size C.
+        max_iter: Newton steps.
+        random_state: Seed of the landmarks.
+        verbose: 1 prints how the fit ended.
+
+    Attributes:
+        classes_: The classes.
+        dual_coef_: Coefficients, (1, m) for two classes and (k, m) for more, of the kernel at the
+            samples or landmarks.
+        intercept_: Offsets.
+        X_fit_: Samples or landmarks that carry the expansion (None if the kernel is precomputed).
+        n_iter_: Newton steps.
+        convergence_: A :class:`Convergence`.
+
+    Example:
+        >>> X = [[-2.0], [-1.0], [0.0], [1.0], [2.0]]
+        >>> model = KernelLogisticClassifier(C=100.0).fit(X, ["out", "in", "in", "in", "out"])
+        >>> model.predict([[0.3], [2.5]]).tolist()
+        ['in', 'out']
+        >>> bool(model.convergence_.gap < 1e-6)
+        True
+
+    Lecture course, slides on kernel logistic regression; the Newton step is ours.
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        C: float = 1.0,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        n_components: Any = "auto",
+        class_weight: Any = None,
+        tol: float = 1e-9,
+        max_iter: int = 100,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.n_components = n_components
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelLogisticClassifier:
+        """Find the minimiser."""
+        self._check_parameters()
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        mass = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        kept = mass > 0
+        if self._precomputed:
+            if X.shape[0] != X.shape[1]:
+                raise ValueError(
+                    f"a precomputed kernel must be a square matrix of all pairs, got shape {X.shape}"
+                )
+            self._columns = np.flatnonzero(kept)
+            X = X[:, kept]
+        X, y, mass = X[kept], y[kept], mass[kept]
+        if len(y) == 0:
+            raise ValueError("all sample weights are zero; give at least one sample a positive weight")
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"The classifier needs samples of two classes, y has one class: {self.classes_[0]!r}"
+            )
+        mass = (
+            mass
+            * compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=mass)[
+                codes
+            ]
+        )
+        self._gamma = self._bandwidth(X, mass)
+        targets = np.eye(len(self.classes_))[codes]
+        if len(self.classes_) == 2:
+            targets = targets[:, 1:]
+        self._fit(X, targets, float(self.C) * mass)
+        self.n_iter_ = self.convergence_.n_iter
+        if self.verbose:
+            print(self.convergence_)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the outputs: log odds of the second class for two classes, (n, k) scores for more."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        K = X[:, self._columns] if self._precomputed else self._gram(X, self.X_fit_)
+        outputs = K @ self.dual_coef_.T + self.intercept_
+        return outputs[:, 0] if len(self.classes_) == 2 else outputs
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithm of the probability of each class."""
+        from scipy.special import log_softmax
+
+        outputs = self.decision_function(X)
+        if outputs.ndim == 1:
+            outputs = np.c_[np.zeros_like(outputs), outputs]
+        return np.asarray(log_softmax(outputs, axis=1))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each sample."""
+        outputs = self.decision_function(X)
+        return self.classes_[(outputs > 0).astype(int) if outputs.ndim == 1 else outputs.argmax(axis=1)]
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _gram(self, X: Array, Z: Array) -> Array:
+        if isinstance(self.kernel, str):
+            return gram(self.kernel, X, Z, gamma=self._gamma, degree=self.degree, coef0=self.coef0)
+        return gram(self.kernel, X, Z)
+
+    def _bandwidth(self, X: Array, mass: Array) -> float:
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
+        if self.gamma == "auto":
+            return 1.0 / X.shape[1]
+        # Weights count as repetitions, so that a sample of weight two is two samples.
+        mean = np.average(X, weights=mass, axis=0).mean()
+        variance = float(np.average(((X - mean) ** 2).mean(axis=1), weights=mass))
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+    def _fit(self, X: Array, targets: Array, weights: Array) -> None:
+        landmarks = self._landmarks(len(X))
+        if landmarks is None:
+            K = X if self._precomputed else self._gram(X, X)
+            found = solve(
+                Task(K, targets, weights, bool(self.fit_intercept)),
+                tolerance=self.tol,
+                max_iter=self.max_iter,
+            )
+            self.X_fit_: Any = None if self._precomputed else X
+            self.dual_coef_, self.intercept_ = found.coefficients.T.copy(), found.offset
+            self.convergence_ = Convergence(
+                found.objective, found.gap, found.residual, found.n_iter, None
+            )
+            if not found.converged:
+                warnings.warn(
+                    f"the gradient fell to {found.residual:.2g} only, after {found.n_iter} steps; "
+                    "lower C, raise max_iter, or accept it with a larger tol",
+                    ConvergenceWarning,
+                    stacklevel=3,
+                )
+            return
+        chosen = check_random_state(self.random_state).choice(len(X), landmarks, replace=False)
+        self.X_fit_ = X[np.sort(chosen)]
+        whiten = landmark_map(self._gram(self.X_fit_, self.X_fit_))
+        features = self._gram(X, self.X_fit_) @ whiten
+        fitted = fit_on_landmarks(
+            features, targets, weights, bool(self.fit_intercept), self.tol, self.max_iter
+        )
+        self.dual_coef_, self.intercept_ = fitted.coefficients @ whiten.T, fitted.offset
+        self.convergence_ = Convergence(
+            fitted.objective, None, fitted.residual, fitted.n_iter, landmarks
+        )
+
+    def _landmarks(self, n: int) -> int | None:
+        if self._precomputed or self.n_components is None:
+            return None
+        if isinstance(self.n_components, str):
+            return _LANDMARKS if n > _EXACT_UP_TO else None
+        return int(self.n_components) if self.n_components < n else None
+
+    def _check_parameters(self) -> None:
+        if not (isinstance(self.kernel, str) or callable(self.kernel)):
+            raise TypeError(
+                f"kernel must be a name, a kernel object or a function, got {type(self.kernel).__name__}"
+            )
+        for name in ("C", "tol"):
+            value = getattr(self, name)
+            if isinstance(value, bool | str) or not np.isreal(value) or not 0 < value < np.inf:
+                raise ValueError(f"{name} must be a positive number, got {value!r}")
+        if isinstance(self.gamma, str) and self.gamma not in ("scale", "auto"):
+            raise ValueError(f"gamma must be 'scale', 'auto' or a positive number, got {self.gamma!r}")
+        if not isinstance(self.gamma, str) and not (np.isreal(self.gamma) and 0 < self.gamma < np.inf):
+            raise ValueError(f"gamma must be 'scale', 'auto' or a positive number, got {self.gamma!r}")
+        allowed = self.n_components is None or (
+            isinstance(self.n_components, str) and self.n_components == "auto"
+        )
+        whole = isinstance(self.n_components, int | np.integer) and not isinstance(
+            self.n_components, bool
+        )
+        if not allowed and not (whole and self.n_components >= 1):
+            raise ValueError(
+                f"n_components must be None, 'auto' or a positive integer, got {self.n_components!r}"
+            )

@@ -1,0 +1,274 @@
+r"""Newton's method for kernel logistic regression, exact for two classes and matrix-free for more.
+
+.. math:: \min_{A, b}\ \tfrac12\operatorname{tr} A^\top K A + C\sum_i s_i\,\ell(f_i, y_i), \qquad f = KA
+          + \mathbf 1 b^\top.
+
+With the slopes :math:`g = \partial\ell/\partial f` and curvatures W of the weighted losses, the
+minimiser has :math:`A = -Cg` and :math:`\mathbf 1^\top A = 0`. Two classes take one Newton step per
+Cholesky factor of :math:`I/C + W^{1/2}KW^{1/2}`; more classes couple their curvatures, and the step is
+found by conjugate gradients in the inner product of the function space, preconditioned with one factor
+for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logsumexp, xlogy
+
+from pindown.affine import Array
+from pindown.learn.kernels.logistic.operators import Dense, Factored, Map, operator
+
+_MAX_HALVINGS = 30
+_INNER_LIMIT = 200  # steps of conjugate gradients in one Newton step
+_FORCING = 0.1  # largest relative residual of a Newton step; it shrinks with the gradient
+_FINEST = 1e-4  # smallest one: beyond it rounding in the products is what would be solved for
+_SINGLE_FROM = 1000  # samples above which a preconditioner in single precision saves time
+_STALE = 3.0  # a preconditioner serves until the mean curvature has changed by this factor
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Coefficients of the expansion, offsets, and how they were reached.
+
+    Attributes:
+        coefficients: A, (n, k), with k = 1 for two classes.
+        offset: b, (k,).
+        outputs: f on the samples, (n, k).
+        objective: Value of the objective.
+        gap: Objective minus the dual value at the slopes: the distance to the optimum is at most this.
+        residual: Norm of the gradient in function space, in units of independent slopes of size one.
+        n_iter: Newton steps.
+        converged: Whether the residual fell below the tolerance.
+    """
+
+    coefficients: Array
+    offset: Array
+    outputs: Array
+    objective: float
+    gap: float
+    residual: float
+    n_iter: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Task:
+    """A weighted classification problem.
+
+    Gram matrix, one-hot or 0/1 targets (n, k), weights C s_i, offset or not.
+    """
+
+    K: Array
+    targets: Array
+    weights: Array
+    intercept: bool
+
+    def probabilities(self, outputs: Array) -> Array:
+        """Return the model's probabilities, of the positive class if there is one column."""
+        if outputs.shape[1] == 1:
+            return np.asarray(expit(outputs))
+        shifted = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+        return shifted / shifted.sum(axis=1, keepdims=True)
+
+    def slopes(self, outputs: Array) -> Array:
+        """Return the derivative of the weighted losses by the outputs."""
+        return self.weights[:, None] * (self.probabilities(outputs) - self.targets)
+
+    def objective(self, coefficients: Array, values: Array, outputs: Array) -> float:
+        """Return half the squared norm plus the weighted losses.
+
+        Values are the outputs without offset.
+        """
+        if outputs.shape[1] == 1:
+            losses = np.logaddexp(0.0, outputs[:, 0]) - self.targets[:, 0] * outputs[:, 0]
+        else:
+            losses = logsumexp(outputs, axis=1) - np.einsum("ij,ij->i", self.targets, outputs)
+        return float(0.5 * np.vdot(coefficients, values) + self.weights @ losses)
+
+    def dual(self, outputs: Array) -> float:
+        """Return the dual value at the probabilities of these outputs."""
+        p = self.probabilities(outputs)
+        a = self.weights[:, None] * (self.targets - p)
+        entropy = -xlogy(p, p).sum(axis=1)
+        if p.shape[1] == 1:
+            entropy = entropy - xlogy(1 - p, 1 - p)[:, 0]
+        return float(self.weights @ entropy - 0.5 * np.vdot(a, self.K @ a))
+
+
+Step = Callable[[Array, Array, Array], tuple[Array, Array]]
+Precondition = Callable[[Array, Array], tuple[Array, Array]]
+
+
+def solve(task: Task, *, tolerance: float, max_iter: int) -> Solution:
+    """Minimise by damped Newton steps until the slopes and the coefficients agree to the tolerance."""
+    n, k = task.targets.shape
+    A, values, b = np.zeros((n, k)), np.zeros((n, k)), np.zeros(k)
+    K = operator(task.K)
+    step: Step | _IterativeStep = _exact_step(task, K) if k == 1 else _IterativeStep(task, K)
+    value = task.objective(A, values, values + b)
+    steps, residual = 0, _residual(task, K, A, values + b)
+    while residual > tolerance and steps < max_iter:
+        dA, db = step(A, values + b, task.slopes(values + b))
+        moved = K.product(dA)
+        t, new_value = _damped(task, (A, values, b), (dA, moved, db), value)
+        if t == 0.0:  # rounding has the last word: no step decreases the objective
+            break
+        new = A + t * dA, values + t * moved, b + t * db
+        new_residual = _residual(task, K, new[0], new[1] + new[2])
+        if new_value >= value and new_residual >= residual:  # rounding: keep what there is
+            if isinstance(step, _IterativeStep) and step.sharpen():
+                continue
+            break
+        (A, values, b), value, residual, steps = new, new_value, new_residual, steps + 1
+    return _solution(task, A, b, steps, tolerance)
+
+
+def _solution(task: Task, A: Array, b: Array, steps: int, tolerance: float) -> Solution:
+    K = Dense(task.K)  # the matrix itself has the last word, not its factor
+    values = K.product(A)
+    outputs = values + b
+    value, residual = task.objective(A, values, outputs), _residual(task, K, A, values + b)
+    # Sums of slopes are zero to rounding only; what that can hide is their product with the offsets.
+    unbalanced = float(np.abs(b) @ np.abs(task.slopes(outputs).sum(axis=0))) if task.intercept else 0.0
+    gap = max(0.0, value - task.dual(outputs)) + unbalanced
+    return Solution(A, b, outputs, value, gap, residual, steps, residual <= tolerance)
+
+
+def _residual(task: Task, K: Dense | Factored, A: Array, outputs: Array) -> float:
+    """Return the norm of the gradient in function space.
+
+    In units of that of independent slopes of size one.
+    """
+    g = task.slopes(outputs)
+    r = A + g
+    square = float(np.vdot(r, K.product(r)))
+    size = max(float(task.K.diagonal().mean()), np.finfo(float).tiny)
+    if task.intercept:
+        square += size * float((g.sum(axis=0) ** 2).sum()) / len(g)
+    return float(np.sqrt(max(square, 0.0) / (size * float(task.weights @ task.weights))))
+
+
+def _damped(
+    task: Task, at: tuple[Array, Array, Array], move: tuple[Array, Array, Array], value: float
+) -> tuple[float, float]:
+    """Return the first of the steps 1, 1/2, 1/4, ... that does not raise the objective.
+
+    And the new objective.
+    """
+    (A, values, b), (dA, moved, db) = at, move
+    rounding = len(A) * np.finfo(float).eps * abs(value)  # of a sum over the samples
+    t = 1.0
+    for _ in range(_MAX_HALVINGS):
+        new = task.objective(A + t * dA, values + t * moved, values + t * moved + b + t * db)
+        if new <= value + rounding:
+            return t, new
+        t /= 2
+    return 0.0, value
+
+
+def _exact_step(task: Task, K: Dense | Factored) -> Step:
+    def step(A: Array, outputs: Array, g: Array) -> tuple[Array, Array]:
+        p = task.probabilities(outputs)[:, 0]
+        curvatures = task.weights * p * (1 - p)
+        inverse = K.inverse(curvatures)
+        x = inverse(-(A + g)[:, 0])
+        if not task.intercept:
+            return x[:, None], np.zeros(1)
+        y = inverse(curvatures)
+        # The new coefficients sum to zero: that is the equation of the offset.
+        t = (A.sum() + x.sum()) / max(float(y.sum()), np.finfo(float).tiny)
+        return (x - t * y)[:, None], np.array([t])
+
+    return step
+
+
+class _IterativeStep:
+    """Newton steps for several classes, with one preconditioner kept as long as it serves."""
+
+    def __init__(self, task: Task, K: Dense | Factored) -> None:
+        self.task, self.K = task, K
+        self.single = len(task.K) > _SINGLE_FROM
+        self.weight = 0.0
+        self.precondition: Any = None
+
+    def __call__(self, A: Array, outputs: Array, g: Array) -> tuple[Array, Array]:
+        s, k = self.task.weights[:, None], g.shape[1]
+        p = self.task.probabilities(outputs)
+        # Mean eigenvalue of the curvatures, apart from the direction that changes no probability.
+        weight = float((s[:, 0] * (1 - np.einsum("ij,ij->i", p, p))).mean()) / (k - 1)
+        self._prepare(max(weight, float(self.task.weights.max()) * np.finfo(float).eps))
+
+        def curve(h: Array) -> Array:
+            return np.asarray(s * p * (h - np.einsum("ij,ij->i", p, h)[:, None]))
+
+        r = -(A + g)
+        rest = -g.sum(axis=0) if self.task.intercept else np.zeros(k)
+        forcing = min(_FORCING, max(_FINEST, _residual(self.task, self.K, A, outputs) ** 0.5))
+        x, t = _conjugate_gradients(
+            self.K, curve, self.precondition, (r, rest), forcing, self.task.intercept
+        )
+        # One number added to all classes changes no probability; rounding must not add any.
+        return x - x.mean(axis=1, keepdims=True), t - t.mean()
+
+    def sharpen(self) -> bool:
+        """Go over to double precision; return whether that is a change."""
+        changed, self.single, self.precondition = self.single, False, None
+        return changed
+
+    def _prepare(self, weight: float) -> None:
+        if self.precondition is None or not 1 / _STALE < weight / self.weight < _STALE:
+            inverse = self.K.rough_inverse(weight, self.single)
+            self.precondition = _preconditioner(inverse, len(self.task.K), weight, self.task.intercept)
+            self.weight = weight
+
+
+def _preconditioner(inverse: Map, n: int, weight: float, intercept: bool) -> Precondition:
+    """Return the solution map of the Newton system whose curvatures are all equal to one number."""
+    if not intercept:
+        return lambda r, rest: (inverse(r), np.zeros_like(rest))
+    sums = inverse(np.ones((n, 1)))[:, 0]
+    total = weight * float(sums.sum())
+
+    def apply(r: Array, rest: Array) -> tuple[Array, Array]:
+        t = (rest - r.sum(axis=0) + sums @ r) / total
+        return inverse(r) - weight * sums[:, None] * t, t
+
+    return apply
+
+
+def _conjugate_gradients(
+    K: Dense | Factored,
+    curve: Callable[[Array], Array],
+    precondition: Precondition,
+    right: tuple[Array, Array],
+    forcing: float,
+    intercept: bool,
+) -> tuple[Array, Array]:
+    """Solve (I + W K) x + W 1 t = r, with the sums over samples of W (K x + 1 t) equal to the rest."""
+    r, rest = right[0].copy(), right[1].copy()
+    x, t = np.zeros_like(r), np.zeros_like(rest)
+    z, zt = precondition(r, rest)
+    Kz = K.product(z)
+    size = float(np.vdot(r, Kz) + rest @ zt)
+    d, dt, Kd = z, zt, Kz
+    goal = forcing**2 * size
+    for _ in range(_INNER_LIMIT):
+        bent = curve(Kd + dt)
+        q, qt = bent + d, bent.sum(axis=0) if intercept else np.zeros_like(rest)
+        curvature = float(np.vdot(Kd, q) + dt @ qt)
+        if not curvature > 0 or not size > 0:
+            break
+        step = size / curvature
+        x, t = x + step * d, t + step * dt
+        r, rest = r - step * q, rest - step * qt
+        z, zt = precondition(r, rest)
+        Kz = K.product(z)
+        before, size = size, float(np.vdot(r, Kz) + rest @ zt)
+        if size <= goal:
+            break
+        d, dt, Kd = z + size / before * d, zt + size / before * dt, Kz + size / before * Kd
+    return x, t

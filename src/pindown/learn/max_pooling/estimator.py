@@ -1,0 +1,252 @@
+"""A classifier with max pooling over patches, trained as the theorem says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pindown.affine import Array
+from pindown.datasets.checks import is_number, is_whole
+from pindown.learn.max_pooling.conversion import max_pool_network
+from pindown.learn.max_pooling.directions import class_directions
+from pindown.learn.max_pooling.guarantee import data_assumptions, start_assumptions, summarised
+from pindown.learn.max_pooling.halves import independent_halves
+from pindown.learn.max_pooling.joint import joint_training
+from pindown.learn.max_pooling.lemmas import (
+    class_share_failure,
+    margin_error_bound,
+    theorem_error_bound,
+    unit_set_failure,
+    unit_sets,
+)
+from pindown.learn.max_pooling.max_margin import max_margin_descent
+from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
+from pindown.learn.max_pooling.schedule import LayerwiseSchedule, layerwise_schedule
+
+# With 8 d^3 units a patch of 8 x 8 pixels would need two million; the guarantee says when this cuts in.
+_MOST_UNITS = 4096
+_JOINT_UNITS = 64
+_SCHEDULES = ("layerwise", "joint")
+
+
+class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Two classes told apart by which pattern a point holds, wherever it holds it.
+
+    The model is :math:`N(x) = \sum_{i \le k} a_i \max_j \mathrm{relu}(w_i \cdot x[j])` over the patches
+    :math:`x[j]`. With ``schedule="layerwise"`` the units are trained on half of the data, then the
+    output weights on the other half, towards the largest margin, with the constants of the theorem.
+
+    Args:
+        n_patches: Patches in each row of a flat X; None for 1, or as X of three axes has.
+        n_units: Units k; None for 8 d^3, d the patch size, at most 4096 (64 for joint training).
+        schedule: ``"layerwise"`` as in the theorem, or ``"joint"``: both layers together by Adam.
+        n_steps: Steps of the first phase.
+        step: Its step size; None for the theorem's.
+        radius: Norm of the units at the start; None for the theorem's.
+        max_iter: Most steps of the second phase; epochs of joint training are at most a tenth.
+        tol: The second phase ends when the margin is within this share of a proved upper bound.
+        learning_rate: Of joint training.
+        delta: Probability with which the error bound may fail, beside the lemmas.
+        random_state: Seed of the start and of the halves.
+
+    Attributes:
+        network_: The classifier's score as a :class:`pindown.ReluNetwork`, exactly.
+        units_: W, (k, patch size), for patches divided by ``scale_``.
+        output_weights_: a, (k,).
+        scale_: Largest norm of a patch in the data.
+        schedule_: Constants used, with the theorem's conditions (layerwise only, else None).
+        patterns_: Direction that most weight of each class goes to, a row for each class.
+        pattern_shares_: The share of that class's weight that goes there.
+        margin_: Least margin on the second half, divided by the norm of all units; can be negative.
+        margin_upper_: No output weights have a larger one (layerwise only, else NaN).
+        n_iter_: Steps of the second phase, or epochs.
+        guarantee_: Which assumptions were met and the bound on the test error.
+        classes_: The two classes; the second is the positive one.
+        n_patches_: Patches of a point.
+
+    >>> from pindown.datasets.pattern_detection import pattern_detection
+    >>> X, y, patterns = pattern_detection(200, n_patterns=4)
+    >>> model = MaxPoolClassifier().fit(X, y)
+    >>> model.score(*pattern_detection(500, patterns=patterns, random_state=1)[:2])
+    1.0
+    >>> bool((model.patterns_[1] @ patterns[0]) > 0.99)  # the pattern of class 1 was found
+    True
+
+    Brutzkus and Globerson 2021, Theorem 5.1.
+    """
+
+    def __init__(
+        self,
+        n_patches: int | None = None,
+        *,
+        n_units: int | None = None,
+        schedule: str = "layerwise",
+        n_steps: int = 20,
+        step: float | None = None,
+        radius: float | None = None,
+        max_iter: int = 2000,
+        tol: float = 0.05,
+        learning_rate: float = 0.01,
+        delta: float = 0.05,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_patches = n_patches
+        self.n_units = n_units
+        self.schedule = schedule
+        self.n_steps = n_steps
+        self.step = step
+        self.radius = radius
+        self.max_iter = max_iter
+        self.tol = tol
+        self.learning_rate = learning_rate
+        self.delta = delta
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> MaxPoolClassifier:
+        """Train on points of shape (samples, patches, size), or flat rows of ``n_patches`` patches."""
+        self._check_parameters()
+        rows, n_patches = _flat(X)
+        rows, y = validate_data(self, rows, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) != 2:
+            found = "one class" if len(self.classes_) == 1 else f"{len(self.classes_)} classes"
+            raise ValueError(
+                f"Only binary classification is supported: two classes are needed, y has {found}. "
+                "The classifier needs samples of two classes."
+            )
+        self.n_patches_ = self._patches(n_patches)
+        points = rows.reshape(len(rows), self.n_patches_, -1)
+        with np.errstate(over="ignore"):
+            self.scale_ = float(np.linalg.norm(points, axis=2).max()) or 1.0
+        if not np.isfinite(self.scale_):
+            raise ValueError("patches are too large for float64 arithmetic; scale X down.")
+        rng = check_random_state(self.random_state)
+        train = self._layerwise if self.schedule == "layerwise" else self._joint
+        signs = np.where(codes == 1, 1.0, -1.0)
+        self.schedule_: LayerwiseSchedule | None = None
+        train(points / self.scale_, signs, np.random.default_rng(rng.randint(2**31 - 1)))
+        self.patterns_, self.pattern_shares_ = class_directions(self.units_, self.output_weights_)
+        self.network_ = max_pool_network(
+            self.units_ / self.scale_, self.output_weights_, self.n_patches_
+        )
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores, positive for the second class."""
+        check_is_fitted(self)
+        rows, n_patches = _flat(X)
+        if n_patches not in (None, self.n_patches_):
+            raise ValueError(
+                f"points have {n_patches} patches; fitted were points of {self.n_patches_}."
+            )
+        rows = validate_data(self, rows, dtype=np.float64, reset=False)
+        points = rows.reshape(len(rows), self.n_patches_, -1) / self.scale_
+        return pooled(points, self.units_) @ self.output_weights_
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class of each point."""
+        check_is_fitted(self)
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+    def to_network(self) -> Any:
+        """Return ``network_``, the score written with ReLUs."""
+        check_is_fitted(self)
+        return self.network_
+
+    def _layerwise(self, X: Array, y: Array, rng: np.random.Generator) -> None:
+        checks, patterns = data_assumptions(X, y)
+        d = X.shape[2] if patterns is None else len(patterns)
+        k = min(8 * d**3, _MOST_UNITS) if self.n_units is None else self.n_units
+        schedule = self.schedule_ = layerwise_schedule(
+            d, n_units=k, n_steps=self.n_steps, step=self.step, radius=self.radius
+        )
+        first, second, independent = independent_halves(y, rng)
+        W, a = initial_weights(schedule, X.shape[2], rng)
+        if patterns is not None:
+            checks |= start_assumptions(schedule, y[first], unit_sets(W, a, patterns))
+        self.units_ = first_phase(X[first], y[first], W, a, schedule)
+        found = max_margin_descent(
+            pooled(X[second], self.units_), y[second], max_iter=self.max_iter, tol=self.tol
+        )
+        reach = float(np.linalg.norm(self.units_))  # |z(x)| is at most this for every point
+        self.output_weights_ = found.weights if found.weights.any() else a
+        self.margin_, self.margin_upper_ = found.margin / reach, found.upper / reach
+        self.n_iter_ = found.n_iter
+        checks["halves are independent"] = independent
+        bound = margin_error_bound(found.margin, reach, len(second), self.delta) if independent else 1.0
+        confidence = 1.0 - self.delta
+        if patterns is not None and all(checks.values()):
+            by_theorem = theorem_error_bound(d, len(second), self.delta)
+            if by_theorem < bound:
+                bound = by_theorem
+                confidence -= unit_set_failure(d) + class_share_failure(len(first))
+        self.guarantee_ = summarised(checks, patterns, bound, max(confidence, 0.0))
+
+    def _joint(self, X: Array, y: Array, rng: np.random.Generator) -> None:
+        k = _JOINT_UNITS if self.n_units is None else self.n_units
+        epochs = max(1, self.max_iter // 10)
+        seed = int(rng.integers(2**31 - 1))
+        self.units_, self.output_weights_ = joint_training(
+            X, y, k, n_epochs=epochs, learning_rate=self.learning_rate, seed=seed
+        )
+        margins = y * (pooled(X, self.units_) @ self.output_weights_)
+        lengths = np.linalg.norm(self.units_) * np.linalg.norm(self.output_weights_)
+        self.margin_, self.margin_upper_ = float(margins.min() / lengths), float("nan")
+        self.n_iter_ = epochs
+        checks, patterns = data_assumptions(X, y)
+        checks["layers trained one after the other"] = False
+        self.guarantee_ = summarised(checks, patterns, 1.0, 1.0 - self.delta)
+
+    def _patches(self, seen: int | None) -> int:
+        wanted = self.n_patches
+        if seen is not None:
+            if wanted not in (None, seen):
+                raise ValueError(
+                    f"n_patches is {wanted}, but X has {seen} patches; leave n_patches out."
+                )
+            return seen
+        n = 1 if wanted is None else wanted
+        if self.n_features_in_ % n:
+            raise ValueError(f"rows of {self.n_features_in_} numbers are not {n} patches of equal size.")
+        return int(n)
+
+    def _check_parameters(self) -> None:
+        for name in ("n_patches", "n_units"):
+            value = getattr(self, name)
+            if value is not None and not is_whole(value):
+                raise ValueError(f"{name} must be a positive integer or None, got {value!r}")
+        for name in ("n_steps", "max_iter"):
+            value = getattr(self, name)
+            if not is_whole(value):
+                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+        if self.schedule not in _SCHEDULES:
+            raise ValueError(f"schedule must be one of {', '.join(_SCHEDULES)}, got {self.schedule!r}")
+        for name, value in (("tol", self.tol), ("delta", self.delta)):
+            if not is_number(value) or not 0 < value < 1:
+                raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
+        rate = self.learning_rate
+        if not is_number(rate) or rate <= 0:
+            raise ValueError(f"learning_rate must be a positive number, got {rate!r}")
+
+
+def _flat(X: Any) -> tuple[Any, int | None]:
+    """Return X as rows, and its number of patches if it has an axis for them."""
+    # Sparse matrices, frames and the like are validated as they are.
+    dimensions = np.ndim(X) if isinstance(X, list | tuple) else getattr(X, "ndim", None)
+    if dimensions != 3:
+        return X, None
+    X = np.asarray(X)
+    return X.reshape(len(X), X.shape[1] * X.shape[2]), X.shape[1]

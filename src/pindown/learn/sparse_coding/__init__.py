@@ -1,0 +1,52 @@
+"""Sparse coding by tied ReLU autoencoders: support recovery with its certificate, gradients, descent."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pindown.learn.sparse_coding.criticality import Criticality as Criticality
+    from pindown.learn.sparse_coding.criticality import criticality_bounds as criticality_bounds
+    from pindown.learn.sparse_coding.criticality import measure_criticality as measure_criticality
+    from pindown.learn.sparse_coding.decomposition import (
+        decomposition_of_gradient as decomposition_of_gradient,
+    )
+    from pindown.learn.sparse_coding.descent import DictionaryError as DictionaryError
+    from pindown.learn.sparse_coding.descent import dictionary_error as dictionary_error
+    from pindown.learn.sparse_coding.estimator import SparseCodingAutoencoder as SparseCodingAutoencoder
+    from pindown.learn.sparse_coding.gradient import dead_fraction as dead_fraction
+    from pindown.learn.sparse_coding.gradient import loss_and_gradient as loss_and_gradient
+    from pindown.learn.sparse_coding.gradient import reconstruction_loss as reconstruction_loss
+    from pindown.learn.sparse_coding.proxy import proxy_gradient as proxy_gradient
+    from pindown.learn.sparse_coding.recovery import RecoveryCertificate as RecoveryCertificate
+    from pindown.learn.sparse_coding.recovery import certify_weights as certify_weights
+    from pindown.learn.sparse_coding.recovery import recover_support as recover_support
+    from pindown.learn.sparse_coding.recovery import recovery_certificate as recovery_certificate
+    from pindown.learn.sparse_coding.recovery import recovery_threshold as recovery_threshold
+    from pindown.learn.sparse_coding.tied import TiedAutoencoder as TiedAutoencoder
+
+# Where each name lives: a module is loaded when something in it is used, not on import.
+_NAMES = {
+    "criticality": "Criticality criticality_bounds measure_criticality",
+    "decomposition": "decomposition_of_gradient",
+    "descent": "DictionaryError dictionary_error",
+    "estimator": "SparseCodingAutoencoder",
+    "gradient": "dead_fraction loss_and_gradient reconstruction_loss",
+    "proxy": "proxy_gradient",
+    "recovery": (
+        "RecoveryCertificate certify_weights recover_support recovery_certificate recovery_threshold"
+    ),
+    "tied": "TiedAutoencoder",
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+__all__ = [*_HOMES]  # noqa: PLE0604 - all are strings
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,229 @@
+r"""The tied autoencoder :math:`y \mapsto W^\top \mathrm{relu}(W y - \epsilon)` as a transformer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from pindown.affine import Array
+from pindown.datasets.checks import is_number, is_whole
+from pindown.datasets.sparse_codes import coherence
+from pindown.learn.sparse_coding.descent import descend
+from pindown.learn.sparse_coding.gradient import dead_fraction
+from pindown.learn.sparse_coding.recovery import RecoveryCertificate, certify_weights
+from pindown.network import ReluNetwork
+
+
+@dataclass(frozen=True)
+class SparseCodingGuarantee:
+    """What is proved about the codes of a fitted autoencoder.
+
+    Attributes:
+        kind: ``"exact"`` if, for signals of the model, units are on exactly for the atoms in the signal;
+            ``"heuristic"`` if that is not proved.
+        certificate: Where it comes from; None if ``sparsity`` or ``code_range`` was not given.
+        assumes: What no code can check.
+    """
+
+    kind: str
+    certificate: RecoveryCertificate | None
+    assumes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.certificate is None:
+            return "heuristic: give sparsity and code_range for a certificate"
+        return f"{self.kind}: {self.certificate}; assuming {', '.join(self.assumes)}"
+
+
+class SparseCodingAutoencoder(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    r"""Sparse codes by one layer of ReLUs, with the dictionary learnt by gradient descent.
+
+    Codes are :math:`r = \mathrm{relu}(W y - \epsilon)` and reconstructions :math:`W^\top r`; W minimises
+    the mean of :math:`\frac12 \lVert W^\top r - y \rVert^2`.
+
+    Args:
+        n_components: Number h of units; None for twice the number of features, or as ``init`` has.
+        threshold: :math:`\epsilon`: a number, ``"theory"`` for :math:`2 m_1 k (\delta + \mu / \sqrt n)`,
+            or ``"auto"``: that if it is certified at the start, otherwise 0.
+        sparsity: Number k of atoms in a signal, if known.
+        code_range: Least and largest non-zero entry of the codes, if known.
+        delta: Distance of the weights to the atoms that the theory assumes.
+        init: ``"samples"`` for random signals scaled to norm one, or weights (h, n).
+        max_iter: Most steps of gradient descent; 0 keeps ``init``.
+        tol: Stop when the gradient is this share of its first norm.
+        random_state: Seed of the start.
+
+    Attributes:
+        components_: W, (h, n).
+        threshold_: :math:`\epsilon`.
+        network_: Signal to reconstruction, a :class:`pindown.ReluNetwork`.
+        losses_: Loss at the start and after every step.
+        loss_: The last of them.
+        converged_: Whether the gradient fell below the tolerance.
+        dead_fraction_: Share of units that are off on all training signals.
+        guarantee_: What is proved about the codes.
+        n_iter_: Steps.
+
+    >>> from pindown.datasets.sparse_codes import SparseCodingModel, hadamard_dictionary, perturbed
+    >>> model = SparseCodingModel(hadamard_dictionary(64), sparsity=1, low=1.0, high=1.2)
+    >>> Y, X = model.sample(200)
+    >>> start = perturbed(model.dictionary, 0.02)
+    >>> coder = SparseCodingAutoencoder(
+    ...     sparsity=1, code_range=(1.0, 1.2), delta=0.02, init=start, max_iter=0
+    ... ).fit(Y)
+    >>> coder.guarantee_.kind, bool(((coder.transform(Y) > 0) == (X > 0)).all())
+    ('exact', True)
+
+    Mukherjee 2020, chapter 4.
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        threshold: float | str = "auto",
+        sparsity: int | None = None,
+        code_range: tuple[float, float] | None = None,
+        delta: float = 0.05,
+        init: Any = "samples",
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.threshold = threshold
+        self.sparsity = sparsity
+        self.code_range = code_range
+        self.delta = delta
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> SparseCodingAutoencoder:
+        """Learn the dictionary from signals, one per row."""
+        self._check_parameters()
+        signals = validate_data(self, X, dtype=np.float64)
+        # With signals and threshold in one unit the weights have none: descend at scale one.
+        scale = float(np.abs(signals).max()) or 1.0
+        unit = signals / scale
+        start = self._start(unit)
+        self.threshold_ = self._threshold(start)
+        eps = self.threshold_ / scale
+        found = descend(start, unit, eps, max_iter=self.max_iter, tol=self.tol)
+        with np.errstate(over="ignore"):
+            self.losses_ = found.losses * scale * scale
+        if not np.isfinite(self.losses_).all():
+            raise ValueError("signals are too large for float64 arithmetic; scale X down.")
+        self.components_, self.converged_ = found.weights, found.converged
+        self.loss_, self.n_iter_ = float(self.losses_[-1]), found.n_iter
+        self.dead_fraction_ = dead_fraction(self.components_, unit, eps)
+        self.guarantee_ = self._guarantee()
+        h, n = self.components_.shape
+        self.network_ = ReluNetwork.from_layers(
+            [(self.components_, np.full(h, -self.threshold_)), (self.components_.T, np.zeros(n))]
+        )
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the codes, one per row."""
+        check_is_fitted(self)
+        signals = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.maximum(signals @ self.components_.T - self.threshold_, 0.0)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Return the signals made of codes."""
+        check_is_fitted(self)
+        codes = check_array(X, dtype=np.float64)
+        if codes.shape[1] != len(self.components_):
+            raise ValueError(f"codes have {len(self.components_)} entries each; got {codes.shape[1]}.")
+        return codes @ self.components_
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _start(self, signals: Array) -> Array:
+        if not isinstance(self.init, str):  # checked to be an array
+            W = check_array(self.init, dtype=np.float64, copy=True)
+            h = len(W) if self.n_components is None else self.n_components
+            if W.shape != (h, signals.shape[1]):
+                raise ValueError(f"init must have shape {(h, signals.shape[1])}, got {W.shape}")
+            return W
+        rng = check_random_state(self.random_state)
+        h = 2 * signals.shape[1] if self.n_components is None else self.n_components
+        W = signals[rng.randint(len(signals), size=h)]
+        # A jitter tells units apart that start at the same signal.
+        W = W + 0.1 * rng.standard_normal(W.shape) * (np.abs(W).max() or 1.0)
+        return W / np.linalg.norm(W, axis=1, keepdims=True)
+
+    def _threshold(self, start: Array) -> float:
+        if not isinstance(self.threshold, str):
+            return float(self.threshold)
+        if self.sparsity is None or self.code_range is None:
+            if self.threshold == "theory":
+                raise ValueError("threshold='theory' needs sparsity and code_range")
+            return 0.0
+        low, high = map(float, self.code_range)
+        norms = np.linalg.norm(start, axis=1)
+        mixed = coherence(start.T / np.where(norms > 0.0, norms, 1.0))
+        eps = (low + high) * self.sparsity * (self.delta + mixed)
+        if self.threshold == "theory" or self._certificate(start, eps):
+            return eps
+        return 0.0
+
+    def _certificate(self, W: Array, eps: float) -> RecoveryCertificate:
+        low, high = map(float, self.code_range)  # type: ignore[arg-type]
+        k = self.sparsity or 1
+        return certify_weights(W, eps, sparsity=k, low=low, high=high, delta=float(self.delta))
+
+    def _guarantee(self) -> SparseCodingGuarantee:
+        if self.sparsity is None or self.code_range is None:
+            return SparseCodingGuarantee("heuristic", None, ())
+        certificate = self._certificate(self.components_, self.threshold_)
+        assumes = (
+            f"signals are sums of at most {self.sparsity} atoms",
+            f"with entries in [{self.code_range[0]:g}, {self.code_range[1]:g}]",
+            f"of atoms within {self.delta:g} of the weights",
+        )
+        kind = "exact" if certificate.kind == "exact" else "heuristic"
+        return SparseCodingGuarantee(kind, certificate, assumes)
+
+    def _check_parameters(self) -> None:
+        for name in ("n_components", "sparsity"):
+            value = getattr(self, name)
+            if value is not None and not is_whole(value):
+                raise ValueError(f"{name} must be a positive integer or None, got {value!r}")
+        if not is_whole(self.max_iter, 0):
+            raise ValueError(f"max_iter must be an integer, zero or positive, got {self.max_iter!r}")
+        for name in ("tol", "delta"):
+            value = getattr(self, name)
+            if not is_number(value, 0):
+                raise ValueError(f"{name} must be a number, zero or positive, got {value!r}")
+        eps = self.threshold
+        if isinstance(eps, str):
+            if eps not in ("auto", "theory"):
+                raise ValueError(f"threshold must be a number, 'auto' or 'theory', got {eps!r}")
+        elif not is_number(eps):
+            raise ValueError(f"threshold must be a finite number, 'auto' or 'theory', got {eps!r}")
+        words = isinstance(self.init, str) and self.init != "samples"
+        if words or (not isinstance(self.init, str) and np.ndim(self.init) != 2):
+            raise ValueError(f"init must be 'samples' or an array (n_components, n), got {self.init!r}")
+        self._check_code_range()
+
+    def _check_code_range(self) -> None:
+        if self.code_range is None:
+            return
+        ends = np.atleast_1d(np.asarray(self.code_range, dtype=object))
+        numbers = ends.shape == (2,) and all(is_number(v, 0) for v in ends)
+        if not numbers or ends[0] > ends[1]:
+            raise ValueError(f"code_range must be two numbers 0 <= low <= high, got {self.code_range!r}")

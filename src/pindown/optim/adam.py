@@ -1,0 +1,132 @@
+"""ADAM with the shift outside of the root, and the step sizes of its theorem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pindown.optim.base import ForeachOptimizer, State, Work, count_steps, moments, require
+
+SCHEDULES = ("bias_corrected", "constant", "theorem", "optimal")
+
+
+class Adam(ForeachOptimizer):
+    r"""Momentum, each coordinate divided by a running root mean square of its gradients.
+
+    .. math::
+        m_t = \beta_1 m_{t-1} + (1 - \beta_1) g_t, \quad
+        v_t = \beta_2 v_{t-1} + (1 - \beta_2) g_t^2, \quad
+        x_{t+1} = x_t - \alpha_t\, \frac{m_t}{\sqrt{v_t} + \xi}, \quad m_0 = v_0 = 0.
+
+    The averages are not corrected for their start; the step sizes may be:
+
+    * ``"bias_corrected"``: :math:`\alpha_t = \alpha \sqrt{1 - \beta_2^t} / (1 - \beta_1^t)`,
+    * ``"constant"``: :math:`\alpha_t = \alpha`,
+    * ``"theorem"``: :math:`\alpha_t = \alpha \|g_t\|^2 / (1 - \beta_1^t)^2`, with the
+      :math:`\alpha` that :func:`pindown.optim.adam_plan` returns,
+    * ``"optimal"``: :math:`\alpha_t = \alpha \max(0, \langle g_t, d_t \rangle) / \|d_t\|^2` with
+      :math:`d_t` the direction of the step; :math:`\alpha = 1/L` minimises the quadratic that bounds an
+      L-smooth function.
+
+    The last two take norms over the parameters of all groups that use them.
+    ``torch.optim.Adam`` divides by :math:`\sqrt{v_t} + \xi \sqrt{1 - \beta_2^t}` instead.
+
+    Args:
+        params: Parameters or parameter groups.
+        lr: :math:`\alpha`.
+        betas: :math:`\beta_1` and :math:`\beta_2`, both in [0, 1).
+        shift: :math:`\xi`, positive.
+        schedule: How :math:`\alpha_t` follows from :math:`\alpha`.
+        weight_decay: Adds this multiple of the parameters to the gradients.
+        maximize: Climb instead of descend.
+
+    Raises:
+        ValueError: If a setting is out of range.
+
+    Example:
+        With both betas zero the direction is 3 / (3 + 1), whatever the size of the gradient before.
+
+        >>> x = torch.nn.Parameter(torch.tensor([2.0]))
+        >>> x.grad = torch.tensor([3.0])
+        >>> Adam([x], lr=1.0, betas=(0.0, 0.0), shift=1.0).step()
+        >>> x.item()
+        1.25
+
+    Mukherjee 2020, Algorithm 7, Theorem 5.4.3 and section 5.D.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        shift: float = 1e-8,
+        *,
+        schedule: str = "bias_corrected",
+        weight_decay: float = 0.0,
+        maximize: bool = False,
+    ) -> None:
+        if not isinstance(betas, tuple | list) or len(betas) != 2:
+            raise ValueError(f"betas must be two numbers in [0, 1); got {betas!r}.")
+        for beta in betas:
+            require("each of betas", beta, 0.0, 1.0)
+        require("shift", shift, 0.0, math.inf)
+        if shift == 0:
+            raise ValueError("shift must be positive (a first gradient of zero divides by it); got 0.")
+        if schedule not in SCHEDULES:
+            raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {schedule!r}.")
+        settings = {"lr": lr, "betas": tuple(betas), "shift": shift, "schedule": schedule}
+        super().__init__(params, {**settings, "weight_decay": weight_decay, "maximize": maximize})
+
+    def _move(self, work: list[Work]) -> None:
+        done = [
+            (group, params, grads, *self._advance(group, params, grads, s))
+            for group, params, grads, s in work
+        ]
+        by_norm = [g for group, _, grads, *_ in done if group["schedule"] == "theorem" for g in grads]
+        square = _inner(by_norm, by_norm)
+        along = length = 0.0
+        for group, _, grads, first, roots, _ in done:
+            if group["schedule"] == "optimal":  # here the denominators become the directions
+                for m, root in zip(first, roots, strict=True):
+                    torch.div(m, root, out=root)
+                along, length = along + _inner(grads, roots), length + _inner(roots, roots)
+        best = max(0.0, along) / length if length > 0 else 0.0
+        for group, params, _, first, roots, steps in done:
+            if group["schedule"] == "optimal":
+                torch._foreach_add_(params, roots, alpha=-group["lr"] * best)
+            else:
+                sizes = [-group["lr"] * _factor(group, t, square) for t in steps]
+                torch._foreach_addcdiv_(params, first, roots, sizes)
+
+    def _advance(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
+    ) -> tuple[list[Tensor], list[Tensor], list[int]]:
+        """Update both averages; return the first, the denominators and the numbers of steps."""
+        beta1, beta2 = group["betas"]
+        steps = count_steps(states)
+        first, second = moments(states, params, "first"), moments(states, params, "squares")
+        torch._foreach_lerp_(first, grads, 1 - beta1)
+        torch._foreach_mul_(second, beta2)
+        torch._foreach_addcmul_(second, grads, grads, 1 - beta2)
+        roots = torch._foreach_sqrt(second)
+        torch._foreach_add_(roots, group["shift"])
+        return first, roots, steps
+
+
+def _factor(group: dict[str, Any], t: int, square: float) -> float:
+    """Return step size t over the group's own."""
+    beta1, beta2 = group["betas"]
+    if group["schedule"] == "bias_corrected":
+        return math.sqrt(1 - beta2**t) / (1 - beta1**t)
+    if group["schedule"] == "theorem":
+        return square / (1 - beta1**t) ** 2
+    return 1.0
+
+
+def _inner(a: list[Tensor], b: list[Tensor]) -> float:
+    return math.fsum(float(torch.dot(u.reshape(-1), v.reshape(-1))) for u, v in zip(a, b, strict=True))

@@ -1,0 +1,115 @@
+"""What the optimisers share: which parameters move, what gradient they see, what they refuse."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+State: TypeAlias = dict[str, Any]
+# A group, its parameters that have gradients, the gradients, and the states.
+Work: TypeAlias = tuple[dict[str, Any], list[Tensor], list[Tensor], list[State]]
+
+
+class ForeachOptimizer(Optimizer):  # type: ignore[misc]
+    """A first-order method that updates all parameters of a group with one call per operation.
+
+    Subclasses say how a list of parameters moves, given a list of gradients and their state.
+
+    Args:
+        params: Parameters or parameter groups, as for every torch optimiser.
+        defaults: Settings of a group, with ``weight_decay`` and ``maximize`` among them.
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        for name in ("lr", "weight_decay"):
+            require(name, defaults[name], 0.0, math.inf)
+        super().__init__(params, defaults)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Move the parameters once.
+
+        Args:
+            closure: Evaluates the loss with gradients; called once, before the step.
+
+        Returns:
+            What the closure returned, or None without one.
+
+        Raises:
+            ValueError: If a gradient is sparse or a parameter complex.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        gathered = [(group, *self._gather(group)) for group in self.param_groups]
+        self._move([work for work in gathered if work[1]])
+        return loss
+
+    def _move(self, work: list[Work]) -> None:
+        for group, params, grads, states in work:
+            self._update(group, params, grads, states)
+
+    @abstractmethod
+    def _update(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
+    ) -> None:
+        """Move one group."""
+
+    def _gather(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], list[State]]:
+        """Return the parameters that have a gradient, the gradients to follow, and the states."""
+        params = [p for p in group["params"] if p.grad is not None]
+        grads = [p.grad for p in params]
+        for p, g in zip(params, grads, strict=True):
+            if g.is_sparse or g.layout is not torch.strided:
+                raise ValueError(
+                    f"{type(self).__name__} needs dense gradients; a parameter of shape "
+                    f"{tuple(p.shape)} has a sparse one: use sparse=False in its embedding."
+                )
+            if p.is_complex():
+                raise ValueError(
+                    f"{type(self).__name__} needs real parameters; one of shape {tuple(p.shape)} "
+                    "is complex: give torch.view_as_real of it."
+                )
+        if group["maximize"]:
+            grads = list(torch._foreach_neg(grads))
+        if group["weight_decay"]:
+            grads = list(torch._foreach_add(grads, params, alpha=group["weight_decay"]))
+        states = [self.state[p] for p in params]
+        return params, grads, states
+
+
+def moments(states: list[State], params: list[Tensor], name: str, start: float = 0.0) -> list[Tensor]:
+    """Return one running average per parameter, made at the first step."""
+    for state, p in zip(states, params, strict=True):
+        if name not in state:
+            state[name] = torch.full_like(p, start, memory_format=torch.preserve_format)
+    return [state[name] for state in states]
+
+
+def count_steps(states: list[State]) -> list[int]:
+    """Count a step for every parameter and return how many each has had."""
+    for state in states:
+        state["step"] = state.get("step", 0) + 1
+    return [state["step"] for state in states]
+
+
+def require(name: str, value: Any, low: float, below: float) -> None:
+    """Refuse a setting outside of [low, below).
+
+    >>> require("lr", -1.0, 0.0, float("inf"))
+    Traceback (most recent call last):
+        ...
+    ValueError: lr must be a number in [0, inf); got -1.0.
+    """
+    if isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a plain number, got a tensor: pass {name}.item().")
+    good = isinstance(value, int | float) and not isinstance(value, bool)
+    if not good or not low <= value < below:
+        raise ValueError(f"{name} must be a number in [{low:g}, {below:g}); got {value!r}.")

@@ -1,0 +1,64 @@
+"""Pattern-detection data: what each class holds, balance, real pictures, bad input."""
+
+import numpy as np
+import pytest
+
+from pindown.datasets.pattern_detection import digit_patterns, pattern_detection
+
+
+@pytest.mark.parametrize("d", [3, 5, 9])
+@pytest.mark.parametrize("n_patches", [1, 4])
+def test_each_class_holds_its_pattern_and_never_the_other(d, n_patches):
+    X, y, patterns = pattern_detection(
+        300, n_patterns=d, n_patches=n_patches, repeat=0.2, random_state=d
+    )
+    np.testing.assert_allclose(patterns @ patterns.T, np.eye(d), atol=1e-12)
+    held = np.isclose(X @ patterns.T, 1.0).sum(axis=1)  # (m, d): how often each pattern occurs
+    assert (held.sum(axis=1) == n_patches).all()  # every patch is exactly one pattern
+    for own, other, label in ((0, 1, 1), (1, 0, -1)):
+        assert (held[y == label, own] >= 1).all()
+        assert (held[y == label, other] == 0).all()
+
+
+def test_labels_are_fair_and_positions_uniform():
+    X, y, patterns = pattern_detection(8000, n_patterns=4, n_patches=4, random_state=1)
+    assert abs(y.mean()) < 4 / np.sqrt(len(y))
+    own = np.where((y == 1)[:, None], X @ patterns[0], X @ patterns[1]) > 0.5
+    assert (own.sum(axis=1) == 1).all()
+    assert np.abs(own.mean(axis=0) - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / len(y))
+
+
+def test_the_seed_decides_and_patterns_can_be_given():
+    first, second = (pattern_detection(20, random_state=7) for _ in range(2))
+    np.testing.assert_array_equal(first.X, second.X)
+    again = pattern_detection(20, patterns=first.patterns, random_state=8)
+    assert {tuple(p) for p in again.X.reshape(-1, 6)} <= {tuple(p) for p in first.patterns}
+
+
+def test_pictures_leave_the_theory():
+    X, y, means = digit_patterns(50, positive=1, negative=7)
+    np.testing.assert_allclose(np.linalg.norm(X, axis=2), 1.0)
+    assert means.shape == (10, 64)
+    assert (means[0] @ means[1]) > 0.3  # far from orthogonal
+    assert set(y) == {1, -1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"n_samples": 0}, "n_samples"),
+        ({"n_patterns": 2}, "at least 3"),
+        ({"n_patches": 1.5}, "n_patches"),
+        ({"repeat": 2.0}, "probability"),
+        ({"patterns": np.eye(2)}, "3 or more"),
+        ({"patterns": np.full((3, 3), np.nan)}, "finite"),
+    ],
+)
+def test_bad_input_is_explained(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        pattern_detection(**{"n_samples": 5, **arguments})
+
+
+def test_digits_must_differ():
+    with pytest.raises(ValueError, match="two different digits"):
+        digit_patterns(5, positive=3, negative=3)

@@ -1,0 +1,152 @@
+"""The lemmas by simulation, on the theorem's own assumptions, and what was printed wrong."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from pindown.datasets.pattern_detection import pattern_detection
+from pindown.learn.max_pooling.guarantee import class_patterns, data_assumptions, seen_patterns
+from pindown.learn.max_pooling.lemmas import (
+    class_share_failure,
+    learns_pattern,
+    margin_error_bound,
+    separating_weights,
+    theorem_error_bound,
+    unit_set_failure,
+    unit_sets,
+)
+from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
+from pindown.learn.max_pooling.schedule import layerwise_schedule
+
+
+@pytest.mark.parametrize("d", [3, 4, 6, 9])
+def test_enough_units_start_on_the_right_pattern(d):
+    """The sizes stay within k/(4d) and k/d in at least a share 1 - 4 e^-d of the draws."""
+    schedule = layerwise_schedule(d)
+    patterns = np.linalg.qr(np.random.default_rng(d).normal(size=(d, d)))[0]
+    draws, failures, shares = 150, 0, []
+    for seed in range(draws):
+        W, a = initial_weights(schedule, d, np.random.default_rng(seed))
+        sets = unit_sets(W, a, patterns)
+        failures += not sets.holds
+        shares += [sets.positive.mean(), sets.negative.mean()]
+    assert failures <= binom.ppf(0.999, draws, unit_set_failure(d))
+    expected = (1 - 2.0 ** (1 - d)) / (2 * (d - 1))
+    assert np.mean(shares) == pytest.approx(expected, abs=4 * np.std(shares) / np.sqrt(len(shares)))
+
+
+def test_too_few_units_break_the_lemma():
+    patterns = np.eye(6)
+    held = [
+        unit_sets(
+            *initial_weights(layerwise_schedule(6, n_units=12), 6, np.random.default_rng(s)), patterns
+        ).holds
+        for s in range(50)
+    ]
+    assert np.mean(held) < 0.9
+
+
+@pytest.mark.parametrize("d", [3, 4, 6])
+@pytest.mark.parametrize("seed", range(3))
+def test_units_learn_their_pattern_and_the_rest_is_separable(d, seed):
+    X, y, patterns = pattern_detection(300, n_patterns=d, random_state=seed)
+    schedule = layerwise_schedule(d)
+    W0, a = initial_weights(schedule, d, np.random.default_rng(seed))
+    sets = unit_sets(W0, a, patterns)
+    assert sets.holds
+    steps, largest = [], []
+
+    def watch(t, W, outputs):
+        steps.append(
+            learns_pattern(W, t, sets.positive, patterns, 0, schedule)
+            and learns_pattern(W, t, sets.negative, patterns, 1, schedule)
+        )
+        largest.append(np.abs(outputs).max())
+
+    W = first_phase(X, y, W0, a, schedule, watch)
+    assert all(steps)
+    assert len(steps) == schedule.n_steps + 1
+    assert max(largest) <= 0.5
+    fresh, labels, _ = pattern_detection(2000, patterns=patterns, random_state=100 + seed)
+    margins = labels * (pooled(fresh, W) @ separating_weights(sets, schedule))
+    assert margins.min() > 1.0
+    # Norms that the error bound is made of.
+    limit = 160 * np.sqrt(2 * d)
+    norm = np.linalg.norm(separating_weights(sets, schedule))
+    assert norm * np.linalg.norm(pooled(fresh, W), axis=1).max() <= limit
+
+
+def test_a_large_radius_breaks_the_lemma():
+    """The condition on the radius is used: units that start far out do not turn to the pattern."""
+    X, y, patterns = pattern_detection(300, n_patterns=4)
+    schedule = layerwise_schedule(4, radius=1.0)
+    W0, a = initial_weights(schedule, 4, np.random.default_rng(0))
+    sets = unit_sets(W0, a, patterns)
+    W = first_phase(X, y, W0, a, schedule)
+    fresh, labels, _ = pattern_detection(500, patterns=patterns, random_state=1)
+    turned = W[sets.positive] @ patterns[0] / np.linalg.norm(W[sets.positive], axis=1)
+    assert turned.mean() < 0.9
+    careful = layerwise_schedule(4)
+    W = first_phase(X, y, W0 * careful.radius, a, careful)
+    turned = W[sets.positive] @ patterns[0] / np.linalg.norm(W[sets.positive], axis=1)
+    assert turned.min() > 0.9
+    assert (labels * (pooled(fresh, W) @ separating_weights(sets, careful))).min() > 1
+
+
+def test_printed_class_share_is_impossible():
+    """Printed: |S1+| / m1 >= m1 / 3, false as soon as m1 > 3; ours: |S1+| >= m1 / 3."""
+    m1, draws = 200, 2000
+    rng = np.random.default_rng(0)
+    positives = rng.binomial(m1, 0.5, draws)
+    both = np.minimum(positives, m1 - positives)
+    assert not (both / m1 >= m1 / 3).any()
+    assert (both < m1 / 3).mean() <= class_share_failure(m1)
+    # 4 e^(-m/36) with m = 2 m1 is the two-sided bound for both classes: m is right there, not m1.
+    assert class_share_failure(m1) == pytest.approx(4 * np.exp(-2 * m1 / 36))
+    for size in (12, 24, 48):
+        exact = 2 * binom.cdf(np.ceil(size / 3) - 1, size, 0.5)
+        assert exact <= class_share_failure(size)
+
+
+def test_error_bounds_fall_like_one_over_root_m():
+    ratio = theorem_error_bound(5, 4 * 10**8) / theorem_error_bound(5, 16 * 10**8)
+    assert ratio == pytest.approx(2.0)
+    assert theorem_error_bound(20, 10**10) > theorem_error_bound(5, 10**10)
+    assert margin_error_bound(-1.0, 1.0, 100) == 1.0
+    assert margin_error_bound(1e-300, 1.0, 100) == 1.0
+    assert margin_error_bound(0.3, 1.0, 10**5) < margin_error_bound(0.1, 1.0, 10**5) < 1.0
+
+
+def test_the_margin_bound_holds_for_linear_classifiers():
+    """On margin data in the disc the true error of the learnt line is below the bound."""
+    from pindown.learn.max_pooling.max_margin import max_margin_descent
+
+    rng = np.random.default_rng(0)
+
+    def draw(m):
+        angle = rng.uniform(0, 2 * np.pi, 4 * m)
+        Z = np.c_[np.cos(angle), np.sin(angle)]
+        Z = Z[np.abs(Z[:, 0]) > 0.2][:m]
+        return Z, np.sign(Z[:, 0])
+
+    for _ in range(10):
+        Z, y = draw(2000)
+        found = max_margin_descent(Z, y, max_iter=300)
+        fresh, labels = draw(4000)
+        error = (np.sign(fresh @ found.weights) != labels).mean()
+        assert error <= margin_error_bound(found.margin, 1.0, 2000) < 1.0
+
+
+def test_patterns_in_data_are_seen():
+    X, y, patterns = pattern_detection(100, n_patterns=5, random_state=2)
+    assert len(seen_patterns(X)) == 5
+    assert seen_patterns(np.random.default_rng(0).normal(size=(10, 2, 3))) is None
+    checks, ordered = data_assumptions(X, y.astype(float))
+    assert all(checks.values())
+    np.testing.assert_allclose(ordered[:2], patterns[:2])
+    mixed = y.astype(float)
+    mixed[0] *= -1
+    assert class_patterns(X, mixed, patterns) is None
+    assert data_assumptions(X, mixed)[1] is None
+    skew = X @ np.diag([1, 1, 1, 1, 0.5])
+    assert not data_assumptions(skew, y)[0]["patterns are orthonormal"]

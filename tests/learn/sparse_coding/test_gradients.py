@@ -1,0 +1,197 @@
+"""Gradient, proxy gradient and its three parts, each by two routes."""
+
+from itertools import combinations, pairwise, product
+from math import comb
+
+import numpy as np
+import pytest
+
+from pindown.datasets.sparse_codes import (
+    SparseCodingModel,
+    gaussian_dictionary,
+    hadamard_dictionary,
+    perturbed,
+)
+from pindown.learn.sparse_coding import (
+    criticality_bounds,
+    dead_fraction,
+    decomposition_of_gradient,
+    loss_and_gradient,
+    measure_criticality,
+    proxy_gradient,
+    reconstruction_loss,
+    recovery_certificate,
+    recovery_threshold,
+)
+from pindown.learn.sparse_coding.proxy import support_gradient, supports_with
+
+
+def small(h=5, n=4, k=2, seed=1, distribution="two-point"):
+    model = SparseCodingModel(gaussian_dictionary(n, h, seed), k, 0.7, 2.0, distribution)
+    eps = np.random.default_rng(seed).normal(size=h)
+    return model, perturbed(model.dictionary, 0.3, seed + 1), eps
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gradient_is_what_torch_finds(seed):
+    import torch
+
+    rng = np.random.default_rng(seed)
+    W, Y, eps = rng.normal(size=(6, 4)), rng.normal(size=(9, 4)), rng.normal(size=6)
+    weights = torch.tensor(W, requires_grad=True)
+    signals = torch.tensor(Y)
+    codes = torch.relu(signals @ weights.T - torch.tensor(eps))
+    loss = 0.5 * ((codes @ weights - signals) ** 2).sum(dim=1).mean()
+    loss.backward()
+    value, gradient = loss_and_gradient(W, Y, eps)
+    assert value == pytest.approx(loss.item(), rel=1e-12)
+    np.testing.assert_allclose(gradient, weights.grad.numpy(), atol=1e-12)
+
+
+def brute_proxy(model, W, eps, i):
+    """Enumerate supports and two-point values; indicators are membership, from the first formula."""
+    total, h, k = np.zeros(model.n_features), model.n_atoms, model.sparsity
+    for S in combinations(range(h), k):
+        if i not in S:
+            continue
+        for values in product((model.low, model.high), repeat=k):
+            y = model.dictionary[:, list(S)] @ np.array(values)
+            error = sum((W[j] @ y - eps[j]) * W[j] for j in S) - y
+            total += (W[i] @ y - eps[i]) * error + y * (W[i] @ error)
+    return total / (comb(h, k) * 2**k)
+
+
+@pytest.mark.parametrize(
+    ("h", "n", "k"), [(5, 4, 2), (6, 3, 4), (6, 5, 3), (4, 4, 1), (3, 2, 3), (1, 2, 1)]
+)
+def test_closed_form_enumeration_and_parts_agree(h, n, k):
+    model, W, eps = small(h, n, k)
+    closed = proxy_gradient(model, W, eps)
+    for i in range(h):
+        brute = brute_proxy(model, W, eps, i)
+        scale = max(1.0, np.abs(brute).max())
+        np.testing.assert_allclose(closed[i], brute, rtol=0, atol=1e-12 * scale)
+        parts = decomposition_of_gradient(model, W, eps, i)
+        np.testing.assert_allclose(parts.gradient, brute, rtol=0, atol=1e-12 * scale)
+        mean = sum(support_gradient(model, W, eps, S, i) for S in supports_with(model, i)) / comb(h, k)
+        np.testing.assert_allclose(mean, brute, rtol=0, atol=1e-12 * scale)
+
+
+def test_printed_index_set_of_the_appendix_leaves_terms_out():
+    """Appendix: j, k beside i. Needed: j beside i, k other than j, k = i included."""
+    model, W, eps = small(6, 4, 3)
+    i, m1 = 0, model.mean
+    truth = brute_proxy(model, W, eps, i)
+    ours = decomposition_of_gradient(model, W, eps, i)
+    difference = np.zeros(model.n_features)  # printed sum minus the needed one
+    for S in supports_with(model, i):
+        others = [j for j in S if j != i]
+        B = W[i] @ model.dictionary
+        printed = sum(B[k] * model.dictionary[:, j] for j in others for k in others)
+        needed = sum(B[k] * model.dictionary[:, j] for j in others for k in S if k != j)
+        difference += -2 * m1**2 * (printed - needed) / comb(6, 3)
+    np.testing.assert_allclose(ours.gradient, truth, atol=1e-12)
+    assert np.linalg.norm(ours.gradient + difference - truth) > 0.1
+
+
+def test_orthogonal_dictionaries_have_loss_zero():
+    A = np.linalg.qr(np.random.default_rng(0).normal(size=(7, 7)))[0]
+    Y, _ = SparseCodingModel(A, 3).sample(50)
+    loss, gradient = loss_and_gradient(A.T, Y)
+    assert loss == pytest.approx(0.0, abs=1e-25)
+    assert np.abs(gradient).max() < 1e-12
+    assert reconstruction_loss(A.T, Y) == loss
+
+
+@pytest.mark.parametrize(("n", "k", "delta"), [(64, 1, 0.05), (256, 2, 0.02)])
+def test_proxy_is_the_expected_gradient_when_certified(n, k, delta):
+    """Inside the certified regime indicators are membership: the sample mean tends to the proxy."""
+    model = SparseCodingModel(hadamard_dictionary(n), k, 1.0, 1.2)
+    assert recovery_certificate(model, delta)
+    W, eps = perturbed(model.dictionary, delta, 1), recovery_threshold(model, delta)
+    units = [0, n // 2, n, 2 * n - 1]
+    proxy = proxy_gradient(model, W, eps, units)
+    runs = []
+    for seed in range(16):
+        Y, _ = model.sample(1000, seed)
+        runs.append(loss_and_gradient(W, Y, eps)[1][units])
+    mean, error = np.mean(runs, axis=0), np.std(runs, axis=0, ddof=1) / 4
+    z = (mean - proxy) / error
+    assert np.sqrt(np.mean(z**2)) < 1.35  # standard normal, up to Student's tails
+    assert np.abs(mean - proxy).max() < 6 * error.max()
+
+
+def test_outside_the_regime_the_proxy_is_something_else():
+    model = SparseCodingModel(gaussian_dictionary(8, 16), 4, 1.0, 10.0)
+    W, eps = perturbed(model.dictionary, 0.1, 1), recovery_threshold(model, 0.1)
+    Y, _ = model.sample(4000)
+    assert not recovery_certificate(model, 0.1)
+    assert dead_fraction(W, Y, eps) == 1.0
+    assert np.abs(loss_and_gradient(W, Y, eps)[1]).max() == 0.0
+    assert np.abs(proxy_gradient(model, W, eps)).max() > 1.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_explicit_bounds_hold(seed):
+    rng = np.random.default_rng(seed)
+    n, delta = 8, float(rng.uniform(0, 0.5))
+    model = SparseCodingModel(gaussian_dictionary(n, 7, seed), int(rng.integers(1, 5)), 0.5, 2.0)
+    W = perturbed(model.dictionary, delta, seed)
+    bounds = criticality_bounds(model, delta)
+    # With m1 = 0 in the formulas and no threshold only the parts with the second moment are left.
+    centred = _without_mean(model)
+    for i in range(7):
+        parts = decomposition_of_gradient(centred, W, 0.0, i)
+        assert bounds.alpha_low - 1e-12 <= parts.alpha <= bounds.alpha_high + 1e-12
+        assert np.linalg.norm(parts.rest) <= bounds.rest + 1e-12
+        others = [j for j in range(7) if j != i]
+        products = np.einsum("ij,ij->i", W, model.dictionary.T)
+        a = model.inclusion(2) * products[i] * (products[others] @ W[others])
+        b = model.inclusion(2) * (W[i] @ W[i]) * products[i] * model.dictionary[:, others].sum(axis=1)
+        assert np.linalg.norm(a) <= bounds.weights_sum
+        assert np.linalg.norm(b) <= bounds.atoms_sum
+
+
+def _without_mean(model):
+    class Centred(SparseCodingModel):
+        mean = 0.0
+        second_moment = model.second_moment
+
+    return Centred(model.dictionary, model.sparsity, model.low, model.high)
+
+
+def test_gradients_vanish_against_their_size_as_dictionaries_grow():
+    """Coherence h^-1/2, one or two atoms, distance h^-1/2: the relative gradient falls."""
+    relative = []
+    for n in (16, 64, 256, 1024):
+        model = SparseCodingModel(hadamard_dictionary(n), 2, 1.0, 1.2)
+        delta = 0.5 / np.sqrt(2 * n)
+        W = perturbed(model.dictionary, delta, n)
+        found = measure_criticality(model, W, recovery_threshold(model, delta), [0, n])
+        relative.append(found.relative)
+        assert found.gradient_norm == pytest.approx(
+            found.relative * found.inclusion * max(model.mean**2, model.second_moment)
+        )
+    assert all(later < earlier for earlier, later in pairwise(relative))
+    assert relative[-1] < 0.3 * relative[0]
+
+
+def test_far_from_the_dictionary_gradients_do_not_vanish():
+    relative = []
+    for n in (32, 128, 512):
+        model = SparseCodingModel(hadamard_dictionary(n), 2, 1.0, 1.2)
+        W = perturbed(model.dictionary, 0.5, n)
+        relative.append(measure_criticality(model, W, 0.0, [0, n]).relative)
+    assert min(relative) > 0.3
+
+
+def test_bad_input_is_explained():
+    model, W, eps = small()
+    with pytest.raises(ValueError, match="a row per atom"):
+        proxy_gradient(model, W[:3], 0.0)
+    with pytest.raises(ValueError, match="in the support"):
+        support_gradient(model, W, eps, [1, 2], 0)
+    with pytest.raises(ValueError, match="too many"):
+        decomposition_of_gradient(SparseCodingModel(np.eye(60), 30), np.eye(60), 0.0, 0)
+    with pytest.raises(ValueError, match="delta"):
+        criticality_bounds(model, 1.0)
