@@ -16,3 +16,12 @@ autodoc_typehints = "signature"
 napoleon_use_ivar = True  # an attribute is described once, not once more as a field
 napoleon_attr_annotations = False  # reST would read np.bool_ as a reference
 autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array", "Matrix": "Matrix"}
+
+
+def setup(app):
+    """Leave out what scikit-learn adds to every estimator: it refers to pages of scikit-learn."""
+
+    def skip(app, what, name, obj, skipped, options):
+        return True if name.startswith("set_") and name.endswith("_request") else None
+
+    app.connect("autodoc-skip-member", skip)

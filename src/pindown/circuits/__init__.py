@@ -5,8 +5,9 @@ Names are imported when they are asked for: some need SciPy or the exact geometr
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pindown.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pindown.circuits.approximation import Approximation as Approximation
@@ -63,16 +64,4 @@ _NAMES = {
     "piecewise": "PiecewiseLinear extract from_triangulation",
     "piecewise_1d": "PiecewiseLinear1D",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-__all__ = [*_HOMES]  # noqa: PLE0604 - all are strings
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

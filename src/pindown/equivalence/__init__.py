@@ -1,9 +1,11 @@
 """WHICH function: are two networks the same, how small can one be, what pins its weights down."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pindown.equivalence.unit_relations import LayerRelations, ParallelUnits, unit_relations
+from pindown.equivalence.unit_relations import LayerRelations as LayerRelations
+from pindown.equivalence.unit_relations import ParallelUnits as ParallelUnits
+from pindown.equivalence.unit_relations import unit_relations as unit_relations
+from pindown.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pindown.equivalence.changes import (
@@ -113,16 +115,12 @@ _NAMES = {
     "shrinking": "Shrunk Step shrink",
     "symmetry": "Symmetry apply compose identity inverse random_symmetry",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-__all__ = ["LayerRelations", "ParallelUnits", "unit_relations", *_HOMES]  # noqa: PLE0604 - all are strings
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    _NAMES,
+    (
+        "LayerRelations",
+        "ParallelUnits",
+        "unit_relations",
+    ),
+)

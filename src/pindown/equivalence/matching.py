@@ -99,7 +99,7 @@ def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6, deadline: float
     for i, (layer, other) in enumerate(zip(mine, theirs, strict=True)):
         _require_time(deadline, layer)
         change = _change(i, layer, other, symmetry)
-        residuals.append(_residual(layer, change))
+        residuals.append(_residual(layer, change, output=i == len(mine) - 1))
         if residuals[-1] > rtol:
             problems.setdefault(i + 1, f"layer {i + 1} differs by {residuals[-1]:.2g} of a row")
         if not change.is_zero:
@@ -234,12 +234,14 @@ def _slack(B: Matrix, D: Matrix, relative: float, lost: Array) -> Matrix:
     return rounding + 2.0 * UNIT_ROUNDOFF * abs(D)
 
 
-def _residual(mine: Affine, change: Change) -> float:
-    """Return the largest length of a changed row, relative to the row (a zero row: to the longest)."""
+def _residual(mine: Affine, change: Change, *, output: bool) -> float:
+    """Return the largest length of a changed row, relative to the row (a zero output: the longest)."""
     if np.isscalar(change.bias_slack) and not np.isfinite(change.bias_slack):
         return inf
     lengths, moved = (row_lengths(W, b) for W, b in (mine, (change.weight, change.bias)))
-    # An output that is always zero has no length of its own; what is left there may be rounding.
-    lengths = np.where(lengths > 0.0, lengths, lengths.max())
+    if output:
+        # One that is always zero has no length of its own, and what is left there may be rounding. Of
+        # a hidden unit nobody knows how much what is left is multiplied by.
+        lengths = np.where(lengths > 0.0, lengths, lengths.max())
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.max(np.where(moved > 0.0, moved / lengths, 0.0)))

@@ -179,7 +179,7 @@ EXPERIMENT = Experiment(
     published="No number: the source gives the algorithm, not a comparison.",
     rule="None for the gap. A run below a proved lower bound would refute the certificate.",
     settings={
-        "quick": {"sizes": [(10, 1), (10, 2), (20, 2), (30, 2)], "seeds": 4, "starts": 6, "steps": 2000},
+        "quick": {"sizes": [(10, 1), (10, 2), (20, 2), (30, 2)], "seeds": 4, "starts": 5, "steps": 800},
         "paper": {
             "sizes": [(10, 1), (10, 2), (10, 3), (20, 1), (20, 2), (30, 2), (50, 2), (100, 1), (100, 2)],
             "seeds": 10,

@@ -81,10 +81,10 @@ def compare(results: Results) -> Outcome:
         for cell, r in results
     ]
     falls = all(r["end"] <= r["start"] / 10 and r["end"] < r["mean picture"] for _, r in results)
-    ends = {
-        layers: float(np.mean([r["end"] for cell, r in results if cell["layers"] == layers]))
-        for layers in (1, 2)
-    }
+    ends = {}
+    for layers in (1, 2):
+        mine = [r["end"] for cell, r in results if cell["layers"] == layers]
+        ends[layers] = float(np.mean(mine)) if mine else float("nan")
     deeper = ends[2] < ends[1]
     words = (
         f"Error on held-out pictures {ends[1]:.2g} with one hidden layer, {ends[2]:.2g} with two; "

@@ -64,7 +64,7 @@ def shape(loss: list[float]) -> str:
 
 def compare(results: Results) -> Outcome:
     """Compare shapes; say what dead units explain."""
-    rows, same = [], dict.fromkeys(BIASES, True)
+    rows, same = [], {cell["bias"]: True for cell, _ in results}
     for cell, r in results:
         seen, said = shape(r["loss"]), PRINTED[cell["p"]]
         same[cell["bias"]] &= seen == said
@@ -79,6 +79,7 @@ def compare(results: Results) -> Outcome:
                 r["dead"],
                 r["loss"][middle],
                 min(r["loss"]),
+                r["zero"],
             )
         )
     agreeing = [name for name, holds in same.items() if holds]

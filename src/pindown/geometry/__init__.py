@@ -5,11 +5,12 @@ Names are imported when they are asked for: most need SciPy or compiled kernels,
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import Interval, interval_bounds
+from pindown.geometry.box import Box as Box
+from pindown.geometry.intervals import Interval as Interval
+from pindown.geometry.intervals import interval_bounds as interval_bounds
+from pindown.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pindown.geometry.complex.counting import RegionCount as RegionCount
@@ -104,16 +105,12 @@ _NAMES = {
     "counts.zonotope": "zonotope_family zonotope_network zonotope_vertices",
     "exact.complex": "ExactComplex exact_complex",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-__all__ = ["Box", "Interval", "interval_bounds", *_HOMES]  # noqa: PLE0604 - all are strings
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    _NAMES,
+    (
+        "Box",
+        "Interval",
+        "interval_bounds",
+    ),
+)

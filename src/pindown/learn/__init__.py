@@ -1,7 +1,8 @@
 """Estimators whose answer is pinned down by construction: fit, and know what was found."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pindown.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pindown.learn.exact import ExactReluClassifier as ExactReluClassifier
@@ -31,16 +32,4 @@ _NAMES = {
     "segmented": "SegmentedRegressor",
     "sparse_coding": "SparseCodingAutoencoder TiedAutoencoder",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-__all__ = [*_HOMES]  # noqa: PLE0604 - all are strings
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

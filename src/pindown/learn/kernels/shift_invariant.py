@@ -114,7 +114,7 @@ class Laplace(_ProductKernel):
         return Hyperparameter("gamma", "numeric", self.gamma_bounds)
 
     def profile(self, t: ArrayLike) -> Array:
-        """Return half of exp(-gamma |t|)."""
+        """Return half of ``exp(-gamma |t|)``."""
         return np.asarray(0.5 * np.exp(-self.gamma * np.abs(np.asarray(t, dtype=np.float64))))
 
     def spectrum(self, omega: ArrayLike) -> Array:
