@@ -49,6 +49,7 @@ def test_redundant_symmetric_copies_are_proved_the_same(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 def test_a_thousand_redundant_symmetric_copies_are_proved_the_same():
     check_copies(99, 1_000)
 
@@ -70,6 +71,7 @@ def test_near_misses_are_never_the_same(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 def test_a_thousand_near_misses_are_never_the_same():
     check_near_misses(99, 1_000)
 

@@ -59,3 +59,21 @@ def test_gaps_contain_the_truth(tol, with_box):
             difference = max(abs(p - q) for p, q in zip(f(x), g(x), strict=True))
             assert within(difference, result.gap_upper, x, not with_box), seed
     assert steps > 40
+
+
+@pytest.mark.parametrize("outputs", [1, 3])  # one: carried row by row; three: input by input
+@pytest.mark.parametrize("with_box", [False, True])
+def test_a_linear_map_that_rounds_to_zero_is_charged(outputs, with_box):
+    # 3 (x / 3 + y) - (x + 3 y) is zero in float64, not in exact arithmetic: a third is rounded down.
+    linear, reads = np.array([[1 / 3, 1.0], [1.0, 3.0], [0.0, 1.0]]), [3.0, -1.0, 0.0]
+    if outputs > 1:
+        reads[2] = 1.0  # and y
+    bias = [8.0] * 3
+    if not with_box:  # a linear function is a difference of two ReLUs
+        linear, reads, bias = np.vstack([linear, -linear]), [*reads, *np.negative(reads)], [0.0] * 6
+    first = np.vstack([linear, [1.0, 1.0]]), [*bias, 0.5]
+    net = ReluNetwork.from_layers([first, ([[*reads, 1.0]] * outputs, [0.0] * outputs)])
+    result = shrink(net, box=Box.cube(2, -1, 1) if with_box else None)
+    assert result.network.size < net.size
+    gap = abs(net.as_fractions()([-1, 0])[0] - result.network.as_fractions()([-1, 0])[0])
+    assert 0 < gap <= Fraction(result.gap_upper) * (1 if with_box else 2)

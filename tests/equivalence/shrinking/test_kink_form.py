@@ -9,7 +9,10 @@ from pindown import Box, ReluNetwork
 from pindown.equivalence.comparison import diff
 from pindown.equivalence.matching import match
 from pindown.equivalence.shrinking import shrink, shrink_and_settle
+from pindown.equivalence.shrinking.draft import Draft
+from pindown.equivalence.shrinking.touching import move_off_zero
 from pindown.equivalence.symmetry import apply, random_symmetry
+from pindown.geometry.intervals import Interval
 from tests.equivalence.shrinking.redundancy import dyadic_points, random_net, redundant
 
 
@@ -45,9 +48,13 @@ def test_it_does_not_matter_which_units_carry_a_linear_part():
 
 def test_turned_kinks_become_alike():
     box = Box.cube(1, -1, 1)
-    # relu(relu(x) - 1/2) twice, the second time with relu(x) = relu(-x) + x, x by an always-on unit.
-    one = ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [-0.5]), ([[1.0]], [0])])
-    two = ReluNetwork.from_layers([([[-1.0], [1.0]], [0, 2]), ([[1.0, 1.0]], [-2.5]), ([[1.0]], [0])])
+    # relu(x) + relu(relu(x) - 1/2), and the same with relu(x) = relu(-x) + x, x by an always-on unit.
+    one = ReluNetwork.from_layers(
+        [([[1.0]], [0]), ([[1.0], [1.0]], [0, -0.5]), ([[1.0, 1.0]], [0])],
+    )
+    two = ReluNetwork.from_layers(
+        [([[-1.0], [1.0]], [0, 2]), ([[1.0, 1.0], [1.0, 1.0]], [-2, -2.5]), ([[1.0, 1.0]], [0])],
+    )
     forms = [settled(net, box).network for net in (one, two)]
     assert forms[0].widths == forms[1].widths and match(*forms).matched
     assert diff(one, two, box=box, tol=0.0).verdict == "same"
@@ -100,3 +107,40 @@ def test_an_output_that_is_zero_up_to_rounding_pairs():
     assert match(net, other).matched
     far = ReluNetwork.from_layers([layers[0], (layers[1][0], [0.0, 1.0])])
     assert not match(net, far).matched
+
+
+def test_a_dead_hidden_unit_does_not_pair_with_a_faint_one():
+    # The faint row is multiplied by a large weight above it, so the functions are far apart.
+    layers = [([[1.0], [0.0]], [0.0, 0.0]), ([[1.0, 1e9]], [0.0])]
+    other = [([[1.0], [1e-8]], [0.0, 0.0]), ([[1.0, 1e9]], [0.0])]
+    one, two = (ReluNetwork.from_layers(net) for net in (layers, other))
+    assert not match(one, two).matched and not match(two, one).matched
+    assert diff(one, two, box=Box.cube(1, -1, 1), tol=1e-6, budget=5).verdict == "different"
+
+
+def test_a_bias_too_large_to_be_moved_stays():
+    # The unit misses zero by less than the last digit of its bias: nothing to do, and no endless steps.
+    net = random_net(np.random.default_rng(0), [2, 3, 1])
+    draft = Draft(net, Box.cube(2, -1, 1), 1e-3, np.inf, 1.0)
+    bias = np.abs(net.layers[0].bias)
+    low, high = -1e-19 * bias, np.full(3, 8.0)
+    draft.bounds = lambda layer: Interval(low, high)
+    assert not move_off_zero(draft, 0) and not draft.steps
+
+
+def test_signs_seen_only_by_kinks_are_charged():
+    # relu(-x / 3) + x / 3 is relu(x / 3), but for the rounding of a third carried by x + 2.
+    third = 1 / 3
+    net = ReluNetwork.from_layers(
+        [
+            ([[-1.0], [1.0]], [0, 2]),
+            ([[third, third], [1.0, -1.0]], [-2 * third, 1.5]),
+            ([[1.0, 1.0], [1.0, -2.0]], [0, 0.25]),
+            ([[1.0, 1.0]], [0]),
+        ]
+    )
+    result = settled(net, Box.cube(1, -1, 1))
+    f, g = net.as_fractions(), result.network.as_fractions()
+    for x in np.arange(-64, 65) / 64:
+        assert abs(f([x])[0] - g([x])[0]) <= result.gap_upper
+    assert result.gap_upper < 1e-14

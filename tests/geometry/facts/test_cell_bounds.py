@@ -32,7 +32,7 @@ def test_bounds_do_not_depend_on_the_vertices():
     rng = np.random.default_rng(1)
     cx.cells.coords[:] = cube(2).sample(len(cx.cells.coords), rng)
     spoiled = upper_bounds(cx, 0)
-    assert np.all(spoiled >= true - 1e-9) and spoiled.max() > true.max() + 1e-3
+    assert np.all(spoiled >= true - 1e-9) and np.any(spoiled > true + 1e-3)
 
 
 @pytest.mark.parametrize("kind", ["zero_bias", "integer", "handmade", "through_corner"])
@@ -43,6 +43,44 @@ def test_vertices_on_more_facets_than_dimensions(kind):
     for pattern, bound in zip(cx.patterns, upper_bounds(cx, 0), strict=True):
         best = max(true[pattern.tobytes()])
         assert best <= Fraction(bound) <= best + Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_cells_between_folds_that_nearly_coincide(d):
+    # f - g, where the folds of g are those of f but for a rounding or two: slivers whose opposite
+    # vertices are the same in float64, between slopes that differ a lot.
+    for seed in range(6):
+        net = random_network(np.random.default_rng(seed), d, (3,))
+        (W, b), (C, _) = net.layers
+        factor = np.array([1 / 3, 0.7, 3.1])
+        rows, biases = W * factor[:, None], b * factor
+        joint = ReluNetwork.from_layers(
+            [(np.vstack([W, rows]), np.append(b, biases)), (np.hstack([C, -C / factor]), [0.0])]
+        )
+        cx = polyhedral_complex(joint, cube(d), certified=True)
+        true = exact_cell_values(joint, cube(d))
+        for sign in (1, -1):
+            for pattern, bound in zip(cx.patterns, upper_bounds(cx, 0, sign), strict=True):
+                best = max(sign * v for v in true[pattern.tobytes()])
+                assert best <= Fraction(bound) <= best + Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("off", [1e-14, 1e-12, 1e-10])
+def test_wedges_between_folds_that_are_nearly_parallel(off):
+    # Opposite normals all but cancel; combinations of them that fit exactly would be huge.
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        net = random_network(rng, 2, (3,))
+        (W, b), (C, _) = net.layers
+        moved = W * (1 + off * rng.standard_normal(W.shape))
+        joint = ReluNetwork.from_layers(
+            [(np.vstack([W, moved]), np.append(b, b)), (np.hstack([C, -C]), [0.0])]
+        )
+        cx = polyhedral_complex(joint, cube(2), certified=True)
+        true = exact_cell_values(joint, cube(2))
+        for pattern, bound in zip(cx.patterns, upper_bounds(cx, 0), strict=True):
+            best = max(true[pattern.tobytes()])
+            assert best <= Fraction(bound) <= best + Fraction(1, 10**7)
 
 
 def test_bounds_cover_what_underflows():

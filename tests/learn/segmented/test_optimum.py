@@ -158,3 +158,16 @@ def test_steep_pieces_between_close_points(loss):
     fit = best([0.0, 1e-12, 1.0, 2.0], [0.0, 1.0, 0.0, 1.0], 3, loss)
     assert fit.loss == pytest.approx(0.0, abs=1e-9)
     assert fit.n_pieces == 3
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("size", [1e4, 1e6, 1e8])
+def test_an_outlier_does_not_hide_the_others(size, loss):
+    """The outlier is fitted by a piece of its own, so that the others decide the loss."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0, 10, 40))
+    y = np.interp(x, [0, 5, 10], [1, 4, 2]) + 0.3 * rng.normal(size=40)
+    others = best(x[:-1], y[:-1], 2, loss)
+    outlier = best(x, np.r_[y[:-1], size], 3, loss)
+    assert outlier.lower_bound <= others.loss * (1 + 1e-6)
+    assert outlier.lower_bound < outlier.loss or outlier.loss <= others.loss * (1 + 1e-5)

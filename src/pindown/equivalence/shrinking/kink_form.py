@@ -29,6 +29,7 @@ from pindown.equivalence.shrinking.columns import Mask
 from pindown.equivalence.shrinking.draft import Draft, Layer
 from pindown.equivalence.shrinking.error_bound import Errors
 from pindown.equivalence.shrinking.kink_copies import CANCELLED, Places, Sums, copies_among, table
+from pindown.equivalence.shrinking.kink_signs import decided_signs
 from pindown.equivalence.shrinking.products import Rounded, add, affine_image, largest, matmul, sum_up
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.shrinking.signs import nothing_known
@@ -101,8 +102,8 @@ def _turned(draft: Draft, on: list[Mask]) -> list[Mask]:
 def _expanded(draft: Draft, on: list[Mask], turned: list[Mask]) -> tuple[list[Sums], Array] | None:
     """Return what enters the kinks of every layer, and the outputs, as functions of inputs and kinks.
 
-    A kink that repeats another is that one, times a factor. With them come bounds on the size of the
-    inputs and of what the kinks give, infinite without a box.
+    A kink that repeats another is that one, times a factor; one that turns out to have one sign is none.
+    With them come bounds on the size of the inputs and of what the kinks give, infinite without a box.
     """
     d, box = draft.net.in_features, draft.box
     found: list[Sums] = []
@@ -118,13 +119,15 @@ def _expanded(draft: Draft, on: list[Mask], turned: list[Mask]) -> tuple[list[Su
         if i == len(on):
             found.append(z)
             break
-        kinks = np.flatnonzero(~on[i])
+        linear, dead, lost = decided_signs(z, on[i], box, sizes)
+        kinks = np.flatnonzero(~(linear | dead))
         signs = np.where(turned[i], -1.0, 1.0)[kinks]
         own = Sums(*(part[kinks] for part in z))
         own = own._replace(weight=signs[:, None] * own.weight, bias=signs * own.bias)
         places = copies_among(found, own, sizes)
         found.append(Sums(*(part[places.new] for part in own)))
-        inputs = _after_relu(z, kinks, places, on[i] | turned[i])
+        lost[kinks] = places.error
+        inputs = _after_relu(z, kinks, places, linear | (turned[i] & ~dead), lost)
         bounds = draft.bounds(i)
         top = np.maximum(np.where(turned[i], -bounds.lower, bounds.upper), 0.0)[kinks]
         sizes = np.append(sizes, top[places.new] if box is not None else np.full(len(places.new), inf))
@@ -149,9 +152,12 @@ def _up(total: Array, n: int) -> Array:
     return np.where(total > 0.0, total * (1.0 + 2.0 * gamma(n + 8)) + n * SMALLEST, total)
 
 
-def _after_relu(z: Sums, kinks: Indices, places: Places, linear: Mask) -> Sums:
-    """Return what the layer gives: kinks as coordinates of their own, and linear parts as they are."""
-    before, width = z.weight.shape[1], len(z.bias)
+def _after_relu(z: Sums, kinks: Indices, places: Places, linear: Mask, lost: Array) -> Sums:
+    """Return what the layer gives: kinks as coordinates of their own, and linear parts as they are.
+
+    ``lost`` is what it costs to say which unit is what.
+    """
+    before = z.weight.shape[1]
     stay = linear.astype(float)
     rows = stay[:, None]
     more = ((0, 0), (0, len(places.new)))
@@ -162,8 +168,6 @@ def _after_relu(z: Sums, kinks: Indices, places: Places, linear: Mask) -> Sums:
     weight[kinks, columns] = total.value
     error[kinks, columns] = sum_up(error[kinks, columns], total.error)
     terms[kinks, columns] += places.factor
-    lost = np.zeros(width)
-    lost[kinks] = places.error
     return Sums(weight, z.bias * stay, error, sum_up(z.bias_error * stay, lost), terms)
 
 

@@ -16,6 +16,7 @@ Phuong 2021, section 2.2; the count is the rank of the affine part of a shallow 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 from typing import NamedTuple
 
@@ -23,9 +24,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pindown.affine import Affine, Array, compact, dense
+from pindown.affine import Affine, Array, Matrix, compact, dense
 from pindown.equivalence.shrinking.carriers import shift_above
 from pindown.equivalence.shrinking.columns import (
+    Mask,
     beside,
     columns_of,
     row,
@@ -153,9 +155,14 @@ def _input_box(draft: Draft, layer: int) -> Box | None:
     return Box(np.maximum(z.lower, 0.0), np.maximum(z.upper, 0.0))
 
 
+def _in_use(product: Rounded, used: Callable[[Matrix], Mask]) -> Indices:
+    """Return rows or columns that are not zero, or so only by rounding: a unit then bears the error."""
+    return np.flatnonzero(used(product.value) | used(product.error))
+
+
 def _carry_rows(draft: Draft, layer: int, product: Rounded, constant: Rounded) -> _Carriers:
     """One unit (without a box: two) for every row of the linear map."""
-    m, used = product.value.shape[0], np.flatnonzero(used_rows(product.value))
+    m, used = product.value.shape[0], _in_use(product, used_rows)
     inward = Rounded(rows_of(product.value, used), rows_of(product.error, used))
     pick_rows = sp.csr_array((np.ones(len(used)), (used, np.arange(len(used)))), (m, len(used)))
     inputs = _input_box(draft, layer)
@@ -174,7 +181,7 @@ def _carry_rows(draft: Draft, layer: int, product: Rounded, constant: Rounded) -
 
 def _carry_inputs(draft: Draft, layer: int, product: Rounded, constant: Rounded) -> _Carriers:
     """One unit (for the first layer without a box: two) for every input that the linear map reads."""
-    n, used = product.value.shape[1], np.flatnonzero(used_columns(product.value))
+    n, used = product.value.shape[1], _in_use(product, used_columns)
     inward = sp.csr_array((np.ones(len(used)), (np.arange(len(used)), used)), (len(used), n))
     outward = Rounded(columns_of(product.value, used), columns_of(product.error, used))
     if layer == 0 and draft.box is None:

@@ -24,14 +24,15 @@ def move_off_zero(draft: Draft, layer: int) -> bool:
         size = _ROUNDING * np.maximum(np.abs(z.lower), np.abs(z.upper))
         up = (z.lower < 0.0) & (-z.lower <= size) & np.isfinite(size)
         down = (z.upper > 0.0) & (z.upper <= size) & np.isfinite(size)
-    if not (up | down).any():
-        return False
     weight, bias = draft.net.layers[layer]
     moved = bias + _ROOM * (np.where(up, -z.lower, 0.0) - np.where(down, z.upper, 0.0))
-    off = np.nextafter(np.abs(moved - bias), np.inf) * (up | down)
+    change = moved != bias  # not if what is missing is below the bias' last digit
+    if not change.any():
+        return False
+    off = np.where(change, np.nextafter(np.abs(moved - bias), np.inf), 0.0)
     layers: list[Layer] = list(draft.net.layers)
     layers[layer] = weight, moved
     cost = draft.gap_bound(draft.net, {layer: (0.0, off)}, draft.tol - draft.gap)
-    units = tuple(np.flatnonzero(up | down).tolist())
+    units = tuple(np.flatnonzero(change).tolist())
     step = Step("off zero", layer + 1, units, f"reach zero {draft.where} by rounding only, no longer")
     return draft.propose(layers, {}, step, list(draft.known), cost=cost)

@@ -34,6 +34,7 @@ from pindown.network import ReluNetwork
 _BLOCK_CELLS = 4096
 # Relative to the terms of a form: far more than rounding moves it. Facets this near may be meant.
 _NEAR = 1e-9
+_DAMPING = 1e-10  # of normals of length one: far above rounding, and its square far below
 _SMALLEST_PRODUCT = 1e-250  # below it, rounding is no longer relative
 
 
@@ -83,7 +84,10 @@ class _Goals(NamedTuple):
     points: Array
 
     def of(self, which: Ids) -> _Goals:
-        return _Goals(*(part[which] for part in self))
+        """Return some of the goals."""
+        a, c, a_terms, c_terms, patterns, points = self
+        forms = a[which], c[which], a_terms[which], c_terms[which]
+        return _Goals(*forms, patterns[which], points[which])
 
 
 def _block_bounds(cx: PolyhedralComplex, cells: Ids, output: int, sign: float) -> Array:
@@ -119,7 +123,8 @@ def _dual_bounds(
     sizes = terms @ reach + offset_terms
     near = np.flatnonzero(np.abs(heights) <= within * sizes)
     owner, normals, heights, sizes = owner[near], normals[near], heights[near], sizes[near]
-    weights = _multipliers(a, owner, normals) * (label[near] < net.size)
+    damping = 0.0 if within == inf else _DAMPING
+    weights = _multipliers(a, owner, normals, damping) * (label[near] < net.size)
     slope, value = a.copy(), np.einsum("nd,nd->n", a, point) + c
     np.subtract.at(slope, owner, weights[:, None] * normals)
     np.subtract.at(value, owner, weights * heights)
@@ -210,8 +215,11 @@ def _sides(
     return normals, offsets, terms, offset_terms
 
 
-def _multipliers(slopes: Array, owner: Ids, normals: Array) -> Array:
-    """Write each slope as a non-negative combination of its normals, as well as possible."""
+def _multipliers(slopes: Array, owner: Ids, normals: Array, damping: float) -> Array:
+    """Write each slope as a non-negative combination of its normals, as well as possible.
+
+    Damping keeps the combination small where normals are nearly opposite, for little of the fit.
+    """
     n, d = slopes.shape
     weights = np.zeros(len(owner))
     order = np.argsort(owner, kind="stable")
@@ -220,13 +228,15 @@ def _multipliers(slopes: Array, owner: Ids, normals: Array) -> Array:
     # Scale-free normals: units may be of any size, and singularity should not depend on it.
     lengths = np.linalg.norm(normals, axis=1)
     unit = normals / np.where(lengths > 0, lengths, 1.0)[:, None]
-    simple = np.flatnonzero(counts == d)
+    simple = np.flatnonzero(counts == d) if damping == 0.0 else np.zeros(0, np.intp)
     if len(simple):
         places = order[first[simple][:, None] + np.arange(d)]
         matrices = unit[places].transpose(0, 2, 1)
         weights[places] = (np.linalg.pinv(matrices) @ slopes[simple][:, :, None])[:, :, 0]
-    for i in np.flatnonzero(counts != d):
+    counts[simple] = 0
+    for i in np.flatnonzero(counts):
         places = order[first[i] : first[i] + counts[i]]
-        weights[places] = nnls(unit[places].T, slopes[i])[0]
+        matrix = np.vstack([unit[places].T, damping * np.eye(counts[i])])
+        weights[places] = nnls(matrix, np.append(slopes[i], np.zeros(counts[i])))[0]
     weights = np.where(lengths > 0, weights / np.where(lengths > 0, lengths, 1.0), 0.0)
     return np.where(np.isfinite(weights), np.maximum(weights, 0.0), 0.0)

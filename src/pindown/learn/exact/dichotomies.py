@@ -28,6 +28,8 @@ Keys = npt.NDArray[np.uint64]
 # Points within this distance of a hyperplane, in units of the points' spread, are on it: telling them
 # apart takes weights a thousand million times larger than the data.
 ON_THE_PLANE = 1e-9
+# The cross product of unit vectors that are this much alike has lost digits.
+_ALIKE = 1e-3
 # Rays are handled in slices of this many numbers.
 _SLICE = 4_000_000
 # A set of points is named by the sum of random 64-bit keys; among ten million cells two names agree with
@@ -51,6 +53,8 @@ class Dichotomies:
         facets: The points that can change side, cell after cell.
         across: The cell beyond each facet.
         inside: Weights ``(a, b)`` in the interior of each cell.
+        whole: Whether the graph is connected, as it must be; for points that are nearly in special
+            position rounding can lose cells, and this shows it.
     """
 
     n_points: int
@@ -61,6 +65,7 @@ class Dichotomies:
     facets: Integers
     across: Integers
     inside: Array
+    whole: bool
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -131,6 +136,7 @@ def _cells_by_ray(vectors: Array, keys: Keys) -> Iterator[_Around]:
         rays, independent = _rays(vectors, members)
         values = rays @ vectors.T
         on_ray = np.abs(values) <= ON_THE_PLANE
+        np.put_along_axis(on_ray, members, True, axis=1)  # by definition, whatever rounding says
         simple = independent & (on_ray.sum(1) == rank - 1)
         yield _around_simple_rays(rays[simple], values[simple], members[simple], keys)
         for row in np.nonzero(independent & ~simple)[0]:
@@ -147,7 +153,14 @@ def _rays(vectors: Array, members: Integers) -> tuple[Array, npt.NDArray[np.bool
     if vectors.shape[1] == 3:  # the common case, far faster than by singular values
         cross = np.cross(groups[:, 0], groups[:, 1])
         length = np.linalg.norm(cross, axis=1)
-        return cross / np.maximum(length, ON_THE_PLANE)[:, None], length > ON_THE_PLANE
+        rays, independent = cross / np.maximum(length, ON_THE_PLANE)[:, None], length > ON_THE_PLANE
+        close = length < _ALIKE
+        rays[close], independent[close] = _rays_by_singular_values(groups[close])
+        return rays, independent
+    return _rays_by_singular_values(groups)
+
+
+def _rays_by_singular_values(groups: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
     _, singular, right = np.linalg.svd(groups)
     return right[:, -1, :], singular[:, -1] > ON_THE_PLANE
 
@@ -220,8 +233,10 @@ def _as_graph(around: _Around, keys: Keys) -> Dichotomies:
 
     steps = csr_array((np.ones(len(cell)), (cell, other)), shape=(len(names), len(names)))
     order, before = breadth_first_order(steps, int(np.searchsorted(names, 0)), directed=True)
-    number = np.empty(len(names), np.int64)
+    number = np.full(len(names), -1)
     number[order] = np.arange(len(order))
+    reached = (number[cell] >= 0) & (number[other] >= 0)
+    cell, point, other = cell[reached], point[reached], other[reached]
     parent = np.zeros(len(order), np.int64)
     parent[1:] = number[before[order[1:]]]
 
@@ -232,8 +247,9 @@ def _as_graph(around: _Around, keys: Keys) -> Dichotomies:
     towards_parent = across == parent[owner]
     added[owner[towards_parent]] = facets[towards_parent]
     return Dichotomies(
-        len(keys), _sides(parent, added, len(keys)), parent, added, start, facets, across, inside[order]
-    )
+        len(keys), _sides(parent, added, len(keys)), parent, added, start, facets, across, inside[order],
+        whole=len(order) == len(names),
+    )  # fmt: skip
 
 
 def _sides(parent: Integers, added: Integers, n_points: int) -> npt.NDArray[np.uint8]:

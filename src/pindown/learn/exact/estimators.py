@@ -19,7 +19,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from pindown.learn.exact.problem import Problem
 from pindown.learn.exact.search import Search
-from pindown.learn.exact.solve import run
+from pindown.learn.exact.solve import compile_kernels, run
+from pindown.learn.exact.units import Units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,11 @@ class _ExactRelu(BaseEstimator):  # type: ignore[misc]
         mass = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         from pindown.learn.exact.display import shown
 
-        problem = Problem.of(X, y, mass, self.loss, float(self.ridge), bool(self.output_bias))
+        units = Units.of(y, mass, self.loss)
+        ridge = float(self.ridge) / units.ridge
+        y, mass = y / units.target, mass / units.mass
+        problem = Problem.of(X, y, mass, self.loss, ridge, bool(self.output_bias))
+        compile_kernels(self.loss)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         search = Search(problem, self.width, time.monotonic() + float(self.budget), self.n_jobs, seed)
         try:
@@ -48,14 +53,18 @@ class _ExactRelu(BaseEstimator):  # type: ignore[misc]
                 "interrupted: the best network so far is kept, with the bound proved so far",
                 stacklevel=3,
             )
-        self.network_ = search.network
-        self.best_loss_ = search.upper
-        self.lower_bound_ = min(search.lower, search.upper)
+        if not np.isfinite(search.upper * units.loss):
+            raise ValueError(
+                "the loss of these numbers exceeds the largest float; divide y by its scale"
+            )
+        self.network_ = units.network(search.network)
+        self.best_loss_ = search.upper * units.loss
+        self.lower_bound_ = min(search.lower, search.upper) * units.loss
         self.gap_ = self.best_loss_ - self.lower_bound_
         self.optimal_ = search.solved
         self.n_tuples_ = search.n_tuples
         self.n_programs_ = search.n_programs
-        self.history_ = np.array(search.history)
+        self.history_ = np.array(search.history).reshape(-1, 3) * [1.0, units.loss, units.loss]
 
     def _check_parameters(self) -> None:
         if (
@@ -129,7 +138,7 @@ class ExactReluRegressor(RegressorMixin, _ExactRelu):  # type: ignore[misc]
     [3.0, 0.5]
 
     The bound is computed in float64 and allows for its rounding, not by directed arithmetic. It does not
-    cover units that tell points apart that are closer than 1e-9 of the samples' spread, nor weights
+    cover units that tell points apart that are closer than 1e-8 of the samples' spread, nor weights
     above 1e8 in coordinates that make the samples round; for squared loss, weights ``phi`` in these
     coordinates could be below the bound by ``1e-13 sum(sample_weight) ||phi||^2``.
 

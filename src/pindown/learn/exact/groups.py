@@ -17,10 +17,10 @@ from pindown.learn.exact.problem import Problem
 from pindown.learn.exact.refine import refine
 from pindown.learn.exact.search import (
     Search,
+    can_list,
     descend_from_random_cells,
     examine_all,
     expected_seconds,
-    fits,
 )
 
 # A group with fewer samples than this per weight of its network costs next to nothing.
@@ -55,7 +55,8 @@ def merge_groups(search: Search, seconds: float) -> None:
 
 
 def _affordable(part: Problem, width: int, seconds: float) -> bool:
-    return fits(len(part.X), part.rank) and expected_seconds(part, width, len(part.X)) <= seconds
+    n_points = len(part.X)
+    return can_list(n_points, part.rank, seconds) and expected_seconds(part, width, n_points) <= seconds
 
 
 def _first_size(search: Search, smallest: int, seconds: float) -> int:

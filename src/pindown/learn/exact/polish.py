@@ -1,4 +1,4 @@
-"""The last word on single programs: absolute and hinge loss over a cone are linear programs."""
+"""The last word on single programs, in full accuracy: linear programs, orthogonal factors, scaling."""
 
 from __future__ import annotations
 
@@ -17,10 +17,42 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+# The strictest that the solver takes.
+_TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+# Margins at which the logistic loss of a sample is below rounding.
+_CERTAIN = 50.0
+
+
 def polish(table: Table) -> ReluNetwork | None:
-    """Solve the best network's program by the simplex method: the answer is a vertex."""
-    solved = solve_linear(table, table.best.chosen, table.best.signs) if table.best.signs.any() else None
-    return None if solved is None else solved[1]
+    """Solve the best network's program again, as accurately as its loss allows.
+
+    Absolute and hinge loss: by the simplex method, the answer is a vertex. Squared loss: without the
+    cones, by orthogonal factors instead of normal equations. Logistic loss: larger weights, if the
+    network separates the classes.
+
+    Returns:
+        A network, better or not; None if there is none.
+    """
+    problem, best = table.problem, table.best
+    if not best.signs.any():
+        return None
+    if problem.loss in ("absolute", "hinge"):
+        solved = solve_linear(table, best.chosen, best.signs)
+        return None if solved is None else solved[1]
+    if problem.ridge > 0:
+        return None
+    phi, shift = best.phi, float(best.shift[0])
+    if problem.loss == "squared":
+        A, _ = _program(table, best.chosen, best.signs)
+        root = np.sqrt(problem.mass)
+        theta = np.asarray(np.linalg.lstsq(A * root[:, None], problem.y * root)[0], np.float64)
+        phi, shift = theta[: len(phi)], float(theta[-1]) if problem.biased else 0.0
+    else:
+        network = problem.network(best.signs, phi, shift)
+        margin = float((problem.y * network(problem.X)[:, 0]).min())
+        factor = max(1.0, _CERTAIN / margin) if margin > 0 else 1.0
+        phi, shift = factor * phi, factor * shift
+    return problem.network(best.signs, phi, shift)
 
 
 def close(table: Table, found: Found, upper: float) -> tuple[float, list[ReluNetwork]]:
@@ -36,9 +68,9 @@ def close(table: Table, found: Found, upper: float) -> tuple[float, list[ReluNet
         if bound < upper and not full:
             solved = solve_linear(table, found.open_chosen[place], found.open_signs[place])
             if solved is not None:
-                bound, network = solved
+                value, network = solved
                 networks.append(network)
-                upper = min(upper, bound)
+                bound = max(bound, value - table.problem.negligible)  # the solver has tolerances
         lower = min(lower, bound)
     return lower, networks
 
@@ -61,7 +93,7 @@ def solve_linear(table: Table, chosen: Integers, signs: Integers) -> tuple[float
         limits = np.concatenate([-np.ones(n), np.zeros(len(K))])
     cost = np.concatenate([np.zeros(m), problem.mass])
     bounds = [(None, None)] * m + [(0, None)] * n
-    found = linprog(cost, rows, limits, bounds=bounds, method="highs-ds")
+    found = linprog(cost, rows, limits, bounds=bounds, method="highs-ds", options=_TOLERANCES)
     if found.x is None:
         return None
     shift = float(found.x[m - 1]) if problem.biased else 0.0

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
 from scipy.special import expit
 
 from pindown.learn.exact.dichotomies import ON_THE_PLANE, dichotomies
@@ -34,6 +37,13 @@ _NEGLIGIBLE = {"squared": 1e-13, "absolute": 1e-10, "hinge": 1e-10, "logistic": 
 # Dependent columns are kept apart by this share of the total mass; it costs a bound the same share of
 # ||phi||^2.
 _FLOOR = 1e-13
+# Points closer than this, in units of the farthest point, are one.
+_SAME = 10 * ON_THE_PLANE
+# Telling points apart that are closer than this, in round coordinates, takes weights for which that
+# share is not small.
+_CROWDED = 1e-5
+# A penalty of this size keeps a slope at zero; a larger one would overflow.
+_FORBIDDING = 1e100
 # A sample is fitted if its error is below this, in units of the largest target (hinge: of the margin).
 _FITTED_TO = 1e-11
 
@@ -70,7 +80,8 @@ class Problem:
         # Equal samples in one place, in one order: weights and repetitions are the same problem.
         used = mass > 0
         samples, which = np.unique(np.column_stack([X, y])[used], axis=0, return_inverse=True)
-        X, y = samples[:, :-1], samples[:, -1]
+        # Of one memory layout: the kernels would be compiled again for another.
+        X, y = samples[:, :-1].copy(), samples[:, -1].copy()
         mass = np.bincount(which.ravel(), mass[used]).astype(np.float64)
         centre = X[0] + (X - X[0]).mean(axis=0)  # a constant feature is its own mean, to the last digit
         _, singular, right = np.linalg.svd(X - centre, full_matrices=False)
@@ -96,11 +107,34 @@ class Problem:
         """How many directions the samples vary in."""
         return len(self.scale)
 
+    @property
+    def penalty(self) -> Array:
+        """The factor of each squared slope in round coordinates."""
+        with np.errstate(over="ignore", divide="ignore"):
+            return np.minimum(self.ridge / self.scale / self.scale, _FORBIDDING)
+
     def distinct(self) -> tuple[Array, Integers]:
         """Return the distinct points in round coordinates and each sample's point."""
         grid = np.round(self.coordinates / ON_THE_PLANE)
-        _, first, point = np.unique(grid, axis=0, return_index=True, return_inverse=True)
-        return self.coordinates[first], point.ravel()
+        _, first, cell = np.unique(grid, axis=0, return_index=True, return_inverse=True)
+        points = self.coordinates[first]
+        if self.rank == 0:
+            return points, cell.ravel()
+        # The plane through one of two distinct points must not count as passing through the other.
+        radius = _SAME * np.sqrt(1 + (points**2).sum(axis=1).max())
+        pairs = KDTree(points).query_pairs(radius, output_type="ndarray")
+        ones, shape = np.ones(len(pairs)), (len(points), len(points))
+        _, group = connected_components(csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=shape))
+        _, first, group = np.unique(group, return_index=True, return_inverse=True)
+        return points[first], group[cell.ravel()]
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether points are so close that normal equations cannot say what parting them gains."""
+        points = self.distinct()[0]
+        if self.loss != "squared" or len(points) < 2 or self.rank == 0:
+            return False
+        return bool(KDTree(points).query(points, k=2)[0][:, 1].min() < _CROWDED)
 
     def network(self, signs: Integers, phi: Array, shift: float) -> ReluNetwork:
         """Return the network with signed weights ``phi_u = s_u (a_u, b_u)`` in round coordinates."""
@@ -141,7 +175,7 @@ class Problem:
         return _NEGLIGIBLE[self.loss] * self.loss_and_slope(np.zeros(len(self.X)))[0]
 
     def is_fitted(self, network: ReluNetwork) -> bool:
-        """Whether a network leaves nothing to gain: no sample, light or heavy, has a loss beyond rounding.
+        """Whether a network leaves nothing to gain: no sample, light or heavy, has more than rounding.
 
         A small sum is not enough, since one outlier or one heavy sample makes all others look small.
         """
@@ -154,8 +188,8 @@ class Problem:
             return bool((np.logaddexp(0, -self.y * f) <= _FITTED_TO).all())
         return bool((np.abs(f - self.y) <= _FITTED_TO * np.abs(self.y).max()).all())
 
-    def tables(self) -> tuple[Cells, Rows]:
-        """Build what the compiled search reads."""
+    def tables(self) -> tuple[Cells, Rows, bool]:
+        """Build what the compiled search reads; the last says whether all tuples of cells are in it."""
         from pindown.learn.exact.kernels.convex import Rows
         from pindown.learn.exact.kernels.squared import Cells, own_sums
 
@@ -170,7 +204,7 @@ class Problem:
         moment = (mass * (target - shift))[:, None] * lifted
         share = mass[:, None] * lifted / np.sqrt(total) * self.biased
         block, moments, shares = own_sums(graph.parent, graph.added, outer, moment, share)
-        ridge = np.append(self.ridge / self.scale**2, 0.0)
+        ridge = np.append(self.penalty, 0.0)
         block += np.diag(ridge)
         constant = float(self.mass @ (self.y - target[point]) ** 2)
         energy = float(mass @ (target - shift) ** 2)
@@ -180,4 +214,5 @@ class Problem:
             graph.facets, graph.across, graph.inside, outer, block, moments, shares, ridge,
             np.full(len(ridge), _FLOOR * total), shift, constant, energy, margins,
         )  # fmt: skip
-        return cells, Rows(LOSSES.index(self.loss), point, self.y, self.mass)
+        rows = Rows(LOSSES.index(self.loss), point, self.y, self.mass)
+        return cells, rows, graph.whole and not self.is_crowded

@@ -23,7 +23,7 @@ def refine(network: ReluNetwork, problem: Problem) -> ReluNetwork:
     slopes = np.asarray(hidden.weight) @ problem.axes * problem.scale
     biases = hidden.bias + np.asarray(hidden.weight) @ problem.centre
     start = np.append(np.column_stack([slopes, biases]).ravel(), output.bias[0])
-    penalty = np.append(problem.ridge / problem.scale**2, 0.0)
+    penalty = np.append(problem.penalty, 0.0)
 
     def value_and_slope(theta: Array) -> tuple[float, Array]:
         weights = theta[:-1].reshape(len(signs), -1)

@@ -27,6 +27,9 @@ _SECONDS = {"squared": 2e-7, "absolute": 3e-5, "hinge": 4e-5, "logistic": 8e-5}
 _SLICE_SECONDS = 0.3
 # More cells beside rays than this, counted with repetition, do not fit in the memory of a small machine.
 _MOST_VISITS = 10_000_000
+# Seconds to list one of these, with all that is stored about it; a listing this short always pays.
+_SECONDS_PER_VISIT = 4e-6
+_MOMENT = 0.1
 _STARTS = 60
 # Bounds this close, relative to the loss, have met: programs left open may end a little below those
 # ruled out.
@@ -47,6 +50,7 @@ class Search:
     upper: float = field(init=False)
     lower: float = 0.0
     complete: bool = False
+    fitted: bool = False  # the best network's loss is as good as zero
     n_tuples: int = 0
     n_programs: int = 0
     history: list[tuple[float, float, float]] = field(default_factory=list)
@@ -55,6 +59,7 @@ class Search:
     def __post_init__(self) -> None:
         self.network = self.problem.zero_network(self.width)
         self.upper = self.problem.loss_of(self.network)
+        self.fitted = self.problem.is_fitted(self.network)
 
     @property
     def remaining(self) -> float:
@@ -64,12 +69,21 @@ class Search:
     @property
     def solved(self) -> bool:
         """Whether nothing is left to find: the bounds meet, or the loss is as good as zero."""
-        return self.complete or self.upper <= self.problem.negligible
+        return self.complete or self.fitted
 
     def offer(self, network: ReluNetwork | None, *, as_good: float = 0.0) -> None:
         """Keep a network if it is the best so far, or as good relative to the best."""
         if network is not None and (loss := self.problem.loss_of(network)) < self.upper * (1 + as_good):
             self.network, self.upper = network, loss
+            self.fitted = self.problem.is_fitted(network)
+
+    def offer_polished(self, table: Table) -> None:
+        """Offer the best network of a table, in full accuracy if its loss is small enough to need it."""
+        from pindown.learn.exact.polish import polish
+
+        self.offer(table.network())
+        if self.upper <= self.problem.negligible and not self.fitted:
+            self.offer(polish(table))
 
     def note(self, share: float = 0.0) -> None:
         """Record the bounds as they are now."""
@@ -96,7 +110,21 @@ def fits(n_points: int, rank: int) -> bool:
     >>> fits(100, 2), fits(1000, 2), fits(100, 5)
     (True, True, False)
     """
-    return comb(n_points, rank) * 2 ** (rank + 1) <= _MOST_VISITS
+    return _visits(n_points, rank) <= _MOST_VISITS
+
+
+def _visits(n_points: int, rank: int) -> int:
+    return comb(n_points, rank) * 2 ** (rank + 1)
+
+
+def can_list(n_points: int, rank: int, seconds: float) -> bool:
+    """Whether the cells fit in memory, and listing them leaves half of the time for the search.
+
+    >>> can_list(700, 2, 60.0), can_list(700, 2, 1.0), can_list(20, 2, 0.0)
+    (True, False, True)
+    """
+    listing = _SECONDS_PER_VISIT * _visits(n_points, rank)
+    return fits(n_points, rank) and listing <= max(seconds / 2, _MOMENT)
 
 
 def expected_seconds(problem: Problem, width: int, n_points: int) -> float:
@@ -117,16 +145,16 @@ def descend_from_random_cells(search: Search) -> Table:
             break
         table.descend(np.sort(rng.integers(1, table.n_cells, search.width)))
         if start % 10 == 0:
-            search.offer(table.network())
+            search.offer_polished(table)
             search.note()
-    search.offer(table.network())
+    search.offer_polished(table)
     search.note()
     return table
 
 
 def examine_all(search: Search, table: Table, seconds: float) -> None:
     """Examine all tuples, slice by slice; the bounds meet at the end."""
-    from pindown.learn.exact.polish import close
+    from pindown.learn.exact.polish import close, polish
     from pindown.parallel import each
 
     slices = list(_slices(table.n_cells, search.width, seconds))
@@ -143,11 +171,16 @@ def examine_all(search: Search, table: Table, seconds: float) -> None:
             still_open = min(still_open, bound)
             for network in networks:
                 search.offer(network)
-        search.offer(table.network())
+        search.offer_polished(table)
         table.best.loss[0] = min(float(table.best.loss[0]), search.upper)
         search.note((begin + at_once) / len(slices))
     else:
-        search.lower = max(search.lower, min(table.certified(search.upper), still_open))
+        if not table.whole:
+            return
+        # Tuples were compared with losses at merged points, which samples can differ from a little.
+        search.offer(polish(table))
+        least = min(search.upper, float(table.best.loss[0]))
+        search.lower = max(search.lower, min(table.certified(least), still_open))
         search.complete = search.upper - search.lower <= _COMPLETE * search.upper
         search.note(1.0)
 

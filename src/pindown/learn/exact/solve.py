@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from functools import cache
+
 import numpy as np
 
 from pindown.learn.exact.groups import merge_groups
 from pindown.learn.exact.polish import polish
+from pindown.learn.exact.problem import Problem
 from pindown.learn.exact.refine import refine
 from pindown.learn.exact.search import (
     Search,
+    can_list,
     descend_from_random_cells,
     examine_all,
     expected_seconds,
-    fits,
 )
 
 # An enumeration that is expected to take longer than this many times what is left is not begun.
@@ -25,7 +29,7 @@ def run(search: Search) -> None:
     """Search until the bounds meet or the time is over."""
     search.note()
     points = len(search.problem.distinct()[0])
-    if not fits(points, search.problem.rank):
+    if not can_list(points, search.problem.rank, search.remaining):
         descend_from_random_weights(search)
     elif not search.solved:
         seconds = expected_seconds(search.problem, search.width, points)
@@ -51,3 +55,10 @@ def descend_from_random_weights(search: Search) -> None:
         start = problem.network(signs, rng.normal(size=width * (problem.rank + 1)), 0.0)
         search.offer(refine(start, problem))
         search.note()
+
+
+@cache
+def compile_kernels(loss: str) -> None:
+    """Compile the kernels on a toy problem, outside of anybody's budget."""
+    X, y = np.array([[-1.0], [0.0], [1.0], [3.0]]), np.array([1.0, -1.0, 1.0, -1.0])
+    run(Search(Problem.of(X, y, np.ones(4), loss, 0.0, False), 1, time.monotonic() + 1e6))

@@ -19,6 +19,7 @@ Integers = npt.NDArray[np.int64]
 
 _MOST_OPEN = 512  # programs a slice may leave open and remember
 _MOST_WALKS = 8  # over cells with programs that take long
+_LARGER = 10.0  # squared weights of the optimum, in units of those of the best network found
 _PATIENCE = 200  # steps of a descent; each must improve, so few come near
 
 
@@ -30,6 +31,7 @@ class Table:
     cells: Cells
     rows: Rows
     best: Found
+    whole: bool  # every network is in some tuple of cells, and float64 can tell what it gains
     tried: set[bytes] = field(default_factory=set)
 
     @classmethod
@@ -37,7 +39,7 @@ class Table:
         """Build the tables; only networks with less than a given loss count as found."""
         from pindown.learn.exact.kernels.squared import Found
 
-        cells, rows = problem.tables()
+        cells, rows, whole = problem.tables()
         best = Found(
             loss=np.array([loss]),
             phi=np.zeros(width * cells.points.shape[1]),
@@ -49,7 +51,7 @@ class Table:
             open_chosen=np.zeros((_MOST_OPEN, width), np.int64),
             open_signs=np.zeros((_MOST_OPEN, width), np.int64),
         )
-        return cls(problem, cells, rows, best)
+        return cls(problem, cells, rows, best, whole)
 
     @property
     def n_cells(self) -> int:
@@ -106,4 +108,7 @@ class Table:
 
     def certified(self, loss: float) -> float:
         """Return what is proved when every program was ruled out or solved: no loss is below this."""
-        return max(0.0, loss - CERTIFIED_TO * loss - float(self.cells.margins[1]))
+        room = CERTIFIED_TO * loss + float(self.cells.margins[1])
+        if self._squared:  # networks with weights of about this size were bounded with the floor added
+            room += _LARGER * float(self.cells.floor[0]) * float(self.best.phi @ self.best.phi)
+        return max(0.0, loss - room)

@@ -29,9 +29,10 @@ SELECTIONS = ("bic", "cv")
 class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""The best continuous piecewise-linear function of one variable, with a proof that it is the best.
 
-    .. math:: \min \Bigl\{ \sum_i w_i\, \ell\bigl(f(x_i), y_i\bigr) : f \text{ continuous, piecewise
-    linear,
-        at most } K \text{ pieces} \Bigr\}
+    .. math::
+
+        \min \Bigl\{ \sum_i w_i\, \ell\bigl(f(x_i), y_i\bigr) :
+        f \text{ continuous, piecewise linear, at most } K \text{ pieces} \Bigr\}
 
     Breakpoints are free: they may lie between data points. The minimum is over all of them, not a
     local one.

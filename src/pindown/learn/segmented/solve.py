@@ -12,6 +12,12 @@ from pindown.learn.segmented.problem import RESOLUTION, Clock, Function, Scaled,
 
 # Seconds for a least-squares fit that a least-absolute one starts from.
 _START = 0.5
+# A gap below this fraction of the loss is closed.
+_CLOSED = 1e-6
+# A point is fitted if its error is below this fraction of a typical deviation of y from its median, or
+# below that fraction of the largest one: float64 does no better.
+_FITTED_TYPICALLY_TO = {"squared": 1e-5, "absolute": 1e-10}
+_FITTED_TO = 1e-11
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,19 +66,34 @@ def solve(
     limit = cap / unit if unit > 0.0 and cap < np.inf else np.inf
     if loss == "squared":
         fit = least_squares(at, means, weights, K, clock, limit - within)
-        floor = float((fit.lower_bound + within) * unit)
+        unavoidable = within
     else:
         from pindown.learn.segmented.absolute import least_absolute
 
         fit = least_squares(at, means, weights, K, Clock(_START))
         fit = least_absolute(data.x, data.y, data.w, data.first, fit.gaps, K, clock, limit)
-        floor = float(fit.lower_bound * unit)
+        unavoidable = 0.0
+    floor = float((fit.lower_bound + unavoidable) * unit)
     function = _in_units(vertices(fit, at), data)
     with np.errstate(over="ignore"):
         error = np.abs(y - function(x))
         value = float(w @ (error**2 if loss == "squared" else error))
-    proved = fit.loss - fit.lower_bound <= 2 * RESOLUTION * float(data.w.sum())
+    gap = fit.loss - fit.lower_bound
+    proved = gap <= 2 * RESOLUTION * float(data.w.sum()) and (
+        gap <= _CLOSED * (fit.loss + unavoidable) or _is_fitted(error[w > 0], y[w > 0], loss)
+    )
     return SegmentedFit(function, value, value if proved else min(floor, value), fit.leaves)
+
+
+def _is_fitted(error: Array, y: Array, loss: str) -> bool:
+    """Whether no point, light or heavy, has an error beyond rounding: then the loss is as good as zero.
+
+    A small sum is not enough, since one outlier or one heavy point makes all others look small.
+    """
+    away = np.abs(y - np.median(y))
+    typical = _FITTED_TYPICALLY_TO[loss] * float(np.median(away))
+    rounding = _FITTED_TO * away.max() + 4 * np.finfo(float).eps * np.abs(y).max()
+    return bool((error <= typical + rounding).all())
 
 
 @cache

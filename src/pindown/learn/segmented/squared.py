@@ -26,6 +26,10 @@ _STEPS = 500
 _STIFFNESS = 4.0
 # Pieces with this fraction of the average weight show the trend; spikes do not.
 _BROAD = 0.1
+# An improvement of this fraction of the loss is not looked for; nor one that sums of float64 cannot
+# show, per unit of weight.
+_SMALL = 1e-7
+_ROUNDING = 1e-14
 
 
 def least_squares(x: Array, y: Array, w: Array, n_pieces: int, clock: Clock, cap: float = np.inf) -> Fit:
@@ -42,14 +46,15 @@ def least_squares(x: Array, y: Array, w: Array, n_pieces: int, clock: Clock, cap
     Returns:
         The fit; unless time ran out, its bound is its loss or ``cap``, up to the resolution.
     """
-    slack = RESOLUTION * float(w.sum())
     no_gaps = np.empty(0, dtype=np.int64)
     one, _ = joints.best_in_gaps(x, y, w, no_gaps, np.inf)
     best = _Best(no_gaps, 0, one)
+    slack = _slack(one, w)
     bound, leaves = max(min(one, cap) - slack, 0.0), 0
     for coarse, patience in _ATTEMPTS if n_pieces > 1 and one > slack else ():
         rival = _upper_bound(x, y, w, n_pieces, one + slack, coarse)
         best = rival if rival.loss < best.loss or not len(best.gaps) else best
+        slack = _slack(best.loss, w)
         if best.loss <= slack:
             return _fit(x, y, w, best, 0.0, leaves)
         tree = _Tree(x, y, w, np.arange(len(x) - 1), n_pieces, slack, cap)
@@ -59,6 +64,11 @@ def least_squares(x: Array, y: Array, w: Array, n_pieces: int, clock: Clock, cap
         if done:
             break
     return _fit(x, y, w, best, bound, leaves)
+
+
+def _slack(loss: float, w: Array) -> float:
+    """Return the improvement that is not looked for: small next to the loss, and more than rounding."""
+    return float(np.clip(_SMALL * loss, _ROUNDING * w.sum(), RESOLUTION * w.sum()))
 
 
 class _Best:
