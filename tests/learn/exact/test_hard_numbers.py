@@ -97,3 +97,12 @@ def test_one_sample_compiles_nothing_again():
     before = len(descend_convex.signatures)
     assert _fit([[3.0]], [2.0], loss="absolute", width=1).optimal_
     assert len(descend_convex.signatures) == before == 1
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e-150, 1e150])
+def test_units_of_samples_do_not_matter(size):
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(6, 2)), rng.normal(size=6)
+    plain, scaled = _fit(X, y, width=1), _fit(size * X, y, width=1)
+    assert scaled.optimal_
+    assert scaled.best_loss_ == pytest.approx(plain.best_loss_, rel=1e-7)

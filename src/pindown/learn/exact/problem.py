@@ -160,7 +160,9 @@ class Problem:
 
     def loss_of(self, network: ReluNetwork) -> float:
         """Return the penalised loss of a network with output weights of size one."""
-        penalty = self.ridge * float((np.asarray(network.layers[0].weight) ** 2).sum())
+        slopes = np.asarray(network.layers[0].weight)
+        # Slopes of samples that lie very close have squares beyond the largest float.
+        penalty = self.ridge * float((slopes**2).sum()) if self.ridge > 0 else 0.0
         return self.loss_and_slope(network(self.X)[:, 0])[0] + penalty
 
     def zero_network(self, width: int) -> ReluNetwork:
