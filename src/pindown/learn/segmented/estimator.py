@@ -59,7 +59,7 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         best_loss_: Sum of the weighted losses.
         lower_bound_: No such function has a smaller sum.
         gap_: ``best_loss_ - lower_bound_``.
-        optimal_: Whether the gap is closed (up to rounding).
+        optimal_: Whether the gap is closed, or every point fitted, up to rounding.
         n_programs_: Exact programs solved to prove it.
         network_: The same function as a :class:`~pindown.network.ReluNetwork` with at most
             ``n_pieces_`` units.
@@ -175,7 +175,7 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_pieces_ = fit.n_pieces
         self.best_loss_, self.lower_bound_ = fit.loss, fit.lower_bound
         self.gap_ = fit.loss - fit.lower_bound
-        self.optimal_ = bool(self.gap_ <= 0.0)
+        self.optimal_ = fit.proved
         self.n_programs_ = fit.n_programs
         column = 0 if self.feature is None else self.feature % self.n_features_in_
         self.network_ = as_network(function, column, self.n_features_in_)

@@ -27,6 +27,7 @@ class SegmentedFit:
     function: Function
     loss: float
     lower_bound: float
+    proved: bool  # the two meet up to rounding, or every point is fitted up to rounding
     n_programs: int
 
     @property
@@ -35,7 +36,7 @@ class SegmentedFit:
         return len(self.function.slopes)
 
     def __repr__(self) -> str:
-        bound = "optimal" if self.loss <= self.lower_bound else f"optimum above {self.lower_bound:.6g}"
+        bound = "optimal" if self.proved else f"optimum above {self.lower_bound:.6g}"
         return f"SegmentedFit({self.n_pieces} pieces, loss {self.loss:.6g}, {bound})"
 
 
@@ -79,10 +80,10 @@ def solve(
         error = np.abs(y - function(x))
         value = float(w @ (error**2 if loss == "squared" else error))
     gap = fit.loss - fit.lower_bound
-    proved = gap <= 2 * RESOLUTION * float(data.w.sum()) and (
-        gap <= _CLOSED * (fit.loss + unavoidable) or _is_fitted(error[w > 0], y[w > 0], loss)
-    )
-    return SegmentedFit(function, value, value if proved else min(floor, value), fit.leaves)
+    small = gap <= 2 * RESOLUTION * float(data.w.sum())
+    closed = small and gap <= _CLOSED * (fit.loss + unavoidable)
+    proved = closed or (small and _is_fitted(error[w > 0], y[w > 0], loss))
+    return SegmentedFit(function, value, value if closed else min(floor, value), proved, fit.leaves)
 
 
 def _is_fitted(error: Array, y: Array, loss: str) -> bool:
