@@ -124,7 +124,7 @@ class ExactReluRegressor(RegressorMixin, _ExactRelu):  # type: ignore[misc]
         best_loss_: Its loss, penalty included, by a forward pass.
         lower_bound_: No network of this width has a smaller loss.
         gap_: The difference of the two.
-        optimal_: Whether the search is complete: the gap is rounding, 1e-8 of the loss.
+        optimal_: Whether the bounds meet: to 1e-8 of the loss as a rule, to 1e-5 where it is tiny.
         n_tuples_: Tuples of dichotomies that were bounded.
         n_programs_: Convex programs that were solved.
         history_: Rows of seconds, lower bound, best loss.

@@ -33,7 +33,7 @@ _MOMENT = 0.1
 _STARTS = 60
 # Bounds this close, relative to the loss, have met: programs left open may end a little below those
 # ruled out.
-_COMPLETE = 1e-6
+_COMPLETE = 1e-5
 
 
 @dataclass
