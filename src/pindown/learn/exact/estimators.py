@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from pindown.learn.exact.problem import Problem
+from pindown.learn.exact.problem import Problem, merged
 from pindown.learn.exact.search import Search
 from pindown.learn.exact.solve import compile_kernels, run
 from pindown.learn.exact.units import Units
@@ -38,6 +38,7 @@ class _ExactRelu(BaseEstimator):  # type: ignore[misc]
         mass = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         from pindown.learn.exact.display import shown
 
+        X, y, mass = merged(X, y, mass)
         units = Units.of(y, mass, self.loss)
         ridge = float(self.ridge) / units.ridge
         y, mass = y / units.target, mass / units.mass

@@ -48,6 +48,15 @@ _FORBIDDING = 1e100
 _FITTED_TO = 1e-11
 
 
+def merged(X: Array, y: Array, mass: Array) -> tuple[Array, Array, Array]:
+    """Return distinct samples in one order: weights and repetitions are the same problem."""
+    used = mass > 0
+    samples, which = np.unique(np.column_stack([X, y])[used], axis=0, return_inverse=True)
+    weights = np.bincount(which.ravel(), mass[used]).astype(np.float64)
+    # Of one memory layout: the kernels would be compiled again for another.
+    return samples[:, :-1].copy(), samples[:, -1].copy(), weights
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Samples, loss and penalty, with the coordinates in which the samples are round.
@@ -77,12 +86,7 @@ class Problem:
     @classmethod
     def of(cls, X: Array, y: Array, mass: Array, loss: str, ridge: float, biased: bool) -> Problem:
         """Merge equal samples and find the coordinates, without directions in which nothing varies."""
-        # Equal samples in one place, in one order: weights and repetitions are the same problem.
-        used = mass > 0
-        samples, which = np.unique(np.column_stack([X, y])[used], axis=0, return_inverse=True)
-        # Of one memory layout: the kernels would be compiled again for another.
-        X, y = samples[:, :-1].copy(), samples[:, -1].copy()
-        mass = np.bincount(which.ravel(), mass[used]).astype(np.float64)
+        X, y, mass = merged(X, y, mass)
         centre = X[0] + (X - X[0]).mean(axis=0)  # a constant feature is its own mean, to the last digit
         _, singular, right = np.linalg.svd(X - centre, full_matrices=False)
         rounding = np.finfo(float).eps * np.sqrt(X.size) * float(np.abs(X).max(initial=0.0))
