@@ -153,6 +153,18 @@ def test_a_thousand_points_are_proved_quickly(scale):
     assert time.process_time() - start < 10
 
 
+@pytest.mark.parametrize("trend", ["none", "bend", "steps"])
+def test_spare_pieces_in_noise_are_placed_and_proved(trend):
+    """Pieces that nothing asks for go to short runs of points: the hardest case for the bound."""
+    rng = np.random.default_rng(3)
+    x = np.sort(rng.uniform(-1, 1, 500))
+    y = {"none": 0 * x, "bend": np.abs(x), "steps": np.sign(np.sin(5 * x))}[trend]
+    y = y + 0.3 * rng.normal(size=500)
+    fit = best(x, y, 5, budget=300)
+    assert fit.proved
+    assert fit.lower_bound <= fit.loss <= best(x, y, 4, budget=300).loss
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_steep_pieces_between_close_points(loss):
     fit = best([0.0, 1e-12, 1.0, 2.0], [0.0, 1.0, 0.0, 1.0], 3, loss)

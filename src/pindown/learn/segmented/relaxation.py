@@ -1,15 +1,8 @@
 r"""A lower bound that keeps continuity almost: functional dynamic programming over gaps, compiled.
 
-Two lines with slopes a, b that meet within a gap of width h around c satisfy, for every :math:`r` and
-every :math:`\lambda \ge 0`,
-
-.. math:: \lambda (L(c) - R(c))^2 - \tfrac{\lambda h^2}{2} \bigl((a - r)^2 + (b - r)^2\bigr) \le 0 ,
-
-since :math:`|L(c) - R(c)| \le |a - b| h / 2`. Adding the left side to the loss gives a lower bound that
-couples neighbouring lines only through one number, so the best prefix is a lower envelope of parabolas
-in
-the value of its last line at c. A segment whose own curvature in the slope does not outweigh the
-subtracted term is *short*: the ties at its two ends are dropped (as with :math:`\lambda = 0`).
+Lines of neighbouring segments are tied (:mod:`~pindown.learn.segmented.ties`) instead of made to meet.
+A tie couples them only through one number, so the best prefix is a lower envelope of parabolas in the
+value of its last line at the centre of the gap: one envelope per class of its last segment.
 """
 
 from __future__ import annotations
@@ -19,11 +12,9 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.learn.segmented.quadratics import compiled, extend, insert, matters
+from pindown.learn.segmented.ties import softened, strength, taken, tied
 
 Indices = NDArray[np.int64]
-
-# A segment is long if the subtracted term takes at most this fraction of its curvature.
-_TAKEN = 0.5
 
 
 @compiled
@@ -42,27 +33,15 @@ def add_points(stats: Array, x: Array, y: Array, w: Array, first: int, stop: int
 
 
 @compiled
-def tied(stats: Array, ties: Array, left: int, right: int) -> tuple[bool, float, float, float]:
-    """Whether a segment is long, and (Sxx, Sxy, Syy) less the terms of its ties (-1: no tie there)."""
-    m = mr = mrr = 0.0
-    for g in (left, right):
-        if g >= 0:
-            m += ties[2, g]
-            mr += ties[2, g] * ties[3, g]
-            mrr += ties[2, g] * ties[3, g] ** 2
-    if stats[3] <= 0.0 or m > _TAKEN * stats[3]:
-        return False, stats[3], stats[4], stats[5]
-    return True, stats[3] - m, stats[4] - mr, stats[5] - mrr
-
-
-@compiled
 def line_loss(Sxx: float, Sxy: float, Syy: float) -> float:
     """Least loss of one line on its own."""
     return Syy - Sxy * Sxy / Sxx if Sxx > 0.0 else Syy
 
 
 @compiled
-def suffix_floors(x: Array, y: Array, w: Array, gaps: Indices, ties: Array, pieces: int) -> Array:
+def suffix_floors(
+    x: Array, y: Array, w: Array, gaps: Indices, ties: Array, sizes: Array, pieces: int
+) -> Array:
     """Least loss of the points after each gap with 1, 2, ... untied lines: a bound for every suffix."""
     n, G = len(x), len(gaps)
     floors = np.full((pieces + 1, G), np.inf)
@@ -71,12 +50,12 @@ def suffix_floors(x: Array, y: Array, w: Array, gaps: Indices, ties: Array, piec
         stats[:] = 0.0
         for b in range(a + 1, G):
             add_points(stats, x, y, w, gaps[b - 1] + 1, gaps[b] + 1)
-            _, Sxx, Sxy, Syy = tied(stats, ties, a, b)
+            _, Sxx, Sxy, Syy = tied(stats, ties, sizes, a, b)
             loss = line_loss(Sxx, Sxy, Syy)
             for k in range(2, pieces + 1):
                 floors[k, a] = min(floors[k, a], loss + floors[k - 1, b])
         add_points(stats, x, y, w, gaps[G - 1] + 1, n)
-        _, Sxx, Sxy, Syy = tied(stats, ties, a, -1)
+        _, Sxx, Sxy, Syy = tied(stats, ties, sizes, a, -1)
         floors[1, a] = line_loss(Sxx, Sxy, Syy)
         for k in range(2, pieces + 1):
             floors[k, a] = min(floors[k, a], floors[k - 1, a])
@@ -85,54 +64,58 @@ def suffix_floors(x: Array, y: Array, w: Array, gaps: Indices, ties: Array, piec
 
 @compiled
 def first_level(
-    x: Array, y: Array, w: Array, gaps: Indices, ties: Array, limit: Array
+    x: Array, y: Array, w: Array, gaps: Indices, ties: Array, sizes: Array, limit: Array
 ) -> tuple[Indices, Array, Array]:
-    """Prefixes of one piece: how many parabolas end at each gap, the parabolas, the short floors."""
+    """Prefixes of one piece: how many parabolas end at each gap, the parabolas, the untied floors."""
     G = len(gaps)
     counts = np.zeros(G, dtype=np.int64)
-    parabolas = np.empty((3, G))
-    short = np.full(G, np.inf)
+    parabolas = np.empty((4, G))
+    untied = np.full(G, np.inf)
     stats = np.zeros(6)
     done = total = 0
     for b in range(G):
         add_points(stats, x, y, w, done, gaps[b] + 1)
         done = gaps[b] + 1
-        long, Sxx, Sxy, Syy = tied(stats, ties, b, -1)
-        if not long:
-            short[b] = line_loss(Sxx, Sxy, Syy)
+        size, Sxx, Sxy, Syy = tied(stats, ties, sizes, b, -1)
+        if size < 0:
+            untied[b] = line_loss(Sxx, Sxy, Syy)
             continue
         k, c, f = extend(stats[0], ties[0, b] - stats[1], stats[2], Sxx, -Sxy, Syy, 0.0, 0.0, 0.0, 0.0)
         if f < limit[b]:
             parabolas[0, total], parabolas[1, total], parabolas[2, total] = k, c, f
+            parabolas[3, total] = taken(ties, sizes, size, b)
             counts[b] = 1
             total += 1
-    return counts, parabolas[:, :total].copy(), short
+    return counts, parabolas[:, :total].copy(), untied
 
 
 @compiled
-def least(starts: Indices, parabolas: Array, short: Array) -> Array:
+def least(starts: Indices, parabolas: Array, untied: Array) -> Array:
     """Least floor of a prefix that ends at each gap, however it ends."""
-    floors = short.copy()
-    for b in range(len(short)):
+    floors = untied.copy()
+    for b in range(len(untied)):
         for i in range(starts[b], starts[b + 1]):
             floors[b] = min(floors[b], parabolas[2, i])
     return floors
 
 
 @compiled
-def _keep(store: Array, total: int, pieces: Array, count: int, cap: float) -> tuple[Array, int]:
-    """Append each parabola of an envelope once, except the cap."""
+def _keep(
+    store: Array, total: int, pieces: Array, count: int, cap: float, q: float
+) -> tuple[Array, int]:
+    """Append each parabola of an envelope once, except the cap, with what its segment pays."""
     if total + count > store.shape[1]:
-        larger = np.empty((3, 2 * store.shape[1] + count))
+        larger = np.empty((4, 2 * store.shape[1] + count))
         larger[:, :total] = store[:, :total]
         store = larger
     first = total
     for i in range(count):
         again = pieces[1, i] == 0.0 and pieces[3, i] == cap
         for j in range(first, total):  # one parabola may own several pieces
-            again = again or np.all(store[:, j] == pieces[1:, i])
+            again = again or np.all(store[:3, j] == pieces[1:, i])
         if not again:
-            store[:, total] = pieces[1:, i]
+            store[:3, total] = pieces[1:, i]
+            store[3, total] = q
             total += 1
     return store, total
 
@@ -144,58 +127,64 @@ def next_level(
     w: Array,
     gaps: Indices,
     ties: Array,
+    sizes: Array,
     starts: Indices,
     parabolas: Array,
-    short: Array,
+    untied: Array,
     floors: Array,
     limit: Array,
     rows: tuple[int, int],
 ) -> tuple[Indices, Array, Array]:
     """Prefixes with one piece more, for the gaps in ``rows``; what exceeds ``limit`` is left out."""
-    size = rows[1] - rows[0]
-    counts = np.zeros(size, dtype=np.int64)
-    new_short = np.full(size, np.inf)
-    store = np.empty((3, 64 * size + 64))
+    height = rows[1] - rows[0]
+    counts = np.zeros(height, dtype=np.int64)
+    new_untied = np.full(height, np.inf)
+    store = np.empty((4, 64 * height + 64))
     total = 0
-    pieces, spare = np.empty((4, 64)), np.empty((4, 64))
+    envelopes, spare = np.empty((len(sizes), 4, 64)), np.empty((4, 64))
+    held = np.empty(len(sizes), dtype=np.int64)
     stats = np.empty(6)
     for b in range(rows[0], rows[1]):
         cap = limit[b]
-        best_short = floors[b]  # an empty segment: a jump, which uses up a piece
-        pieces[0, 0], pieces[1, 0], pieces[2, 0], pieces[3, 0] = -np.inf, 0.0, 0.0, cap
-        count = 1
+        best_untied = floors[b]  # an empty segment: a jump, which uses up a piece
+        held[:] = 1
+        envelopes[:, 0, 0], envelopes[:, 1:3, 0], envelopes[:, 3, 0] = -np.inf, 0.0, cap
         stats[:] = 0.0
         for a in range(b - 1, -1, -1):
             add_points(stats, x, y, w, gaps[a] + 1, gaps[a + 1] + 1)
             if floors[a] >= cap:
                 continue
-            long, Sxx, Sxy, Syy = tied(stats, ties, a, b)
+            size, Sxx, Sxy, Syy = tied(stats, ties, sizes, a, b)
             alone = line_loss(Sxx, Sxy, Syy)
             if floors[a] + alone >= cap:
                 continue
-            if not long:
-                best_short = min(best_short, floors[a] + alone)
+            if size < 0:
+                best_untied = min(best_untied, floors[a] + alone)
                 continue
             W, reach, mean, length = stats[0], ties[0, b] - stats[1], stats[2], ties[0, b] - ties[0, a]
+            paid = taken(ties, sizes, size, a)
             for i in range(starts[a], starts[a + 1] + 1):
                 if i == starts[a + 1]:
-                    k, c, f = 0.0, 0.0, short[a]
+                    k, c, f = 0.0, 0.0, untied[a]
                 else:
                     k, c, f = parabolas[0, i], parabolas[1, i], parabolas[2, i]
-                    k = k * ties[1, a] / (k + ties[1, a]) if k > 0.0 else 0.0
+                    k = softened(k, strength(ties, a, parabolas[3, i], paid))
                 if f + alone >= cap:
                     continue
                 k, c, f = extend(W, reach, mean, Sxx, -Sxy, Syy, k, length, c, f)
-                if f >= cap or not matters(pieces, count, k, c, f):
+                count = held[size]
+                if f >= cap or not matters(envelopes[size], count, k, c, f):
                     continue
-                if 3 * count + 3 > pieces.shape[1]:
-                    bigger = np.empty((4, 6 * count))
-                    bigger[:, :count] = pieces[:, :count]
-                    pieces, spare = bigger, np.empty((4, 6 * count))
-                count = insert(pieces, count, spare, k, c, f)
-                pieces, spare = spare, pieces
-        new_short[b - rows[0]] = best_short if best_short < cap else np.inf
+                if 3 * count + 3 > envelopes.shape[2]:
+                    bigger = np.empty((len(sizes), 4, 6 * count))
+                    bigger[:, :, : envelopes.shape[2]] = envelopes
+                    envelopes, spare = bigger, np.empty((4, 6 * count))
+                held[size] = insert(envelopes[size], count, spare, k, c, f)
+                envelopes[size, :, : held[size]] = spare[:, : held[size]]
+        new_untied[b - rows[0]] = best_untied if best_untied < cap else np.inf
         first = total
-        store, total = _keep(store, total, pieces, count, cap)
+        for size in range(len(sizes)):
+            paid = taken(ties, sizes, size, b)
+            store, total = _keep(store, total, envelopes[size], held[size], cap, paid)
         counts[b - rows[0]] = total - first
-    return counts, store[:, :total].copy(), new_short
+    return counts, store[:, :total].copy(), new_untied

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.learn.segmented.joints import best_in_gaps
 from pindown.learn.segmented.quadratics import compiled, extend
-from pindown.learn.segmented.relaxation import add_points, line_loss, tied
+from pindown.learn.segmented.relaxation import add_points, line_loss
+from pindown.learn.segmented.ties import softened, strength, taken, tied
 
 Indices = NDArray[np.int64]
 
@@ -23,26 +24,23 @@ Indices = NDArray[np.int64]
 def join_bound(
     starts: Indices,
     parabolas: Array,
-    short: Array,
-    tie: float,
+    untied: Array,
+    ties: Array,
     b: int,
-    long: bool,
+    paid: float,
     suffix: tuple[float, float, float],
     floor: float,
 ) -> float:
     """Least sum of a stored prefix that ends at gap b and a suffix that begins there."""
     k2, c2, f2 = suffix
-    if not long:
+    if paid <= 0.0:
         return floor + f2
-    bound = short[b] + f2
+    bound = untied[b] + f2
     for i in range(starts[b], starts[b + 1]):
-        k = parabolas[0, i]
         f = parabolas[2, i] + f2
-        if f >= bound or k <= 0.0 or k2 <= 0.0 or tie <= 0.0:
-            bound = min(bound, f)
-            continue
-        stiffness = 1.0 / (1.0 / k + 1.0 / tie + 1.0 / k2)
-        bound = min(bound, f + stiffness * (parabolas[1, i] - c2) ** 2)
+        if f < bound:
+            k = softened(softened(parabolas[0, i], strength(ties, b, parabolas[3, i], paid)), k2)
+            bound = min(bound, f + k * (parabolas[1, i] - c2) ** 2)
     return bound
 
 
@@ -53,16 +51,17 @@ def open_nodes(
     w: Array,
     gaps: Indices,
     ties: Array,
+    sizes: Array,
     starts: Indices,
     parabolas: Array,
-    short: Array,
+    untied: Array,
     floors: Array,
     cap: float,
     end: int,
-    long_suffix: bool,
+    suffix_paid: float,
     suffix: tuple[float, float, float],
 ) -> Array:
-    """Children below ``cap``, one per row: bound, gap, long or not, parabola.
+    """Children below ``cap``, one per row: bound, gap, what its segment pays there, parabola.
 
     The segment to place runs up to gap ``end``, or to the last point if ``end`` is the number of gaps.
     """
@@ -84,24 +83,22 @@ def open_nodes(
             add_points(stats, x, y, w, gaps[a] + 1, gaps[a + 1] + 1)
         if floors[a] + suffix[2] >= cap:
             continue
-        long, Sxx, Sxy, Syy = tied(stats, ties, a, tie)
+        size, Sxx, Sxy, Syy = tied(stats, ties, sizes, a, tie)
         alone = line_loss(Sxx, Sxy, Syy) + suffix[2]
         if floors[a] + alone >= cap:
             continue
         k, c, f = 0.0, 0.0, alone
-        if long:
-            k, c, f = suffix
-            length = 0.0
-            if long_suffix and tie >= 0:
-                k = k * ties[1, end] / (k + ties[1, end]) if k > 0.0 else 0.0
+        if size >= 0:
+            k, c, f, length = 0.0, suffix[1], suffix[2], 0.0
+            if tie >= 0:
+                k = softened(suffix[0], strength(ties, end, taken(ties, sizes, size, end), suffix_paid))
                 length = ties[0, end] - ties[0, a]
-            else:
-                k, c = 0.0, 0.0
             k, c, f = extend(stats[0], stats[1] - ties[0, a], stats[2], Sxx, Sxy, Syy, k, length, c, f)
-        bound = join_bound(starts, parabolas, short, ties[1, a], a, long, (k, c, f), floors[a])
+        paid = taken(ties, sizes, size, a)
+        bound = join_bound(starts, parabolas, untied, ties, a, paid, (k, c, f), floors[a])
         if bound < cap:
             row = children[count]
-            row[0], row[1], row[2], row[3], row[4], row[5] = bound, a, long, k, c, f
+            row[0], row[1], row[2], row[3], row[4], row[5] = bound, a, paid, k, c, f
             count += 1
     return children[:count].copy()
 
@@ -126,6 +123,7 @@ def explore(
     w: Array,
     gaps: Indices,
     ties: Array,
+    sizes: Array,
     levels: tuple[Indices, Indices, Array, Array, Array],
     stack: Array,
     height: int,
@@ -136,7 +134,7 @@ def explore(
     steps: int,
 ) -> tuple[int, float, int, int, int]:
     """Take up to ``steps`` nodes off the stack: (height, best loss, its knots, leaves, nodes)."""
-    bounds, starts, parabolas, short, floors = levels
+    bounds, starts, parabolas, untied, floors = levels
     leaves = nodes = 0
     while height and nodes < steps:
         height -= 1
@@ -162,13 +160,14 @@ def explore(
             w,
             gaps,
             ties,
+            sizes,
             starts[k],
             parabolas[:, bounds[k] : bounds[k + 1]],
-            short[k],
+            untied[k],
             floors[k],
             best - slack,
             int(stack[height, 2]),
-            stack[height, 3] > 0.0,
+            stack[height, 3],
             (stack[height, 4], stack[height, 5], stack[height, 6]),
         )
         height = push(stack, height, children, level - 1, path)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.learn.segmented import joints, relaxation, search
+from pindown.learn.segmented import joints, relaxation, search, ties
 from pindown.learn.segmented.problem import RESOLUTION, Clock, Fit, OutOfTimeError
 
 Indices = NDArray[np.int64]
@@ -24,6 +24,11 @@ _ROWS = 64
 _STEPS = 500
 # Ties in units of the weight of an average piece: stiff enough to act as continuity, and no stiffer.
 _STIFFNESS = 4.0
+# What ties take on a coarse grid, where they are to cost nothing, and no segment counts as steep.
+_NOTHING = 1e-12
+_NEVER_STEEP = 1e300
+# A segment is steep if its slope explains more than this many times the mean squared residual.
+_STEEP = 4.0
 # Pieces with this fraction of the average weight show the trend; spikes do not.
 _BROAD = 0.1
 # An improvement of this fraction of the loss is not looked for; nor one that sums of float64 cannot
@@ -127,10 +132,19 @@ class _Tree:
         self.grid, self.n_pieces, self.slack, self.cap = grid, n_pieces, slack, cap
         self.stack = np.empty((n_pieces * (len(grid) + 1) + 1, 7 + n_pieces - 1))
         self.height = 0
-        stiff = _STIFFNESS * float(w.sum()) / n_pieces
         centres = (x[grid] + x[grid + 1]) / 2
-        # On a coarse grid no bound is claimed: ties cost nothing there.
-        self.ties = np.array([centres, 0 * centres + stiff, 0 * centres, 0 * centres])
+        # On a coarse grid no bound is claimed: ties are stiff and take next to nothing.
+        stiff = _STIFFNESS * float(w.sum()) / n_pieces
+        self.ties = np.array(
+            [
+                centres,
+                0 * centres + np.sqrt(2 * _NOTHING / stiff),
+                0 * centres + _NOTHING,
+                0 * centres,
+                0 * centres + _NEVER_STEEP,
+            ]
+        )
+        self.sizes = np.array([4 * _NOTHING])
 
     def tie(self, best: _Best) -> None:
         """Set ties and reference slopes so that the bound is tight near the best fit known."""
@@ -148,18 +162,20 @@ class _Tree:
         force = np.sqrt(best.loss / w.sum() * piece)
         with np.errstate(divide="ignore"):
             strength = np.minimum(_STIFFNESS * piece, force / (h * change))
-        self.ties[1:] = strength, strength * h * h / 2, (slopes[near] + slopes[near + 1]) / 2
+        self.ties[1:4] = h, strength * h * h / 2, (slopes[near] + slopes[near + 1]) / 2
+        self.ties[4] = _STEEP * best.loss / w.sum()
+        self.sizes = ties.classes(x, w, self.ties[2])
 
     def grow(self, best: _Best, clock: Clock) -> float:
         """Run the dynamic program and open the root; return the bound it proves."""
         x, y, w = self.data
         K, G = self.n_pieces, len(self.grid)
         ceiling = min(best.loss, self.cap)
-        floors = relaxation.suffix_floors(x, y, w, self.grid, self.ties, K)
-        counts, parabolas, short = relaxation.first_level(
-            x, y, w, self.grid, self.ties, ceiling - floors[K - 1]
+        floors = relaxation.suffix_floors(x, y, w, self.grid, self.ties, self.sizes, K)
+        counts, parabolas, untied = relaxation.first_level(
+            x, y, w, self.grid, self.ties, self.sizes, ceiling - floors[K - 1]
         )
-        levels = [self._level(counts, parabolas, short)]
+        levels = [self._level(counts, parabolas, untied)]
         for k in range(2, K):
             parts = []
             for row in range(0, G, _ROWS):
@@ -167,39 +183,43 @@ class _Tree:
                 rows = (row, min(row + _ROWS, G))
                 limit = ceiling - floors[K - k]
                 parts.append(
-                    relaxation.next_level(x, y, w, self.grid, self.ties, *levels[-1], limit, rows)
+                    relaxation.next_level(
+                        x, y, w, self.grid, self.ties, self.sizes, *levels[-1], limit, rows
+                    )
                 )
-            counts, parabolas, short = (
+            counts, parabolas, untied = (
                 np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)
             )
-            levels.append(self._level(counts, parabolas, short))
+            levels.append(self._level(counts, parabolas, untied))
         ends = np.cumsum([0] + [level[1].shape[1] for level in levels])
-        starts, parabola, shorts, least = zip(*levels, strict=True)
+        starts, parabola, loose, least = zip(*levels, strict=True)
         self.levels = (
             ends,
             np.array(starts),
             np.concatenate(parabola, axis=1),
-            np.array(shorts),
+            np.array(loose),
             np.array(least),
         )
         children = search.open_nodes(
-            x, y, w, self.grid, self.ties, *levels[-1], ceiling, G, False, (0.0, 0.0, 0.0)
+            x, y, w, self.grid, self.ties, self.sizes, *levels[-1], ceiling, G, 0.0, (0.0, 0.0, 0.0)
         )
         self.height = search.push(self.stack, 0, children, K - 1, np.zeros(K - 1))
         return float(min(children[:, 0], default=ceiling))
 
     @staticmethod
-    def _level(counts: Indices, parabolas: Array, short: Array) -> tuple[Indices, Array, Array, Array]:
+    def _level(counts: Indices, parabolas: Array, untied: Array) -> tuple[Indices, Array, Array, Array]:
         starts = np.concatenate([[0], np.cumsum(counts)])
-        return starts, parabolas, short, relaxation.least(starts, parabolas, short)
+        return starts, parabolas, untied, relaxation.least(starts, parabolas, untied)
 
     def untied(self) -> float:
         """Return the least loss of separate lines: a bound that is quick to have."""
         x, y, w = self.data
-        ties = self.ties * np.array([1.0, 0.0, 0.0, 0.0])[:, None]
-        floors = relaxation.suffix_floors(x, y, w, self.grid, ties, self.n_pieces)
+        loose = self.ties * np.array([1.0, 1.0, 0.0, 0.0, 0.0])[:, None]
+        floors = relaxation.suffix_floors(x, y, w, self.grid, loose, self.sizes, self.n_pieces)
         unlimited = np.full(len(self.grid), np.inf)
-        first = self._level(*relaxation.first_level(x, y, w, self.grid, ties, unlimited))[-1]
+        first = self._level(*relaxation.first_level(x, y, w, self.grid, loose, self.sizes, unlimited))[
+            -1
+        ]
         return max(float((first + floors[self.n_pieces - 1]).min()), 0.0)
 
     def run(self, best: _Best, steps: int) -> int:
@@ -211,6 +231,7 @@ class _Tree:
             *self.data,
             self.grid,
             self.ties,
+            self.sizes,
             self.levels,
             self.stack,
             self.height,
