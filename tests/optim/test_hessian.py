@@ -120,3 +120,29 @@ def test_bad_input_is_refused_in_words():
         hessian_spectrum(w.sum, [w], tol=-1.0)
     with pytest.raises(ValueError, match="ends must be"):
         hessian_spectrum(w.sum, [w], ends="middle")
+
+
+def test_an_end_near_zero_beside_large_eigenvalues_is_approached():
+    """A random vector sees the mean of the spectrum, 2e5; the smallest eigenvalue is -0.02."""
+    weights = torch.linspace(0, 1, 300, dtype=torch.float64) ** 8 * 1e6
+    weights[0] = -1e-2
+    w = torch.nn.Parameter(torch.ones(300, dtype=torch.float64))
+    found = hessian_spectrum(lambda: w @ (weights * w), [w])
+    assert found.largest == pytest.approx(2e6, rel=1e-3)
+    assert -0.02 - 1e-9 <= found.smallest <= 5.0
+    assert not found.converged
+
+
+def test_a_hessian_that_is_not_finite_is_refused():
+    for n in (3, 40):
+        w = torch.nn.Parameter(torch.zeros(n, dtype=torch.float64))
+        with pytest.raises(ValueError, match="no second derivative"):
+            hessian_spectrum(lambda w=w: (w**2).sqrt().sum(), [w])
+
+
+def test_one_tensor_is_a_list_of_one_and_strangers_are_refused():
+    w, other = (torch.nn.Parameter(torch.ones(3, dtype=torch.float64)) for _ in range(2))
+    found = hessian_spectrum(lambda: w @ w, w)
+    assert (found.smallest, found.largest) == (2.0, 2.0)
+    with pytest.raises(ValueError, match="depends on none"):
+        hessian_spectrum(lambda: w @ w, [other])

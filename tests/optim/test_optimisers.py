@@ -347,6 +347,55 @@ def test_minimize_refuses_what_does_not_fit():
     assert len(minimize(log_cosh(1), [1.0], NAGRule(0.1), steps=0).values) == 1
 
 
+@pytest.mark.parametrize(
+    ("make", "setting"),
+    [
+        (NAG, {"lr": -1.0}),
+        (HeavyBall, {"momentum": 1.0}),
+        (RMSProp, {"style": "caffe"}),
+        (RMSProp, {"decay": 2.0}),
+        (Adam, {"schedule": "warm"}),
+        (Adam, {"betas": (0.9, 1.0)}),
+    ],
+)
+def test_settings_of_a_group_are_checked_too(make, setting):
+    first, second = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
+    with pytest.raises(ValueError, match=r"must be .*got"):
+        make([{"params": [first], **setting}])
+    optimiser = make([first])
+    with pytest.raises(ValueError, match=r"must be .*got"):
+        optimiser.add_param_group({"params": [second], **setting})
+    assert len(optimiser.param_groups) == 1
+    optimiser.add_param_group({"params": [second], "name": "second"})  # torch allows names
+    assert optimiser.param_groups[1]["name"] == "second"
+
+
+def test_numbers_of_numpy_become_plain_ones_that_state_files_hold(tmp_path):
+    x = torch.nn.Parameter(torch.ones(2))
+    optimiser = Adam([x], lr=np.float32(0.5), betas=np.array([0.5, 0.75]))
+    assert type(optimiser.param_groups[0]["lr"]) is float
+    torch.save(optimiser.state_dict(), tmp_path / "state.pt")
+    kept = torch.load(tmp_path / "state.pt", weights_only=True)
+    assert kept["param_groups"][0]["betas"] == (0.5, 0.75)
+
+
+def test_a_shift_that_is_zero_in_half_precision_makes_no_nan():
+    x = torch.nn.Parameter(torch.ones(3, dtype=torch.float16))
+    x.grad = torch.tensor([0.0, 1e-3, 1.0], dtype=torch.float16)
+    RMSProp([x]).step()  # a shift of 1e-10 is zero in float16: as without a shift
+    assert torch.isfinite(x).all() and x[0] == 1
+    with pytest.raises(ValueError, match=r"is zero in torch\.float16"):
+        Adam([x])
+
+
+@pytest.mark.parametrize("schedule", ["theorem", "optimal"])
+def test_a_gradient_that_is_no_number_is_not_hidden(schedule):
+    x = torch.nn.Parameter(torch.ones(2))
+    x.grad = torch.tensor([float("nan"), 1.0])
+    Adam([x], schedule=schedule).step()
+    assert torch.isnan(x).all()
+
+
 @pytest.mark.slow
 def test_a_step_costs_at_most_1_3_times_torch_adam():
     from benchmarks.optimisers import ratios

@@ -82,3 +82,16 @@ def test_bad_input_is_refused_in_words():
         dispersion([[1.0]], [[1.0]])
     with pytest.raises(ValueError, match="two or more different"):
         angle_density([0.1, 0.1])
+
+
+def test_weights_that_vanish_are_refused_and_the_record_stays_whole():
+    layer = torch.nn.Linear(2, 1, bias=False)
+    path = TrainingPathGeometry(layer)
+    path.update()
+    for value in (0.0, float("nan")):
+        with torch.no_grad():
+            layer.weight.fill_(value)
+        with pytest.raises(ValueError, match="norm is now"):
+            path.update()
+    report = path.report()
+    assert len(report.dilations) == len(report.angles) == 1

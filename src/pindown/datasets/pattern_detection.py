@@ -77,7 +77,7 @@ def pattern_detection(
         basis = np.linalg.qr(rng.standard_normal((n_patterns, n_patterns)))[0].T
     else:
         basis = np.array(patterns, dtype=np.float64)
-        if basis.ndim != 2 or len(basis) < 3 or not np.isfinite(basis).all():
+        if basis.ndim != 2 or len(basis) < 3 or not basis.size or not np.isfinite(basis).all():
             raise ValueError(f"patterns must be 3 or more finite rows; got shape {basis.shape}.")
     y, which = _chosen(rng, n_samples, n_patches, len(basis), float(repeat))
     return PatternData(basis[which], y, basis)

@@ -153,6 +153,8 @@ def coherence(dictionary: ArrayLike) -> float:
     0.6
     """
     A = np.asarray(dictionary, dtype=np.float64)
+    if A.ndim != 2 or not A.size:
+        raise ValueError(f"dictionary must be a matrix (n, h), one atom at least; got {A.shape}.")
     gram = np.abs(A.T @ A)
     np.fill_diagonal(gram, 0.0)
     return float(gram.max())
@@ -164,6 +166,9 @@ def support_size(n_atoms: int, exponent: float) -> int:
     >>> support_size(256, 0.01), support_size(256, 0.5)
     (1, 16)
     """
+    require_whole("n_atoms", n_atoms)
+    if not is_number(exponent, 0):
+        raise ValueError(f"exponent must be a number, zero or positive; got {exponent!r}.")
     return max(1, round(float(n_atoms) ** float(exponent)))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.optimiser_data import data_folder, read_idx
 
 
 def cells(settings: Mapping[str, Any]) -> list[Cell]:
@@ -27,9 +28,18 @@ def cells(settings: Mapping[str, Any]) -> list[Cell]:
 
 
 def pictures(data: str) -> tuple[Array, str]:
-    """Return pictures of 6 and 7 with pixels in [0, 1]; small ones if MNIST cannot be had."""
+    """Return pictures of 6 and 7 with pixels in [0, 1]; small ones if MNIST cannot be had.
+
+    MNIST is read from the folder that ``PINDOWN_DATA`` names, else asked for from OpenML.
+    """
     from sklearn.datasets import fetch_openml, load_digits
 
+    folder = data_folder()
+    if data == "mnist" and folder is not None and (folder / "mnist").is_dir():
+        images = read_idx(folder / "mnist" / "train-images-idx3-ubyte.gz")
+        labels = read_idx(folder / "mnist" / "train-labels-idx1-ubyte.gz")
+        chosen = images[np.isin(labels, [6, 7])][:6000]
+        return chosen.reshape(len(chosen), -1) / 255.0, "MNIST"
     if data == "mnist":
         try:
             X, y = fetch_openml(
@@ -47,6 +57,7 @@ def run(cell: Cell) -> dict[str, Any]:
     import torch
 
     from pindown.learn.sparse_coding.tied import TiedAutoencoder
+    from pindown.optim import RMSProp
 
     X, name = pictures(cell["data"])
     rng = np.random.default_rng(cell["seed"])
@@ -62,7 +73,7 @@ def run(cell: Cell) -> dict[str, Any]:
         with torch.no_grad():
             return float(((model(fresh) - fresh) ** 2).mean())
 
-    optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3)
+    optimizer = RMSProp(model.parameters(), lr=1e-3)
     generator = torch.Generator().manual_seed(cell["seed"])
     start = error()
     for _ in range(cell["epochs"]):

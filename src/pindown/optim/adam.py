@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from pindown.optim.base import ForeachOptimizer, State, Work, count_steps, moments, require
+from pindown.optim.base import (
+    ForeachOptimizer,
+    State,
+    Work,
+    count_steps,
+    moments,
+    require,
+    require_choice,
+)
 
 SCHEDULES = ("bias_corrected", "constant", "theorem", "optimal")
 
@@ -70,17 +79,39 @@ class Adam(ForeachOptimizer):
         weight_decay: float = 0.0,
         maximize: bool = False,
     ) -> None:
-        if not isinstance(betas, tuple | list) or len(betas) != 2:
-            raise ValueError(f"betas must be two numbers in [0, 1); got {betas!r}.")
-        for beta in betas:
-            require("each of betas", beta, 0.0, 1.0)
-        require("shift", shift, 0.0, math.inf)
-        if shift == 0:
-            raise ValueError("shift must be positive (a first gradient of zero divides by it); got 0.")
-        if schedule not in SCHEDULES:
-            raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {schedule!r}.")
-        settings = {"lr": lr, "betas": tuple(betas), "shift": shift, "schedule": schedule}
+        settings = {"lr": lr, "betas": betas, "shift": shift, "schedule": schedule}
         super().__init__(params, {**settings, "weight_decay": weight_decay, "maximize": maximize})
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group of parameters with its own settings, checked like those of the optimiser.
+
+        Raises:
+            ValueError: If a setting is out of range, or the shift is zero in a parameter's precision.
+        """
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        for p in group["params"]:
+            if p.is_floating_point() and not float(torch.tensor(group["shift"], dtype=p.dtype)) > 0:
+                self.param_groups.pop()
+                raise ValueError(
+                    f"shift {group['shift']:g} is zero in {p.dtype}: give a larger one, or parameters "
+                    "in float32."
+                )
+
+    def _check(self, settings: dict[str, Any]) -> None:
+        if "betas" in settings:
+            betas = settings["betas"]
+            if not isinstance(betas, Sequence | np.ndarray) or len(betas) != 2:
+                raise ValueError(f"betas must be two numbers in [0, 1); got {betas!r}.")
+            settings["betas"] = tuple(require("each of betas", beta, 0.0, 1.0) for beta in betas)
+        if "shift" in settings:
+            settings["shift"] = require("shift", settings["shift"], 0.0, math.inf)
+            if settings["shift"] == 0:
+                raise ValueError(
+                    "shift must be positive (a first gradient of zero divides by it); got 0."
+                )
+        require_choice("schedule", settings.get("schedule", "constant"), SCHEDULES)
+        super()._check(settings)
 
     def _move(self, work: list[Work]) -> None:
         done = [
@@ -95,7 +126,8 @@ class Adam(ForeachOptimizer):
                 for m, root in zip(first, roots, strict=True):
                     torch.div(m, root, out=root)
                 along, length = along + _inner(grads, roots), length + _inner(roots, roots)
-        best = max(0.0, along) / length if length > 0 else 0.0
+        # A gradient that is no number shows in every parameter, and does not just stop the method.
+        best = 0.0 if along <= 0 or length == 0 else along / length
         for group, params, _, first, roots, steps in done:
             if group["schedule"] == "optimal":
                 torch._foreach_add_(params, roots, alpha=-group["lr"] * best)

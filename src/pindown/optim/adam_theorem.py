@@ -115,7 +115,8 @@ def adam_plan(
     L, sigma = constants.smoothness, constants.gradient_bound
     explicit = beta1 is None and shift is None
     beta1 = epsilon / (epsilon + 2 * sigma) if beta1 is None else beta1
-    if not 0 < beta1 < epsilon / (epsilon + sigma):
+    positive("beta1", beta1)
+    if not beta1 < epsilon / (epsilon + sigma):
         limit = epsilon / (epsilon + sigma)
         raise ValueError(
             f"beta1 must be between 0 and epsilon/(epsilon + sigma) = {limit:.4g}; got {beta1!r}."

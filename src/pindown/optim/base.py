@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import Any, TypeAlias
 
 import torch
@@ -27,9 +28,24 @@ class ForeachOptimizer(Optimizer):  # type: ignore[misc]
     """
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
-        for name in ("lr", "weight_decay"):
-            require(name, defaults[name], 0.0, math.inf)
+        self._check(defaults)
         super().__init__(params, defaults)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group of parameters with its own settings, checked like those of the optimiser.
+
+        Raises:
+            ValueError: If a setting is out of range.
+        """
+        given = {name: value for name, value in param_group.items() if name in self.defaults}
+        self._check(given)
+        super().add_param_group({**param_group, **given})
+
+    def _check(self, settings: dict[str, Any]) -> None:
+        """Refuse settings out of range; numbers become plain ones, which state files can hold."""
+        for name in ("lr", "weight_decay"):
+            if name in settings:
+                settings[name] = require(name, settings[name], 0.0, math.inf)
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -100,8 +116,8 @@ def count_steps(states: list[State]) -> list[int]:
     return [state["step"] for state in states]
 
 
-def require(name: str, value: Any, low: float, below: float) -> None:
-    """Refuse a setting outside of [low, below).
+def require(name: str, value: Any, low: float, below: float) -> float:
+    """Return a setting as a plain number; refuse it outside of [low, below).
 
     >>> require("lr", -1.0, 0.0, float("inf"))
     Traceback (most recent call last):
@@ -110,6 +126,13 @@ def require(name: str, value: Any, low: float, below: float) -> None:
     """
     if isinstance(value, Tensor):
         raise TypeError(f"{name} must be a plain number, got a tensor: pass {name}.item().")
-    good = isinstance(value, int | float) and not isinstance(value, bool)
-    if not good or not low <= value < below:
+    good = isinstance(value, Real) and not isinstance(value, bool)
+    if not good or not low <= float(value) < below:
         raise ValueError(f"{name} must be a number in [{low:g}, {below:g}); got {value!r}.")
+    return float(value)
+
+
+def require_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse what is not one of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")

@@ -15,6 +15,9 @@ from torch import Tensor
 from pindown.affine import Array
 
 DENSE = 24  # below this many parameters the matrix is written out: Lanczos has no room there
+_BASIS = 40  # Lanczos vectors kept
+# Precisions, as shares of the width of the spectrum, with which an end near zero is approached.
+_STAGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ def hessian_operator(loss: Callable[[], Tensor], parameters: Iterable[Tensor]) -
         parameters: The parameters, in the order of the operator.
 
     Raises:
-        ValueError: If there are no parameters that need gradients, or the loss is not one finite number.
+        ValueError: If there are no parameters that need gradients, or the loss is not one finite number
+            or does not depend on them; in products, if the Hessian is not finite.
 
     Example:
         The Hessian of x^2 + 3 x y is [[2, 3], [3, 0]]:
@@ -67,7 +71,9 @@ def hessian_operator(loss: Callable[[], Tensor], parameters: Iterable[Tensor]) -
 
     Mukherjee 2020, section 5.6.2.
     """
-    params = [p for p in parameters if p.requires_grad]
+    # The rows of a tensor are new tensors, on which no loss depends.
+    given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    params = [p for p in given if p.requires_grad]
     if not params:
         raise ValueError("there is no parameter with requires_grad=True; pass model.parameters().")
     with torch.enable_grad():
@@ -78,6 +84,8 @@ def hessian_operator(loss: Callable[[], Tensor], parameters: Iterable[Tensor]) -
             shape = tuple(value.shape)
             raise ValueError(f"loss must return one finite number; got a tensor of shape {shape}.")
         grads = torch.autograd.grad(value.reshape(()), params, create_graph=True, allow_unused=True)
+    if all(g is None for g in grads):
+        raise ValueError("the loss depends on none of the parameters; pass those of its model.")
     bends = [g is not None and g.requires_grad for g in grads]
     n = sum(p.numel() for p in params)
 
@@ -87,7 +95,10 @@ def hessian_operator(loss: Callable[[], Tensor], parameters: Iterable[Tensor]) -
         if not inner:
             return np.zeros(n)  # the loss is affine in its parameters
         columns = torch.autograd.grad(sum(inner), params, retain_graph=True, allow_unused=True)
-        return _flat(columns, params)
+        found = _flat(columns, params)
+        if not np.isfinite(found).all():
+            raise ValueError("the Hessian is not finite here: the loss has no second derivative.")
+        return found
 
     return LinearOperator((n, n), matvec=product, rmatvec=product, dtype=np.float64)
 
@@ -108,7 +119,7 @@ def hessian_spectrum(
         parameters: The parameters.
         ends: Which end to find; the other one is nan.
         tol: Relative precision of the eigenvalues.
-        max_products: Give up an end after about this many products, with the best value so far.
+        max_products: Give up an end after about twice this many products, with the best value so far.
         seed: Of the starting vector.
 
     Raises:
@@ -159,28 +170,56 @@ class _Counted:
 
 def _end(counted: _Counted, which: str, tol: float, most: int, seed: int) -> tuple[float, float, bool]:
     start = np.random.default_rng(seed).normal(size=counted.n)
-    basis = min(counted.n, 40)
+    start /= np.linalg.norm(start)
+    vector = _lanczos(counted.operator, which, tol, start, most)
+    good = vector is not None
+    if vector is None:  # an end near zero beside large eigenvalues, most likely
+        vector = _by_stages(counted, which, tol, start, most)
+    image = counted.operator @ vector
+    value = float(vector @ image)
+    residual = float(np.linalg.norm(image - value * vector))
+    # A Hessian of zeros makes ARPACK stop at once; then every vector is an eigenvector.
+    return value, residual, good or residual <= tol * abs(value)
+
+
+def _lanczos(operator: LinearOperator, which: str, tol: float, start: Array, most: int) -> Array | None:
+    """Return the unit vector of an end, or None if it was not found in time."""
+    basis = min(operator.shape[0], _BASIS)
+    rounds = max(1, most // basis)
     try:
-        values, vectors = eigsh(
-            counted.operator,
-            k=1,
-            which=which,
-            tol=tol,
-            v0=start,
-            ncv=basis,
-            maxiter=max(1, most // basis),
-        )
-        value, vector, good = values[0], vectors[:, 0], True
-    except ArpackError as stopped:
-        good = False
-        if len(getattr(stopped, "eigenvalues", ())):
-            value, vector = stopped.eigenvalues[0], stopped.eigenvectors[:, 0]
-        else:  # the Rayleigh quotient of the start: a value inside of the spectrum
-            vector = start / np.linalg.norm(start)
-            value = float(vector @ (counted.operator @ vector))
-    residual = float(np.linalg.norm(counted.operator @ vector - value * vector))
-    # A Hessian of zeros makes ARPACK stop at once; then the start is an eigenvector.
-    return float(value), residual, good or residual == 0
+        vectors = eigsh(operator, 1, which=which, tol=tol, v0=start, ncv=basis, maxiter=rounds)[1]
+    except ArpackError:
+        return None
+    return np.asarray(vectors[:, 0])
+
+
+def _by_stages(counted: _Counted, which: str, tol: float, start: Array, most: int) -> Array:
+    """Return the best vector found with precisions relative to the width of the spectrum.
+
+    Lanczos iteration stops only at a relative precision of the eigenvalue, and forgets what it has if
+    that takes too long. Seen from the other end of the spectrum the eigenvalue is large; each stage
+    starts from where the one before ended.
+    """
+    far = _lanczos(counted.operator, "LA" if which == "SA" else "SA", _STAGES[0], start, most)
+    if far is None:
+        return start
+    end = float(far @ (counted.operator @ far))
+    seen_from_there = LinearOperator(
+        (counted.n, counted.n), matvec=lambda v: counted.operator @ v - end * v, dtype=np.float64
+    )
+    begun, best = counted.count, start
+    for stage in _STAGES:
+        found = _lanczos(seen_from_there, "LM", stage, best, most - (counted.count - begun))
+        if found is None:
+            break
+        best = found
+        image = counted.operator @ best
+        value = float(best @ image)
+        if float(np.linalg.norm(image - value * best)) <= tol * abs(value):
+            break
+        if counted.count - begun >= most:
+            break
+    return best
 
 
 def _split(v: Array, params: list[Tensor]) -> list[Tensor]:

@@ -11,6 +11,12 @@ from torch import Tensor
 from pindown.optim.base import ForeachOptimizer, State, moments, require
 
 
+def check_momentum(settings: dict[str, Any]) -> None:
+    """Refuse a momentum outside of [0, 1)."""
+    if "momentum" in settings:
+        settings["momentum"] = require("momentum", settings["momentum"], 0.0, 1.0)
+
+
 class NAG(ForeachOptimizer):
     r"""Nesterov's accelerated gradient.
 
@@ -52,9 +58,12 @@ class NAG(ForeachOptimizer):
         weight_decay: float = 0.0,
         maximize: bool = False,
     ) -> None:
-        require("momentum", momentum, 0.0, 1.0)
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "maximize": maximize}
         super().__init__(params, settings)
+
+    def _check(self, settings: dict[str, Any]) -> None:
+        check_momentum(settings)
+        super()._check(settings)
 
     def _update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
@@ -104,9 +113,12 @@ class HeavyBall(ForeachOptimizer):
         weight_decay: float = 0.0,
         maximize: bool = False,
     ) -> None:
-        require("momentum", momentum, 0.0, 1.0)
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "maximize": maximize}
         super().__init__(params, settings)
+
+    def _check(self, settings: dict[str, Any]) -> None:
+        check_momentum(settings)
+        super()._check(settings)
 
     def _update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]

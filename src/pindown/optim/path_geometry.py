@@ -76,7 +76,7 @@ class TrainingPathGeometry:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        if not hasattr(model, "parameters"):
+        if not callable(getattr(model, "parameters", None)):
             raise TypeError(f"model must be a torch module; got {type(model).__name__}.")
         self._model = model
         self._start = self.weights()
@@ -100,9 +100,16 @@ class TrainingPathGeometry:
         return np.concatenate(kept)
 
     def update(self) -> None:
-        """Record the weights as they are now."""
+        """Record the weights as they are now.
+
+        Raises:
+            ValueError: If they are zero or not finite; what was recorded before stays.
+        """
         now = self.weights()
-        self._dilations.append(float(np.linalg.norm(now)) / self._norm)
+        norm = float(np.linalg.norm(now))
+        if not 0 < norm < math.inf:  # before anything is recorded
+            raise ValueError(f"the weights must be finite and not all zero; their norm is now {norm!r}.")
+        self._dilations.append(norm / self._norm)
         self._angles.append(angle(now, self._start))
 
     def report(self) -> PathReport:

@@ -207,7 +207,8 @@ def _curvature(gradient: Callable[[Array], Array], x: Array, rng: np.random.Gene
 
 def positive(name: str, value: float) -> None:
     """Refuse what is not a positive finite number."""
-    if not (isinstance(value, int | float | np.floating | np.integer) and 0 < value < math.inf):
+    good = isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
+    if not good or not 0 < value < math.inf:
         raise ValueError(f"{name} must be a positive finite number; got {value!r}.")
 
 

@@ -9,7 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pindown.optim.base import ForeachOptimizer, State, count_steps, moments, require
+from pindown.optim.base import (
+    ForeachOptimizer,
+    State,
+    count_steps,
+    moments,
+    require,
+    require_choice,
+)
 
 STYLES = ("thesis", "torch", "tf1")
 
@@ -61,12 +68,15 @@ class RMSProp(ForeachOptimizer):
         weight_decay: float = 0.0,
         maximize: bool = False,
     ) -> None:
-        require("decay", decay, 0.0, 1.0)
-        require("shift", shift, 0.0, math.inf)
-        if style not in STYLES:
-            raise ValueError(f"style must be one of {', '.join(STYLES)}; got {style!r}.")
         settings = {"lr": lr, "decay": decay, "shift": shift, "style": style}
         super().__init__(params, {**settings, "weight_decay": weight_decay, "maximize": maximize})
+
+    def _check(self, settings: dict[str, Any]) -> None:
+        for name, below in (("decay", 1.0), ("shift", math.inf)):
+            if name in settings:
+                settings[name] = require(name, settings[name], 0.0, below)
+        require_choice("style", settings.get("style", "thesis"), STYLES)
+        super()._check(settings)
 
     def _update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
@@ -83,6 +93,9 @@ class RMSProp(ForeachOptimizer):
             averaged = [shift if style == "tf1" else shift * (1 - decay**t) for t in steps]
             roots = torch._foreach_add(squares, averaged)
             torch._foreach_sqrt_(roots)
-        if shift == 0:  # 0 / 0 becomes 0 / least: a coordinate without gradients stays
-            torch._foreach_clamp_min_(roots, [math.sqrt(torch.finfo(r.dtype).tiny) for r in roots])
+        # 0 / 0 becomes 0 / least: a coordinate without gradients stays. A shift can be zero in half
+        # precision and not in double.
+        least = [torch.finfo(r.dtype).tiny for r in roots]
+        if shift * (1 - decay) < max(least):
+            torch._foreach_clamp_min_(roots, [math.sqrt(tiny) for tiny in least])
         torch._foreach_addcdiv_(params, grads, roots, -group["lr"])

@@ -96,6 +96,9 @@ def rmsprop_plan(
 
 def check_common(gap: float, epsilon: float, decay: float) -> None:
     """Refuse what no theorem of the family covers."""
+    for name, value in (("gap", gap), ("decay", decay)):
+        if not isinstance(value, int | float | np.floating | np.integer) or isinstance(value, bool):
+            raise ValueError(f"{name} must be a number; got {value!r}.")
     if not 0 <= gap < math.inf:
         raise ValueError(f"gap must be a finite number, zero or more; got {gap!r}.")
     positive("epsilon", epsilon)

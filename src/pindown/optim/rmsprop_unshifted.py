@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from pindown.datasets.checks import require_whole
 from pindown.optim.problems import Constants, Kind, positive
 from pindown.optim.reference import RMSPropRule
 from pindown.optim.rmsprop_theorems import check_common, ratio, whole
@@ -115,8 +116,7 @@ def rmsprop_unshifted_plan(
         raise ValueError("without a shift the function must be bounded above; set constants.upper.")
     spread = constants.upper - constants.lower
     check_common(spread, epsilon, decay)
-    if dimension < 1:
-        raise ValueError(f"dimension must be at least 1; got {dimension!r}.")
+    require_whole("dimension", dimension)
     if lr is None:  # for large T the two parts are spread / alpha and L alpha d / (1 - decay)
         lr = math.sqrt(spread * (1 - decay) / (constants.smoothness * dimension))
     positive("lr", lr)
@@ -127,7 +127,8 @@ def rmsprop_unshifted_plan(
         return UnshiftedPlan(lr, decay, epsilon, horizon, values, moves, variant, constants.kind)
 
     # sqrt(T + 1) <= sqrt T + 1/(2 sqrt T): T solves a quadratic up to a lower-order term; then search.
-    low, high = 0, whole(ratio(values * math.sqrt(2) + 2 * moves, epsilon**2) ** 2)
+    root = ratio(values * math.sqrt(2) + 2 * moves, epsilon**2)
+    low, high = 0, whole(root * root)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if plan(1).bound(middle) <= epsilon**2 else (middle, high)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pindown.datasets.checks import require_whole
 from pindown.optim.problems import Constants, Kind, positive
 from pindown.optim.reference import RMSPropRule
 from pindown.optim.rmsprop_theorems import ROUNDING, check_common, ratio, whole
@@ -92,8 +93,7 @@ def sign_constrained_plan(
     if epsilon is not None:
         horizon = whole(ratio(weight, epsilon**4))
     assert horizon is not None
-    if not isinstance(horizon, int | np.integer) or horizon < 1:
-        raise ValueError(f"horizon must be a whole number, at least 1; got {horizon!r}.")
+    require_whole("horizon", horizon)
     lr = math.sqrt(2 * shift * (1 - decay) * gap / (bound**2 * L * horizon))
     reached = (weight / horizon) ** 0.25
     return SignConstrainedPlan(lr, decay, shift, reached, horizon, constants.kind)
@@ -137,7 +137,7 @@ def preconditioned_descent(
         shift: :math:`\xi`.
 
     Raises:
-        ValueError: If the shapes do not fit.
+        ValueError: If the shapes do not fit or a number is out of range.
 
     Example:
         Two terms that pull apart, the rarer one harder, point uphill:
@@ -152,6 +152,8 @@ def preconditioned_descent(
     A, v = np.asarray(terms, dtype=float), np.asarray(average, dtype=float)
     if A.ndim != 2 or A.size == 0 or v.shape != (A.shape[1],):
         raise ValueError(f"terms (k, d) and average (d,) do not fit; got {A.shape} and {v.shape}.")
+    if not np.isfinite(A).all() or not np.isfinite(v).all() or (v < 0).any():
+        raise ValueError("terms must be finite, and averages of squares finite and not negative.")
     positive("gradient_bound", gradient_bound)
     positive("shift", shift)
     check_common(0.0, 1.0, decay)

@@ -232,3 +232,21 @@ def test_bad_parameters_are_refused(bad):
 def test_a_link_that_changes_shapes_is_refused():
     with pytest.raises(ValueError, match="vectorise"):
         GLMTron(lambda u: 1.0).fit([[1.0], [2.0]], [1.0, 2.0])
+
+
+def test_an_iterate_chosen_by_validation_has_its_own_training_bound():
+    X = np.random.default_rng(11).normal(size=(100, 4))
+    y = np.maximum(X @ [1.0, -1.0, 0.5, 2.0], 0)
+    model = GLMTron(norm_bound=5.0, max_iter=500).fit(X, y, validation=(X, 0 * y))
+    assert model.best_iter_ == 0
+    assert np.mean((y - model.predict(X)) ** 2) <= model.benign_bound_
+    assert model.adversarial_bound_ < model.benign_bound_  # of the best iterate, which is another
+
+
+@pytest.mark.parametrize("link", ["softplus", "sigmoid", "tanh", "relu"])
+def test_rounding_does_not_make_a_link_steep(link):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_t(3, size=(30, 2)) * 10.0 ** rng.uniform(-12, 2)
+        model = GLMTron(link, max_iter=20).fit(X, rng.uniform(0, 1, 30))
+        assert model.guarantee_.assumptions[0].status == "checked"

@@ -266,3 +266,26 @@ def test_bad_parameters_are_refused(bad):
     X, y, _ = relu_problem(gaussian, 0)
     with pytest.raises(ValueError, match=next(iter(bad))):
         ModifiedSGDRegressor(**bad).fit(X, y)
+
+
+def test_long_streams_promise_no_more_than_floats_hold():
+    fails = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed + 77)
+        w, model = rng.normal(size=3), ModifiedSGDRegressor(eps=0.1, delta=0.1)
+        for _ in range(30):
+            X = rng.normal(size=(100, 3))
+            model.partial_fit(X, np.maximum(X @ w, 0))
+        assert model.error_bound_ < 1e-10
+        fails += np.linalg.norm(model.coef_ - w) > model.error_bound_
+    assert fails <= 2
+
+
+def test_small_noise_is_no_checked_gate():
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(200, 3))
+    y = np.maximum(X @ [1.0, -2.0, 0.5], 0)
+    clean = ModifiedSGDRegressor(eps=1e-12).fit(X, y)
+    assert clean.guarantee_.assumptions[1].status == "checked"
+    noisy = ModifiedSGDRegressor(eps=0.5).fit(X, y + 0.05 * rng.normal(size=200))
+    assert noisy.guarantee_.assumptions[1].status != "checked"  # no gate gives these labels

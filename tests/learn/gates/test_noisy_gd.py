@@ -215,3 +215,11 @@ def test_bad_parameters_are_refused(bad):
     X, y, _ = relu_problem(gaussian, 0)
     with pytest.raises(ValueError, match=next(iter(bad))):
         NoisyGDRegressor(**bad).fit(X, y)
+
+
+def test_a_bound_given_by_hand_is_assumed_and_can_be_refuted():
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    y = np.maximum(X @ [1.0, -2.0, 0.5], 0)
+    good = NoisyGDRegressor(norm_bound=3.0).fit(X, y).guarantee_
+    assert good.assumptions[2].status == "assumed" and good.kind == "exact"
+    assert NoisyGDRegressor(norm_bound=1e-6).fit(X, y).guarantee_.kind == "heuristic"

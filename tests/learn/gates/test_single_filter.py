@@ -1,5 +1,7 @@
 """Filters of symmetric samples are found at the promised rate; else the fit says that it is a guess."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -97,3 +99,34 @@ def test_bad_parameters_are_refused(bad):
     X, y, _ = relu_problem(gaussian, 0)
     with pytest.raises(ValueError, match=next(iter(bad))):
         SingleFilterRegressor(**bad).fit(X, y)
+
+
+def test_an_interrupt_keeps_the_best_filter(monkeypatch):
+    from pindown.learn.gates import single_filter
+
+    def stops(total, verbose, what):
+        yield from range(5)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(single_filter, "watched", stops)
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    X = np.vstack([X, -X])
+    y = single_filter_network([1.0, -2.0], window_matrices(4, 2))(X)[:, 0]
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = SingleFilterRegressor(kernel_size=2).fit(X, y)
+    assert len(model.loss_curve_) == 5 and model.loss_curve_[-1] < model.loss_curve_[0]
+    assert np.linalg.norm(model.coef_ - [1.0, -2.0]) <= model.error_bound_
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_bound_does_not_fall_below_rounding(seed):
+    rng = np.random.default_rng(900 + seed)
+    n = int(rng.integers(3, 8))
+    k = int(rng.integers(2, n + 1))
+    X, truth = rng.normal(size=(40, n)), rng.normal(size=k)
+    X = np.vstack([X, -X])
+    y = single_filter_network(truth, window_matrices(n, k))(X)[:, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SingleFilterRegressor(kernel_size=k, tol=0, max_iter=1500, verbose=0).fit(X, y)
+    assert np.linalg.norm(model.coef_ - truth) <= model.error_bound_ < 1e-3

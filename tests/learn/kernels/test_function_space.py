@@ -146,14 +146,34 @@ def test_representer_in_a_finite_feature_space(seed):
 
 
 def test_printed_representer_needs_a_strictly_increasing_penalty():
-    # A constant penalty is non-decreasing; then a part outside the span costs nothing.
-    Phi, y = np.array([[1.0, 0.0]]), np.array([1.0])
-    outside = np.array([1.0, 5.0])
-    assert np.sum((Phi @ outside - y) ** 2) == 0.0
-    assert np.abs(outside[1]) > 0
-    # With a strictly increasing one the minimiser has none of it.
-    w = np.linalg.solve(Phi.T @ Phi + 0.1 * np.eye(2), Phi.T @ y)
-    assert w[1] == 0.0
+    Phi, y = rng(0).normal(size=(4, 9)), rng(1).normal(size=4)
+    span = np.linalg.pinv(Phi) @ Phi  # projector on the span of the samples' features
+
+    def minimise(omega, start):
+        def objective(w):
+            value, slope = omega(w @ w)
+            residual = Phi @ w - y
+            return residual @ residual + value, 2 * Phi.T @ residual + 2 * slope * w
+
+        found = minimize(objective, start, jac=True, method="BFGS", options={"gtol": 1e-11})
+        return found.x, found.fun
+
+    def flat(s):  # max(0, s - 100): non-decreasing, and constant up to 100
+        return max(0.0, s - 100.0), float(s > 100.0)
+
+    def strict(s):
+        return 0.1 * s, 0.1
+
+    for seed in range(5):
+        start = rng(seed + 10).normal(size=9)
+        w, value = minimise(flat, start)
+        # As printed this minimiser would be in the span; it is not, and is as good as the one that is.
+        assert np.linalg.norm(w - span @ w) > 0.1
+        assert value == pytest.approx(minimise(flat, span @ start)[1], abs=1e-12)
+        inside = minimise(flat, span @ start)[0]
+        assert np.linalg.norm(inside - span @ inside) < 1e-8
+        w, _ = minimise(strict, start)
+        assert np.linalg.norm(w - span @ w) < 1e-7
 
 
 def test_squared_loss_is_ridge_and_outputs_can_be_coupled():
@@ -257,13 +277,21 @@ def test_centring():
 
 def test_printed_ranges_of_the_mean_do_not_centre():
     Phi = rng(0).normal(size=(5, 3))
-    # From 0 to n there are n + 1 indices; a sum over j of the k-th feature is n times that feature.
-    printed = Phi - np.array([[5 * phi for phi in Phi][k] / 5 for k in range(5)])
-    assert np.abs(printed).max() == pytest.approx(
-        0.0, abs=1e-12
-    )  # every feature is its own mean: all is lost
-    assert np.abs(center_gram(Phi @ Phi.T)).max() > 0.1
-    assert len(range(5 + 1)) != len(Phi)
+    K, n = Phi @ Phi.T, 5
+    ours = center_gram(K)
+    explicit = (Phi - Phi.mean(axis=0)) @ (Phi - Phi.mean(axis=0)).T
+    np.testing.assert_allclose(ours, explicit, atol=1e-12)
+    np.testing.assert_allclose(ours.sum(axis=0), 0.0, atol=1e-12)
+
+    def centred(mean):
+        return (Phi - mean) @ (Phi - mean).T
+
+    # Indices from 0 to n: there is no sample 0; taken modulo n, as an array would, one counts twice.
+    zero_to_n = centred(sum(Phi[i % n] for i in range(n + 1)) / n)
+    assert np.abs(zero_to_n.sum(axis=0)).max() > 0.1
+    # A sum over j of the k-th feature: each one is its own mean, and nothing is left.
+    sum_of_one = centred(np.array([sum(Phi[k] for _ in range(n)) / n for k in range(n)]))
+    assert np.abs(sum_of_one).max() < 1e-12 < np.abs(ours).max()
 
 
 def test_components():
@@ -312,5 +340,46 @@ def test_printed_cancellation_keeps_directions_without_variance():
     ],
 )
 def test_bad_input(call):
+    with pytest.raises(ValueError):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "parameters"), [("rbf", {"gamma": 1.0}), (RBF(0.7), {}), ("laplacian", {}), ("poly", {})]
+)
+def test_bounds_hold_for_samples_that_nearly_coincide(kernel, parameters):
+    f = KernelExpansion(kernel, rng(0).normal(size=(20, 2)), rng(1).normal(size=20), parameters)
+    x = rng(2).normal(size=(30, 2))
+    for apart in (1e-3, 1e-7, 1e-9, 1e-12):
+        z = x + apart * rng(3).normal(size=x.shape)
+        changes, bounds = np.abs(f(x) - f(z)), np.diag(f.largest_change(x, z))
+        assert (changes <= bounds + 1e-14 * np.abs(f.coefficients).sum()).all()
+        assert (bounds > 0).all()
+
+
+def test_norms_that_cancel_still_bound():
+    # Two kernels 1e-9 apart with weights of 1e8: the squared norm is 0.02, its rounding 2.
+    f = KernelExpansion("rbf", [[0.0], [1e-9]], [1e8, -1e8], {"gamma": 1.0})
+    assert f.largest([[0.5]])[0] >= 1e8 * 1e-9 * 2 * 0.5 * np.exp(-0.25)
+
+
+def test_distances_of_far_away_samples():
+    far = 2.0**27
+    assert kernel_distance("linear", [[far, 0.0]], [[far, 1.0]]).item() == 1.0
+    exact = np.sqrt(-2 * np.expm1(-1.0))
+    assert kernel_distance("rbf", [[far]], [[far + 1]], gamma=1.0).item() == pytest.approx(exact)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: leave_one_out_residuals(np.eye(2), [1.0, 2.0, 3.0], 1.0),
+        lambda: leave_one_out_residuals(np.eye(2), [1.0, np.nan], 1.0),
+        lambda: norm_squared_from_values(-np.eye(2), [1.0, 1.0]),
+        lambda: norm_squared_from_values(np.eye(2), [1.0, 1.0, 1.0]),
+        lambda: LeaveOneOutKernelRidge(alphas=[]).fit([[0.0], [1.0]], [0.0, 1.0]),
+    ],
+)
+def test_targets_that_do_not_fit_are_refused(call):
     with pytest.raises(ValueError):
         call()

@@ -299,3 +299,50 @@ def test_features_of_a_matrix_are_not_unique():
 def test_bad_input(call, error):
     with pytest.raises(error):
         call()
+
+
+def test_rounding_refutes_no_kernel():
+    points = 1e6 + np.random.default_rng(0).normal(size=(40, 2))
+
+    def cancelling(A, B):  # the Gaussian by squares that cancel: off by far more than a rounding
+        squares = (A**2).sum(1)[:, None] + (B**2).sum(1) - 2 * A @ B.T
+        return np.exp(-np.maximum(squares, 0.0))
+
+    assert np.linalg.eigvalsh(cancelling(points, points))[0] < -1e-6
+    assert not refute_definiteness(cancelling, points).refuted
+    assert not refute_definiteness("rbf", points).refuted
+    assert refute_definiteness(lambda A, B: np.tanh(A @ B.T + 1)).refuted
+
+
+@pytest.mark.parametrize(
+    ("kernel", "decay", "derivatives"),
+    [
+        (Sinc(1e8), "band-limited", np.inf),
+        (Sinc(1e-8), "band-limited", np.inf),
+        (ConstantKernel(2.0) * RBF(1e-8), "exponential", np.inf),
+        (ConstantKernel(2.0) * Matern(1e-8, nu=1.5), "algebraic", 2.0),
+        (RBF(1.0) + Laplace(1e9), "algebraic", 1.0),
+        (RBF(1.0) + Sinc(1.0), "exponential", np.inf),
+    ],
+)
+def test_smoothness_does_not_depend_on_units(kernel, decay, derivatives):
+    found = smoothness(kernel)
+    assert (found.decay, found.derivatives) == (decay, derivatives)
+
+
+def test_norms_that_only_rounding_ends_are_said():
+    t = np.linspace(-20, 20, 4001)
+    for width in (0.8, 1.0, 2.0):  # exp(-t^2 / 2 s^2) is in the space of RBF(1) for s^2 > 1/2
+        true = width**2 / np.sqrt(2 * (width**2 - 0.5))
+        assert spectral_norm_squared(RBF(1.0), np.exp(-(t**2) / 2 / width**2), t) == pytest.approx(true)
+    with pytest.warns(UserWarning, match="infinite"):
+        spectral_norm_squared(RBF(1.0), np.exp(-(t**2) / 2 / 0.25), t)
+    with pytest.raises(ValueError, match="finite"):
+        spectral_norm_squared(RBF(1.0), np.full(4001, np.nan), t)
+
+
+def test_sparse_samples_are_refused_in_words():
+    from scipy.sparse import csr_matrix
+
+    with pytest.raises(TypeError, match="toarray"):
+        gram("rbf", csr_matrix(np.eye(3)))

@@ -274,8 +274,13 @@ def test_two_thousand_samples_in_seconds(n_classes):
     y = (X @ rng.normal(size=(30, n_classes)) + rng.normal(size=(2000, n_classes))).argmax(axis=1)
     start = time.process_time()
     model = KernelLogisticClassifier(C=10.0).fit(X, y)
-    # The promise is three seconds of one thread on a quiet machine; a busy one takes twice that.
-    assert time.process_time() - start < 6.0
+    taken = time.process_time() - start
+    # Three seconds of one thread on a quiet machine, where the eigenvalues of such a matrix take one; on
+    # a busy one both take longer.
+    K = gram("rbf", X, gamma=1 / 30)
+    start = time.process_time()
+    np.linalg.eigvalsh(K)
+    assert taken < max(3.0, 3.0 * (time.process_time() - start))
     assert model.convergence_.residual < 1e-6
 
 
@@ -379,3 +384,68 @@ def test_bad_samples():
             KernelLogisticClassifier().fit(X, y)
     with pytest.raises(ValueError, match="weight"):
         KernelLogisticClassifier().fit([[0.0], [1.0]], [0, 1], sample_weight=[0, 0])
+
+
+@pytest.mark.parametrize(
+    "bad", [{"max_iter": 0}, {"max_iter": 2.5}, {"max_iter": None}, {"gamma": None}, {"gamma": True},
+            {"C": None}, {"C": [1.0]}, {"C": 1e-300}],
+)  # fmt: skip
+def test_parameters_of_the_wrong_kind_are_named(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        KernelLogisticClassifier(**bad).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_matrices_of_no_kernel_are_refused(n_classes):
+    rng = np.random.default_rng(7)
+    A, y = rng.normal(size=(60, 60)), np.arange(60) % n_classes
+    with pytest.raises(ValueError, match="symmetric"):
+        KernelLogisticClassifier("precomputed").fit(A, y)
+    for K in (A + A.T, -np.eye(60)):
+        with pytest.raises(ValueError, match="semi-definite"):
+            KernelLogisticClassifier("precomputed").fit(K, y)
+    with pytest.raises(ValueError, match="semi-definite"):
+        KernelLogisticClassifier("sigmoid", gamma=3.0, coef0=-2.0).fit(A[:, :3], y)
+
+
+def test_far_away_samples_are_as_good_as_near_ones():
+    X, y = moons()
+    near = KernelLogisticClassifier(C=10.0).fit(X, y)
+    far = KernelLogisticClassifier(C=10.0).fit(X + 2.0**20, y)
+    np.testing.assert_allclose(far.decision_function(X + 2.0**20), near.decision_function(X), atol=1e-5)
+
+
+def test_scales_that_leave_the_floats_are_refused():
+    X, _ = moons()
+    with pytest.raises(ValueError, match="scale the samples or lower C"):
+        KernelLogisticClassifier("poly", gamma=1.0).fit(X * 1e6, np.arange(60) % 2)
+
+
+def test_a_gap_that_is_no_minimum_is_warned_of():
+    X, y = np.random.default_rng(7).normal(size=(60, 3)), np.arange(60) % 2
+    with pytest.warns(ConvergenceWarning, match="of its optimum"):
+        model = KernelLogisticClassifier(C=1e12).fit(X, y)
+    assert model.convergence_.gap > 1e-3 * model.convergence_.objective
+    assert model.convergence_.kind == "estimate"
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_an_interrupt_keeps_the_last_step(n_classes, monkeypatch):
+    from pindown.learn.kernels.logistic import newton
+
+    calls, real = [], newton._damped
+
+    def damped(*arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % n_classes
+    whole = KernelLogisticClassifier(C=10.0).fit(X, y)
+    monkeypatch.setattr(newton, "_damped", damped)
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = KernelLogisticClassifier(C=10.0).fit(X, y)
+    assert model.n_iter_ == 2
+    assert model.convergence_.objective - whole.convergence_.objective <= model.convergence_.gap
+    assert model.predict_proba(X).shape == (40, n_classes)

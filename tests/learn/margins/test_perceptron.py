@@ -164,3 +164,31 @@ def test_unknown_label_later():
 def test_the_guarantee_prints_what_is_proved():
     assert "no separator is known" in str(MistakeGuarantee(3, 1.0, 0.0, 0.5, False))
     assert "if the margin is" in str(MistakeGuarantee(3, 1.0, 0.2, 0.5, True))
+
+
+def test_an_interrupt_keeps_the_mistakes_so_far(monkeypatch):
+    calls, real = [], MarginPerceptron._one_pass
+
+    def one_pass(self, points, signs):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real(self, points, signs)
+
+    monkeypatch.setattr(MarginPerceptron, "_one_pass", one_pass)
+    X, y = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1, 0]
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = MarginPerceptron().fit(X, y)
+    assert model.n_iter_ == 3 and not model.separated_ and model.n_mistakes_ > 0
+    assert model.predict(X).shape == (4,)
+
+
+@pytest.mark.parametrize("margin", ["a", [1.0], True])
+def test_margins_of_the_wrong_kind_are_refused(margin):
+    with pytest.raises(ValueError, match="margin"):
+        MarginPerceptron(margin=margin).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_products_beyond_the_floats_are_refused():
+    with pytest.raises(ValueError, match="normalize"):
+        MarginPerceptron(normalize=False).fit([[1e300], [-1e300]], [0, 1])

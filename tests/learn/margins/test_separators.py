@@ -202,10 +202,29 @@ def test_printed_maximum_of_the_norm_is_a_minimum():
 
 
 def test_printed_chain_of_equal_values_has_equal_optimisers_only():
-    best = hard_margin(*blobs(4))
-    assert best.margin == pytest.approx(1 / best.norm)
-    assert abs(best.margin - best.norm) > 0.1
-    assert abs(best.norm - best.norm**2) > 0.1
+    for seed in range(4):
+        X, y = blobs(seed)
+        best = hard_margin(X, y)
+
+        def feasible(
+            turn, X=X, y=y, best=best
+        ):  # the shortest multiple of a direction that is without slack
+            w = best.w + turn
+            high, low = (X[y > 0] @ w).min(), (X[y < 0] @ w).max()
+            return 2 * w / (high - low) if high > low else None
+
+        rng = np.random.default_rng(seed)
+        turned = [
+            feasible(s * rng.normal(size=best.w.shape)) for s in (0.0, 0.01, 0.1, 0.3) for _ in range(9)
+        ]
+        lengths = np.array([np.linalg.norm(w) for w in turned if w is not None])
+        assert len(lengths) > 15
+        # One optimiser for the three printed programs ...
+        assert (1 / lengths).argmax() == lengths.argmin() == (lengths**2).argmin() < 9
+        # ... and three values, which the slides equate.
+        values = [best.margin, best.norm, best.norm**2]
+        assert np.abs(np.subtract.outer(values, values))[~np.eye(3, dtype=bool)].min() > 1e-2
+        assert best.margin * best.norm == pytest.approx(1)
 
 
 def test_printed_forms_of_the_soft_margin_differ_by_two_in_their_price():
@@ -260,3 +279,34 @@ def test_multipliers_of_the_slack_are_what_the_price_leaves():
 def test_bad_input(call, error):
     with pytest.raises(error):
         call()
+
+
+def test_dual_variables_that_bound_nothing_are_not_taken_for_a_proof():
+    with pytest.raises(ValueError, match="balance"):
+        dual_report(np.eye(2), [1, -1], [1.0, 0.0], np.inf)
+    # Half-way to the hard margin: the multiple without slack is what is feasible.
+    report = dual_report(np.eye(2), [1, -1], [0.1, 0.1], np.inf)
+    assert report.primal == pytest.approx(1.0) and report.gap >= 0
+    # A matrix of no kernel has no dual: nothing is said about the optimum.
+    X, y = blobs(1, gap=0.7)
+    report = soft_margin(X, y, kernel="sigmoid", gamma=5.0, coef0=-3.0)
+    assert np.isinf(report.gap) and "no bound" in str(report)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e3, 1e6])
+def test_high_prices_are_solved(C):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(120, 4)) + 50.0
+    y = np.where(X[:, 0] - 50 + rng.normal(size=120) > 0, 1, -1)
+    report = soft_margin(X, y, C)
+    assert -1e-9 * report.primal <= report.gap <= 1e-6 * report.primal
+    np.testing.assert_allclose(X @ report.w + report.offset, report.decision, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_hard_margins_are_exact(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 5)) * 10.0 ** rng.uniform(-3, 3)
+    report = hard_margin(X, np.where(X @ rng.normal(size=5) > 0, 1, -1))
+    assert report.gap <= 1e-7 * report.primal
+    assert report.violation < 1e-6

@@ -11,7 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pindown.datasets.pattern_detection import digit_patterns, pattern_detection
-from pindown.learn.max_pooling import MaxPoolClassifier
+from pindown.learn.max_pooling import MaxPoolClassifier, joint, max_margin, pooling
+from pindown.learn.max_pooling.halves import independent_halves
 
 
 @parametrize_with_checks([MaxPoolClassifier()])
@@ -158,7 +159,77 @@ def test_bad_data_is_explained():
         MaxPoolClassifier().fit(X, np.arange(20) % 3)
     with pytest.raises(ValueError, match="NaN"):
         MaxPoolClassifier().fit(np.where(X > 0, np.nan, X), y)
-    with pytest.raises(ValueError, match="scale X down"):
-        MaxPoolClassifier().fit(X * 1e200, y)
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="scale X down"):
+        MaxPoolClassifier().fit(np.full((20, 2, 3), 1.7e308), y)
     with pytest.raises(ValueError, match="4 patches"):
         MaxPoolClassifier().fit(X, y).predict(X[:, :4])
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e300])
+def test_scales_at_the_ends_of_floating_point(factor):
+    X, y, _ = pattern_detection(100, n_patterns=3)
+    model = MaxPoolClassifier().fit(factor * X, y)
+    assert model.guarantee_ and model.score(factor * X, y) == 1.0
+
+
+def test_units_do_not_depend_on_points_of_the_second_half():
+    """The margin bound needs features that were fixed before the second half was looked at."""
+    X, y, _ = pattern_detection(100, n_patterns=3)
+    first, second, _ = independent_halves(np.where(y == 1, 1.0, -1.0), _generator())
+    changed = X.copy()
+    changed[second] = 3.0 * np.random.default_rng(5).normal(size=X[second].shape)
+    models = [MaxPoolClassifier(max_iter=5).fit(Z, y) for Z in (X, changed)]
+    assert np.array_equal(models[0].units_, models[1].units_)
+    assert models[0].scale_ == models[1].scale_ == pytest.approx(1.0)
+    changed[first] = 0.5
+    other = MaxPoolClassifier(max_iter=5).fit(changed, y)
+    assert not np.array_equal(models[0].units_, other.units_[: len(models[0].units_)])
+
+
+def _generator():
+    from sklearn.utils import check_random_state
+
+    return np.random.default_rng(check_random_state(0).randint(2**31 - 1))
+
+
+@pytest.mark.parametrize("schedule", ["layerwise", "joint"])
+def test_an_interruption_keeps_what_was_learnt(schedule, monkeypatch):
+    X, y, _ = pattern_detection(100, n_patterns=3)
+    where = {"layerwise": pooling, "joint": joint}[schedule]
+
+    def three_steps(total, verbose, what):
+        yield from range(3)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, "watched", three_steps)
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = MaxPoolClassifier(schedule=schedule).fit(X, y)
+    assert not model.guarantee_
+    assert model.predict(X).shape == y.shape
+    if schedule == "joint":
+        assert model.n_iter_ == 3
+    else:
+        assert "training was not interrupted" in model.guarantee_.failed
+
+
+def test_an_interruption_of_the_second_phase_keeps_the_best_weights(monkeypatch):
+    X, y, _ = pattern_detection(100, n_patterns=3)
+
+    def some_steps(total, verbose, what):
+        yield from range(30)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(max_margin, "watched", some_steps)
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = MaxPoolClassifier(tol=1e-9).fit(X, y)
+    assert model.n_iter_ == 30 and model.score(X, y) == 1.0 and not model.guarantee_
+
+
+def test_training_that_leaves_the_numbers_is_told():
+    X, y, _ = pattern_detection(60, n_patterns=3)
+    with pytest.raises(ValueError, match="smaller one"):
+        MaxPoolClassifier(schedule="joint", learning_rate=1e300).fit(X, y)
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="smaller step or radius"):
+        MaxPoolClassifier(radius=1e300).fit(X, y)
+    with pytest.raises(ValueError, match="step must be"):
+        MaxPoolClassifier(step="a").fit(X, y)

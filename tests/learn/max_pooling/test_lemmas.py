@@ -47,7 +47,7 @@ def test_too_few_units_break_the_lemma():
 
 
 @pytest.mark.parametrize("d", [3, 4, 6])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(8))
 def test_units_learn_their_pattern_and_the_rest_is_separable(d, seed):
     X, y, patterns = pattern_detection(300, n_patterns=d, random_state=seed)
     schedule = layerwise_schedule(d)

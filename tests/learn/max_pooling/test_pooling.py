@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pindown.learn.max_pooling import pooling
 from pindown.learn.max_pooling.conversion import max_pool_network
 from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
 from pindown.learn.max_pooling.schedule import layerwise_schedule
@@ -70,3 +71,15 @@ def test_schedules_meet_the_conditions_and_say_when_not():
     for bad in ({"n_patterns": 0}, {"n_patterns": 3, "n_steps": 0}, {"n_patterns": 3, "step": -1.0}):
         with pytest.raises(ValueError, match="must be"):
             layerwise_schedule(**bad)
+
+
+def test_chunks_of_points_change_nothing(monkeypatch):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(23, 4, 3)), np.where(rng.random(23) < 0.5, 1.0, -1.0)
+    schedule = layerwise_schedule(3, n_units=10, n_steps=5, step=0.3, radius=0.1)
+    W, a = initial_weights(schedule, 3, rng)
+    whole = first_phase(X, y, W, a, schedule), pooled(X, W)
+    monkeypatch.setattr(pooling, "_CHUNK_NUMBERS", 150)
+    parts = first_phase(X, y, W, a, schedule), pooled(X, W)
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)

@@ -110,19 +110,37 @@ def test_early_stopping_is_ridge_in_each_direction():
 
 
 def test_printed_logarithm_has_the_wrong_sign():
-    x = 0.01
-    assert abs(np.log(1 - x) - x) > 0.019
-    assert abs(np.log(1 - x) + x) < 1e-4
-    # Printed, the number of steps would be negative; the relation at the end has the right sign.
-    assert equivalent_steps(x, 0.1) > 0
+    step, penalty, eigenvalue = 0.01, 0.1, 1e-4
+    # tau log(1 - step lambda) = -log(1 + lambda / penalty) is what makes stopping and ridge agree.
+    agree = -np.log1p(eigenvalue / penalty) / np.log1p(-step * eigenvalue)
+    assert agree == pytest.approx(equivalent_steps(step, penalty), rel=1e-3)
+    printed = -np.log1p(eigenvalue / penalty) / (step * eigenvalue)  # with log(1 - x) = x
+    assert printed < 0 < agree
+    kept = descent_shrinkage([eigenvalue], step, round(agree))
+    np.testing.assert_allclose(kept, ridge_shrinkage([eigenvalue], penalty), rtol=1e-3)
+    # The share that is left of the way would grow with the steps, if the printed sign were true.
+    assert np.exp(round(agree) * step * eigenvalue) > 1 > 1 - kept[0]
+    for x in (1e-2, 1e-4, 1e-6):  # an approximation of first order has an error of second
+        assert abs(np.log1p(-x) + x) < x**2
+        assert abs(np.log1p(-x) - x) > x
 
 
 def test_printed_relation_of_steps_and_penalty_mixes_a_number_and_a_matrix():
-    eigenvalues, step, penalty = np.array([1e-4, 2e-4]), 0.01, 0.1
-    n = equivalent_steps(step, penalty)
+    eigenvalues, step, penalty = np.array([1e-4, 1e-3, 4e-3]), 0.01, 0.1
+    n = round(equivalent_steps(step, penalty))
+    ridge = ridge_shrinkage(eigenvalues, penalty)
+    # The corrected relation in each direction: stopping is ridge, to first order.
     np.testing.assert_allclose(n * step * eigenvalues, eigenvalues / penalty)
-    for single in eigenvalues:  # one eigenvalue on the right cannot serve both directions
-        assert np.abs(n * step * eigenvalues - single / penalty).max() > 1e-4
+    np.testing.assert_allclose(descent_shrinkage(eigenvalues, step, n), ridge, rtol=0.03)
+    # With one number on the right each direction asks for another number of steps; whichever number
+    # is meant, stopping there is far from ridge in some direction.
+    for single in eigenvalues:
+        asked = single / penalty / (step * eigenvalues)
+        assert asked.max() > 10 * asked.min()
+        wrong = [
+            descent_shrinkage([v], step, round(t))[0] for v, t in zip(eigenvalues, asked, strict=True)
+        ]
+        assert np.abs(np.array(wrong) / ridge - 1).max() > 0.5
 
 
 def test_dropout_error_by_simulation_and_enumeration():
@@ -219,6 +237,17 @@ def test_signals_keep_their_size(activation, rule, low, high):
         lambda: fit_polynomial([1.0, 2.0], [1.0, 2.0], 1, 0.1, 0.5),
         lambda: keep_variance(torch.nn.Linear(1, 1), "tanh"),
         lambda: keep_variance(torch.nn.ReLU()),
+        lambda: ridge_shrinkage([1.0], -1.0),
+        lambda: ridge_shrinkage([0.0], 0.0),
+        lambda: descent_iterate([[1.0]], [1.0], [0.0], 0.1, 2.5),
+        lambda: descent_iterate([[1.0]], [1.0], [np.nan], 0.1, 2),
+        lambda: descent_limit([[1.0, 0.0]], [1.0], [1.0]),
+        lambda: equivalent_penalty([1.0], 0.1, 2.5),
+        lambda: dropout_squared_error([[1.0, 2.0]], [0.0], [1.0], 0.5),
+        lambda: dropout_squared_error([[np.nan]], [0.0], [1.0], 0.5),
+        lambda: dropout_squared_error([[1.0]], [0.0], [1.0], "half"),
+        lambda: fit_polynomial([1.0, 2.0], [1.0, 2.0], 1, 0.1, np.inf),
+        lambda: fit_polynomial([1.0, 2.0], [1.0, 2.0], 1.5, 0.1),
     ],
 )
 def test_bad_input(call):

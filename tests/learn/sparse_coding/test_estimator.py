@@ -15,7 +15,7 @@ from pindown.datasets.sparse_codes import (
     hadamard_dictionary,
     perturbed,
 )
-from pindown.learn.sparse_coding import SparseCodingAutoencoder, dictionary_error
+from pindown.learn.sparse_coding import SparseCodingAutoencoder, descent, dictionary_error
 from pindown.learn.sparse_coding.descent import descend
 
 
@@ -162,7 +162,29 @@ def test_bad_data_is_explained():
         coder.inverse_transform(np.ones((2, 5)))
     with pytest.raises(ValueError, match="a row per atom"):
         dictionary_error(np.eye(3), np.eye(4))
-    with pytest.raises(ValueError, match="scale X down"):
+    with pytest.raises(ValueError, match="scale them down"):
         SparseCodingAutoencoder(3).fit(1e200 * np.eye(4))
     zero = SparseCodingAutoencoder(3).fit(np.zeros((4, 2)))
     assert zero.loss_ == 0.0
+
+
+@pytest.mark.parametrize("h", [None, 3])
+def test_the_default_start_does_not_turn_every_unit_off(h):
+    """On positive data a first step that is too long ends at the zero network."""
+    X = np.abs(np.random.default_rng(0).normal(size=(40, 5)))
+    coder = SparseCodingAutoencoder(h).fit(X)
+    assert coder.dead_fraction_ < 1.0
+    assert coder.loss_ < 0.2 * 0.5 * float(np.mean(np.sum(X**2, axis=1)))
+
+
+def test_an_interruption_keeps_the_weights_so_far(monkeypatch):
+    def two_steps(total, verbose, what):
+        yield from range(2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(descent, "watched", two_steps)
+    X = np.abs(np.random.default_rng(0).normal(size=(40, 5)))
+    with pytest.warns(UserWarning, match="interrupted"):
+        coder = SparseCodingAutoencoder().fit(X)
+    assert coder.n_iter_ == 2 and not coder.converged_
+    assert coder.losses_[-1] < coder.losses_[0]

@@ -195,3 +195,22 @@ def test_bad_input_is_explained():
         decomposition_of_gradient(SparseCodingModel(np.eye(60), 30), np.eye(60), 0.0, 0)
     with pytest.raises(ValueError, match="delta"):
         criticality_bounds(model, 1.0)
+
+
+def test_units_supports_and_shapes_that_do_not_fit_are_refused():
+    model = SparseCodingModel(np.eye(4), 2)
+    for unit in (-1, 4, 1.5):
+        with pytest.raises(ValueError, match="units are 0 to 3"):
+            proxy_gradient(model, np.eye(4), 0.0, [unit])
+        with pytest.raises(ValueError, match="units are 0 to 3"):
+            decomposition_of_gradient(model, np.eye(4), 0.0, unit)
+    for support in ([1, 2], [0], [0, 0], [0, 1, 2]):
+        with pytest.raises(ValueError, match="2 different atoms"):
+            decomposition_of_gradient(model, np.eye(4), 0.0, 0, [support])
+    with pytest.raises(ValueError, match="at least one support"):
+        decomposition_of_gradient(model, np.eye(4), 0.0, 0, [])
+    for W, Y in ((np.ones((3, 4)), np.ones((2, 5))), (np.ones((3, 4)), np.ones((0, 4)))):
+        with pytest.raises(ValueError, match="must match"):
+            loss_and_gradient(W, Y)
+    with pytest.raises(ValueError, match="threshold must be one number, or 3"):
+        loss_and_gradient(np.ones((3, 4)), np.ones((2, 4)), np.ones(5))

@@ -107,3 +107,12 @@ def test_bad_input_is_explained():
         recover_support(np.eye(3), np.ones((2, 4)), 0.1)
     with pytest.raises(ValueError, match="sparsity"):
         certify_weights(np.eye(3), 0.1, sparsity=0, low=1.0, high=1.0)
+
+
+def test_certificates_of_impossible_ranges_are_refused():
+    for low, high in ((2.0, 1.0), (float("nan"), 1.0), (-1.0, 1.0)):
+        with pytest.raises(ValueError, match="0 <= low <= high"):
+            certify_weights(np.eye(3), 0.1, sparsity=1, low=low, high=high)
+    for W in (np.ones(3), np.full((2, 2), np.nan), np.zeros((0, 2))):
+        with pytest.raises(ValueError, match="finite matrix"):
+            certify_weights(W, 0.1, sparsity=1, low=1.0, high=1.0)

@@ -222,7 +222,9 @@ class GLMTron(Gate, RegressorMixin, BaseEstimator):  # type: ignore[misc]
             (math.sqrt(self.adversarial_bound_) + 2 * theta) ** 2 if chosen_on_training else math.inf
         )
         self.excess_bound_ = min(seen, chosen)
-        self.benign_bound_ = benign_risk(min(self.adversarial_bound_, self.excess_bound_), theta**2)
+        # The best iterate's training error bounds that of the least one, so not of one chosen otherwise.
+        risk = min(self.adversarial_bound_, self.excess_bound_) if chosen_on_training else seen
+        self.benign_bound_ = benign_risk(risk, theta**2)
 
     def _contradicted(self, link: Link, Z: Array, y: Array, mass: Array, w: Array) -> bool:
         """Whether no gate as assumed can have given these labels; w are the last weights of the run."""

@@ -16,6 +16,7 @@ LinkFunction = Callable[[Array], Array]
 
 # A slope measured between two float64 values is off by about this much of the values' size.
 _SLOPE_ROUNDING = 1e-9
+_LAST_PLACES = 4  # units in the last place that evaluating a link may be off by
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,12 @@ class Link:
         """Whether the link, on these points, falls or rises faster than its constant allows."""
         points = np.unique(u)
         run = np.diff(points)
-        rise = np.diff(self(points))
-        slack = _SLOPE_ROUNDING * (np.abs(rise) + run) + np.finfo(float).eps * np.abs(points).max(
-            initial=0
-        )
+        values = self(points)
+        rise = np.diff(values)
+        # Points and values are themselves off by a rounding of their size (an answer near 0.7 for
+        # points that are 1e-19 apart): a few units in the last place of the larger of the two.
+        size = max(float(np.abs(points).max(initial=0)), float(np.abs(values).max(initial=0)))
+        slack = _SLOPE_ROUNDING * (np.abs(rise) + run) + _LAST_PLACES * np.finfo(float).eps * size
         return bool(np.any(rise < -slack) or np.any(rise > self.lipschitz * run + slack))
 
     def network(self, weights: Array, intercept: float) -> ReluNetwork:

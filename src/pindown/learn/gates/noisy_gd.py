@@ -21,6 +21,7 @@ from pindown.learn.gates.progress import watched
 
 # A training error below this share of the labels' mean square is rounding: the labels are a gate's.
 _REALIZED = 1e-16
+_NEAR = 1e-3  # relative: weights that realise the labels to rounding may still be off by so much
 _ROUNDING = 1e-9  # relative, in the comparison of two computed numbers
 
 
@@ -204,7 +205,13 @@ class NoisyGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore[mis
             labels = "checked"
         elif _contradicted(last, Z, y, ball.radius):
             labels = "violated"
-        spans = math.isfinite(distance)
+        known: Status = "checked" if math.isfinite(distance) else "violated"
+        if self.norm_bound is not None:
+            known = (
+                "violated"
+                if self._is_refuted(first, self.norm_bound, labels == "checked")
+                else "assumed"
+            )
         self.guarantee_ = GateGuarantee(
             about=f"distance of the first {self.n_iter} iterates to the gate's weights",
             value=self.confinement_.radius,
@@ -212,10 +219,16 @@ class NoisyGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore[mis
             assumptions=(
                 Assumption("labels come from a ReLU gate", labels),
                 Assumption(f"learning rate below {limit:.3g}", "checked" if small else "violated"),
-                Assumption("a bound on the start distance is known", "checked" if spans else "violated"),
+                Assumption("a bound on the start distance is known", known),
             ),
             source="Mukherjee 2020, Lemma 3.4.2" if calm else "Mukherjee 2020, Theorem 3.4.1",
         )
+
+    def _is_refuted(self, first: Array, bound: float, realized: bool) -> bool:
+        """Whether the only gate seen that gives the labels is farther from the start than was said."""
+        weights = np.append(self.coef_, self.intercept_)[: len(first)]
+        far = float(np.linalg.norm(weights - first / self.scale_)) > (1 + _NEAR) * bound
+        return realized and far
 
     def _distance(self, Z: Array, y: Array, first: Array) -> float:
         if self.norm_bound is not None:

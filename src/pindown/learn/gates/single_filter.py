@@ -27,6 +27,7 @@ from pindown.network import ReluNetwork
 
 # An eigenvalue below this share of the largest is rounding of zero.
 _RANK_TOLERANCE = 1e-12
+_ROUNDINGS_PER_STEP = 4  # of a residual, a mean over samples, a scaling and a sum
 _ROUNDING = 1e-9  # of the labels' size, when residuals are compared with what the bound allows
 
 
@@ -132,17 +133,23 @@ class SingleFilterRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         losses: list[float] = []
         least, short = math.inf, False
         rows = patches.reshape(-1, patches.shape[2])
-        for t in watched(most + 1, self.verbose, "one filter"):
-            residual = y - link(rows @ w).reshape(len(y), -1).mean(axis=1)
-            losses.append(float(np.mean(residual**2)))
-            if losses[-1] < least:
-                least, best = losses[-1], w
-            if t == most or short or not math.isfinite(losses[-1]):
-                break
-            move = step * (residual @ mean) / len(y)
-            w = w + move
-            short = float(np.linalg.norm(move)) <= tol * float(np.linalg.norm(w))
-        if not short:
+        residual, stopped = y, False
+        try:
+            for t in watched(most + 1, self.verbose, "one filter"):
+                residual = y - link(rows @ w).reshape(len(y), -1).mean(axis=1)
+                losses.append(float(np.mean(residual**2)))
+                if losses[-1] < least:
+                    least, best = losses[-1], w
+                if t == most or short or not math.isfinite(losses[-1]):
+                    break
+                move = step * (residual @ mean) / len(y)
+                w = w + move
+                short = float(np.linalg.norm(move)) <= tol * float(np.linalg.norm(w))
+        except KeyboardInterrupt:
+            stopped = True
+            losses = losses or [float(np.mean(y**2))]  # of the filter zero, where the run starts
+            warnings.warn("interrupted: the best filter so far is kept", stacklevel=3)
+        if not short and not stopped:
             warnings.warn(
                 f"steps were still longer than tol after {len(losses) - 1}; raise max_iter or tol.",
                 ConvergenceWarning,
@@ -162,11 +169,20 @@ class SingleFilterRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             # The first move from zero is half M w*, so its length bounds that of w*.
             mean = np.einsum("krn,jn->jr", self._matrices, X) / (len(self._matrices) * size)
             start = step * float(np.linalg.norm(y @ mean)) / len(y) / (half * float(values[0]))
-            self.error_bound_ = start * self.contraction_ ** int(self.loss_curve_.argmin()) / size
+            shrunk = start * self.contraction_ ** int(self.loss_curve_.argmin())
+            pull = step * float(np.sqrt(np.mean(y**2) * np.mean((mean**2).sum(axis=1))))
+            self.error_bound_ = (shrunk + self._rounding(start + pull)) / size
         if len(self._matrices) == 1 and not settled:
             self.guarantee_ = self._as_gate(far)
         else:
             self.guarantee_ = self._as_filter(symmetric, spans, self._explained(X, y))
+
+    def _rounding(self, summed: float) -> float:
+        """Return where float64 stops the steps: one rounding each, shrunk by all the steps after it."""
+        terms = len(self._matrices) * len(self.coef_) + _ROUNDINGS_PER_STEP
+        once = terms * np.finfo(float).eps * summed  # what one step adds up, at its largest
+        kept = 1.0 - self.contraction_
+        return once * (min(self.n_iter_, 1 / kept) if kept > 0 else self.n_iter_)
 
     def _explained(self, X: Array, y: Array) -> bool:
         """Whether labels are as close to the answers as the bound on the filter says."""

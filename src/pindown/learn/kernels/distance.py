@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.learn.kernels.gram import Kernel, diagonal, gram, samples, square
 
+# Relative: a few dozen roundings of products, sums and one exponential in a kernel's value.
+_ROUNDING = 1e-14
+
 
 def kernel_distance(
     kernel: Kernel, X: ArrayLike, Z: ArrayLike | None = None, **parameters: Any
@@ -34,13 +37,35 @@ def kernel_distance(
 
     Lecture course, slides on the distance of a kernel.
     """
-    K = gram(kernel, X, Z, **parameters)
+    squares, _ = squared_distances(kernel, X, Z, **parameters)
+    return np.sqrt(squares)
+
+
+def squared_distances(
+    kernel: Kernel, X: ArrayLike, Z: ArrayLike | None = None, **parameters: Any
+) -> tuple[Array, Array]:
+    """Return squared distances of all pairs in feature space, and how far rounding may have moved them.
+
+    Kernels of which a difference is known in closed form lose nothing to cancellation.
+
+    >>> squares, rounding = squared_distances("rbf", [0.0], [1e-9], gamma=0.5)
+    >>> bool(abs(squares[0, 0] / 1e-18 - 1) < 1e-9)
+    True
+    """
+    X = samples(X)
+    other = X if Z is None else samples(Z, "Z")
+    direct = _without_cancellation(kernel, X, other, parameters)
+    if direct is not None:
+        return direct, _ROUNDING * direct
+    K = gram(kernel, X, other, **parameters)
     left = diagonal(kernel, X, **parameters)
-    right = left if Z is None else diagonal(kernel, Z, **parameters)
+    right = left if Z is None else diagonal(kernel, other, **parameters)
     squares = np.maximum(0.0, left[:, None] + right - 2 * K)
+    rounding = _ROUNDING * (np.abs(left)[:, None] + np.abs(right) + 2 * np.abs(K))
     if Z is None:
         np.fill_diagonal(squares, 0.0)
-    return np.sqrt(squares)
+        np.fill_diagonal(rounding, 0.0)
+    return squares, rounding
 
 
 def distance_to_mean(kernel: Kernel, X: ArrayLike, Z: ArrayLike, **parameters: Any) -> Array:
@@ -124,6 +149,31 @@ def center_cross(K_new: ArrayLike, K: ArrayLike) -> Array:
             f"new samples have {K_new.shape[1]} kernel values, there are {len(K)} old samples"
         )
     return np.asarray(KernelCenterer().fit(K).transform(K_new))
+
+
+def _without_cancellation(
+    kernel: Kernel, X: Array, Z: Array, parameters: dict[str, Any]
+) -> Array | None:
+    """Return the squares for kernels with a closed form of the difference, else None."""
+    from scipy.spatial.distance import cdist
+    from sklearn.gaussian_process.kernels import RBF, Matern
+
+    if X.shape[1] != Z.shape[1]:
+        return None
+    gamma = parameters.get("gamma")
+    gamma = 1.0 / X.shape[1] if gamma is None else gamma
+    if isinstance(kernel, RBF) and not isinstance(kernel, Matern):
+        scale = kernel.length_scale
+        return np.asarray(-2 * np.expm1(-0.5 * cdist(X / scale, Z / scale, "sqeuclidean")))
+    if not isinstance(kernel, str):
+        return None
+    if kernel == "linear":
+        return np.asarray(cdist(X, Z, "sqeuclidean"))
+    if kernel == "rbf":
+        return np.asarray(-2 * np.expm1(-gamma * cdist(X, Z, "sqeuclidean")))
+    if kernel == "laplacian":
+        return np.asarray(-2 * np.expm1(-gamma * cdist(X, Z, "cityblock")))
+    return None
 
 
 def _mean_of_pairs(K: Array, distinct: bool) -> float:

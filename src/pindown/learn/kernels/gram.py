@@ -24,6 +24,8 @@ def samples(X: ArrayLike, name: str = "X") -> Array:
     >>> samples([1, 2, 3]).shape
     (3, 1)
     """
+    if hasattr(X, "toarray"):
+        raise TypeError(f"{name} is a sparse matrix, a dense array is needed; pass {name}.toarray()")
     array = np.asarray(X, dtype=np.float64)
     if array.ndim == 1:
         array = array[:, None]
@@ -75,7 +77,13 @@ def gram(kernel: Kernel, X: ArrayLike, Z: ArrayLike | None = None, **parameters:
             raise ValueError(
                 f"kernel must be one of {names}, a kernel object or a function, got {kernel!r}"
             )
-        matrix = pairwise_kernels(X, Z, metric=kernel, filter_params=True, **parameters)
+        if kernel == "rbf" and X.shape[1] == Z.shape[1]:
+            # It depends on differences only; squares of far-away samples would cancel to noise.
+            centre = X.mean(axis=0)
+            left, right = X - centre, Z - centre
+        else:
+            left, right = X, Z
+        matrix = pairwise_kernels(left, right, metric=kernel, filter_params=True, **parameters)
     elif callable(kernel):
         matrix = kernel(X, Z)
     else:

@@ -18,6 +18,11 @@ from pindown.learn.kernels.gram import Kernel, gram, samples, square
 # Negative eigenvalues down to this share of the largest one, times the number of samples, are rounding.
 _ROUNDING = 1e-13
 _ASYMMETRY = 1e-9
+# Times the change of a matrix when samples move in their last place: what its entries may be off.
+_LAST_PLACES = 10.0
+# Of the mean diagonal entry, times the root of n: added before elimination, far above what kernels and
+# eliminations round, far below a negative eigenvalue that would matter.
+_SHIFT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ def refute_definiteness(
         worst = min(worst, float(values[0]) / largest)
         c = vectors[:, 0]
         form = float(c @ K @ c)
-        if form < -_ROUNDING * len(X) * largest:
+        if form < -_ROUNDING * len(X) * largest - _noise(kernel, X, K, c, parameters):
             return Definiteness(True, worst, X, c, form, "negative form")
     return Definiteness(False, worst, None, None, None, "not refuted")
 
@@ -125,6 +130,30 @@ def finite_feature_map(K: ArrayLike) -> Array:
         )
     kept = values > rounding
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+def is_semidefinite(K: Array) -> bool:
+    """Whether elimination finds no negative direction in a symmetric matrix, up to rounding.
+
+    >>> is_semidefinite(np.ones((3, 3))), is_semidefinite(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    (True, False)
+    """
+    from scipy.linalg import LinAlgError, cholesky
+
+    shift = _SHIFT * len(K) ** 0.5 * float(np.abs(K.diagonal()).mean())
+    shifted = K + (shift + float(np.finfo(float).tiny)) * np.eye(len(K))
+    try:
+        cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return False
+    return True
+
+
+def _noise(kernel: Kernel, X: Array, K: Array, c: Array, parameters: dict[str, Any]) -> float:
+    """Return how much the form changes when samples move in their last place: no witness below that."""
+    moved = gram(kernel, np.nextafter(X, np.where(np.indices(X.shape).sum(axis=0) % 2, np.inf, -np.inf)),
+                 **parameters)  # fmt: skip
+    return _LAST_PLACES * float(np.abs(c) @ np.abs(moved - K) @ np.abs(c))
 
 
 def _random_sets(seed: int, d: int) -> Iterable[Array]:

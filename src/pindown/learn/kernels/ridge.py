@@ -22,6 +22,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pindown.affine import Array
 from pindown.learn.kernels.gram import Kernel, gram, square
 
+_RANK = 1e-12  # eigenvalues below this share of the largest are rounding of zero
+_NEGATIVE = 1e-10  # one this far below zero, as a share of the largest, is not
+_OUTSIDE = 1e-8  # share of the values in directions of eigenvalue zero that is put down to rounding
 _ALPHAS = tuple(float(a) for a in np.logspace(-6, 3, 19))
 
 
@@ -44,7 +47,8 @@ def leave_one_out_residuals(K: ArrayLike, y: ArrayLike, alpha: float) -> Array:
 
     Lecture course, slides on kernel ridge regression; the shortcut is standard.
     """
-    K, y = square(K), np.asarray(y, dtype=np.float64)
+    K = square(K)
+    y = _targets(y, len(K))
     _check_alpha(alpha)
     inverse = np.linalg.inv(K + alpha * np.eye(len(K)))
     return np.asarray(((inverse @ y).T / inverse.diagonal()).T)
@@ -82,12 +86,17 @@ def norm_squared_from_values(K: ArrayLike, values: ArrayLike) -> float:
     >>> norm_squared_from_values([[4.0, 0.0], [0.0, 1.0]], [2.0, 1.0])
     2.0
     """
-    eigenvalues, vectors = np.linalg.eigh(square(K))
-    parts = vectors.T @ np.asarray(values, dtype=np.float64)
-    there = eigenvalues > 1e-12 * max(float(eigenvalues[-1]), np.finfo(float).tiny)
-    if np.abs(parts[~there]).max(initial=0.0) > 1e-8 * max(
-        float(np.abs(parts).max()), np.finfo(float).tiny
-    ):
+    K = square(K)
+    eigenvalues, vectors = np.linalg.eigh(K)
+    largest = max(float(np.abs(eigenvalues).max()), np.finfo(float).tiny)
+    if eigenvalues[0] < -_NEGATIVE * largest:
+        raise ValueError(
+            f"the matrix has the negative eigenvalue {eigenvalues[0]:.4g}: no kernel has it"
+        )
+    parts = vectors.T @ _targets(values, len(K))
+    there = eigenvalues > _RANK * largest
+    size = max(float(np.abs(parts).max()), np.finfo(float).tiny)
+    if np.abs(parts[~there]).max(initial=0.0) > _OUTSIDE * size:
         return float("inf")
     return float((parts[there] ** 2 / eigenvalues[there]).sum())
 
@@ -137,6 +146,8 @@ class LeaveOneOutKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         """Choose the penalty and fit."""
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         alphas = np.atleast_1d(np.asarray(self.alphas, dtype=np.float64))
+        if not alphas.size or alphas.ndim != 1:
+            raise ValueError(f"alphas must be a number or a list of at least one, got {self.alphas!r}")
         for alpha in alphas:
             _check_alpha(float(alpha))
         K = self._gram(X, X)
@@ -166,6 +177,13 @@ class LeaveOneOutKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         if not isinstance(self.kernel, str):
             return gram(self.kernel, X, Z)
         return gram(self.kernel, X, Z, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+
+
+def _targets(y: ArrayLike, n: int) -> Array:
+    array = np.asarray(y, dtype=np.float64)
+    if array.ndim not in (1, 2) or len(array) != n or not np.isfinite(array).all():
+        raise ValueError(f"one finite target is needed for each of the {n} samples, got {array.shape}")
+    return array
 
 
 def _check_alpha(alpha: float) -> None:

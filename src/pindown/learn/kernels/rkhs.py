@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.learn.kernels.distance import kernel_distance
+from pindown.learn.kernels.distance import kernel_distance, squared_distances
 from pindown.learn.kernels.gram import Kernel, diagonal, gram, samples
 
 # Singular values below this share of the largest are rounding in the system of a projection.
 _RANK = 1e-12
+_VALUE_ROUNDING = 1e-15  # relative, of one value of a kernel; sums add one for each term
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,20 @@ class KernelExpansion:
 
     def largest(self, X: ArrayLike) -> Array:
         r"""Return the bound :math:`\lVert f\rVert\sqrt{k(x, x)}` of :math:`|f(x)|` for each sample."""
-        return self.norm * np.sqrt(np.maximum(0.0, diagonal(self.kernel, X, **self.parameters)))
+        heights = np.maximum(0.0, diagonal(self.kernel, X, **self.parameters))
+        return self._norm_above() * np.sqrt(heights)
 
     def largest_change(self, X: ArrayLike, Z: ArrayLike) -> Array:
         r"""Return the bound :math:`\lVert f\rVert d_k(x, z)` of :math:`|f(x) - f(z)|` for all pairs."""
-        return self.norm * kernel_distance(self.kernel, X, Z, **self.parameters)
+        squares, rounding = squared_distances(self.kernel, X, Z, **self.parameters)
+        return self._norm_above() * np.sqrt(squares + rounding)
+
+    def _norm_above(self) -> float:
+        """Return the norm with the rounding of its sum added, which cancellation can make all of it."""
+        K = np.abs(gram(self.kernel, self.centers, **self.parameters))
+        terms = float(np.abs(self.coefficients) @ K @ np.abs(self.coefficients))
+        rounding = _VALUE_ROUNDING * (len(self.centers) + 1) * terms
+        return float(np.sqrt(max(0.0, self.inner(self)) + rounding))
 
     def _with(self, centers: Array, coefficients: Array) -> KernelExpansion:
         return KernelExpansion(self.kernel, centers, coefficients, self.parameters)

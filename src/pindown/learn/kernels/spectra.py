@@ -10,6 +10,7 @@ Lecture course, slides on shift-invariant kernels.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 # Share of a function's energy outside a kernel's band that is put down to sampling.
 _LEAK = 1e-10
+# Energies below this share of the largest are within reach of rounding; their terms must not matter.
+_FAINT = 1e-24
+_FADED = 1e-6
 
 
 def spectrum(kernel: Any, omega: ArrayLike) -> Array:
@@ -80,7 +84,8 @@ def spectral_norm_squared(kernel: Any, values: ArrayLike, grid: ArrayLike) -> fl
         grid: Evenly spaced points.
 
     Returns:
-        The squared norm; infinite if the kernel does not allow a frequency that the function has.
+        The squared norm; infinite if the kernel does not allow a frequency that the function has. A
+        warning says where only rounding ends the sum, so that the norm is larger or infinite.
 
     Raises:
         ValueError: If the grid is not even, or shapes differ.
@@ -100,6 +105,8 @@ def spectral_norm_squared(kernel: Any, values: ArrayLike, grid: ArrayLike) -> fl
             f"values and grid must be vectors of one length, got {values.shape} and {grid.shape}"
         )
     step = (grid[-1] - grid[0]) / (len(grid) - 1)
+    if not np.isfinite(values).all():
+        raise ValueError("the values must be finite; got NaN or infinity")
     if not step > 0 or not np.allclose(np.diff(grid), step, rtol=1e-6):
         raise ValueError("the grid must be evenly spaced and increasing")
     energy = np.abs(np.fft.fft(values)) ** 2 * step / len(grid)  # sums to the squared L2 norm
@@ -109,7 +116,15 @@ def spectral_norm_squared(kernel: Any, values: ArrayLike, grid: ArrayLike) -> fl
     if energy[present & (phi == 0)].sum() > _LEAK * energy.sum():
         return float("inf")
     allowed = present & (phi > 0)
-    return float((energy[allowed] / phi[allowed]).sum())
+    terms = energy[allowed] / phi[allowed]
+    # At the smallest energies that are still above rounding the terms must have faded.
+    faint = energy[allowed] < _FAINT * energy.max()
+    if terms[faint].sum() > _FADED * terms.sum():
+        warnings.warn(
+            "frequencies near rounding make up the norm: it is larger than this, perhaps infinite",
+            stacklevel=2,
+        )
+    return float(terms.sum())
 
 
 @dataclass(frozen=True)
@@ -135,7 +150,9 @@ class Smoothness:
 
 
 def smoothness(kernel: Any) -> Smoothness:
-    """Return how smooth the functions of a kernel's space are, from its spectrum at large frequencies.
+    """Return how smooth the functions of a kernel's space are, from how its spectrum ends.
+
+    Kernels are those of :func:`spectrum`; of a sum the slower decay counts.
 
     Example:
         >>> from pindown.learn.kernels import Laplace, Sinc
@@ -146,22 +163,29 @@ def smoothness(kernel: Any) -> Smoothness:
 
     Lecture course, slides on shift-invariant kernels.
     """
-    from sklearn.gaussian_process.kernels import Matern
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, Product, Sum
 
-    length = _length(kernel) if hasattr(kernel, "length_scale") else 1.0
+    from pindown.learn.kernels.shift_invariant import Laplace, Sinc
+
     if isinstance(kernel, Matern) and np.isfinite(kernel.nu):
+        _length(kernel)
         return Smoothness("algebraic", 2 * kernel.nu + 1, kernel.nu + 0.5)
-    far = spectrum(kernel, np.array([1e6, 1e7]) * max(1.0, getattr(kernel, "gamma", 1.0)) / length)
-    if (far > 0).all():
-        order = float(np.round(np.log10(far[0] / far[1]), 3))
-        return Smoothness("algebraic", order, order / 2)
-    probe = spectrum(kernel, np.geomspace(1e-3, 1e6, 4001) / length)
-    inside = probe[probe > 0]
-    # A band ends in one step; an exponential passes through every size before it leaves the floats.
-    decay = (
-        "band-limited" if len(inside) and inside[-1] > np.sqrt(np.finfo(float).tiny) else "exponential"
+    if isinstance(kernel, RBF):
+        _length(kernel)
+        return Smoothness("exponential", float("inf"), float("inf"))
+    if isinstance(kernel, Laplace):
+        return Smoothness("algebraic", 2.0, 1.0)
+    if isinstance(kernel, Sinc):
+        return Smoothness("band-limited", float("inf"), float("inf"))
+    if isinstance(kernel, Sum):  # the slower decay stays; a band is the fastest
+        return min((smoothness(k) for k in (kernel.k1, kernel.k2)), key=_roughness)
+    if isinstance(kernel, Product):
+        for factor, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
+            if isinstance(factor, ConstantKernel):
+                return smoothness(other)
+    raise TypeError(
+        f"no spectrum is known for {kernel!r}; Laplace, Sinc, RBF, Matern, multiples and sums have one"
     )
-    return Smoothness(decay, float("inf"), float("inf"))
 
 
 def ridge_filter(kernel: Any, omega: ArrayLike, penalty: float) -> Array:
@@ -213,6 +237,10 @@ def plot_filters(
     _label(axes[2], "frequency (radians per unit)", f"kept by ridge, penalty {penalty:g}")
     axes[0].legend(fontsize="small")
     return axes[0].figure
+
+
+def _roughness(found: Smoothness) -> tuple[float, bool]:
+    return found.order, found.decay == "band-limited"
 
 
 def _label(ax: Axes, across: str, up: str) -> None:

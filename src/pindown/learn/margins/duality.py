@@ -19,10 +19,15 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.learn.kernels.gram import gram, samples, square
+from pindown.learn.kernels.positive import is_semidefinite
 from pindown.learn.margins.hyperplane import signs
 
 # A multiplier this close to an end of [0, C], relative to the largest one, is at that end.
 _AT_END = 1e-8
+# Imbalance of the dual variables, as a share of their sum, that solvers and rounding leave.
+_UNBALANCED = 1e-6
+# Slack of a hard margin that is rounding of a tight constraint; more than that breaks it.
+_TIGHT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,10 @@ class MarginReport:
         norm: :math:`\lVert f\rVert`, which is :math:`\lVert w\rVert` for a linear kernel.
         w: Weight vector for a linear kernel, else None.
         C: Price of slack; infinite for the hard margin.
-        primal: Value of the objective, an upper bound of the optimum.
-        dual: Value of the dual, a lower bound of the optimum.
+        primal: Value of the objective, an upper bound of the optimum; for the hard margin that of the
+            multiple without slack, infinite if no multiple is without.
+        dual: Value of the dual, a lower bound of the optimum; minus infinity, which says nothing, if
+            the Gram matrix is not positive semi-definite.
         violation: Largest violation of the optimality conditions, in units of :math:`y f`.
         support: Indices of samples with :math:`\alpha_i > 0`.
         free: Those strictly between 0 and C, which lie on the margin.
@@ -71,10 +78,12 @@ class MarginReport:
 
     def __str__(self) -> str:
         ends = "" if np.isinf(self.C) else f" ({len(self.free)} on the margin, {len(self.bound)} at C)"
+        near = f"is within {max(self.gap, 0.0):.2g} of the optimum"
+        if not np.isfinite(self.gap):
+            near = "has no bound"
         return (
             f"margin {self.margin:.6g}, {len(self.support)} support vectors{ends}; "
-            f"objective {self.primal:.6g} is "
-            f"within {max(self.gap, 0.0):.2g} of the optimum, "
+            f"objective {self.primal:.6g} {near}, "
             f"optimality conditions hold to {self.violation:.2g}"
         )
 
@@ -103,7 +112,7 @@ def dual_report(
         A :class:`MarginReport`.
 
     Raises:
-        ValueError: If shapes differ or the dual variables leave [0, C].
+        ValueError: If shapes differ, or the dual variables leave [0, C] or do not balance.
 
     Example:
         Two points on a line; the separator is in the middle, and both touch the margin:
@@ -121,6 +130,11 @@ def dual_report(
         raise ValueError(f"alpha must hold {len(y)} numbers in [0, {C}]")
     if not C > 0:
         raise ValueError(f"C must be positive, got {C!r}")
+    if abs(float(y @ alpha)) > _UNBALANCED * max(float(np.abs(alpha).sum()), np.finfo(float).tiny):
+        raise ValueError(
+            f"the dual variables must balance, sum y alpha = 0, got {float(y @ alpha):.4g}: "
+            "unbalanced ones bound nothing"
+        )
     inner = alpha > rounding
     capped = inner & (alpha >= C - rounding)
     values = K @ (alpha * y)
@@ -128,10 +142,11 @@ def dual_report(
     decision = values + b
     slack = np.maximum(0.0, 1.0 - y * decision)
     norm_squared = max(0.0, float((alpha * y) @ values))
-    paid = C * slack.sum() if np.isfinite(C) else 0.0
     return MarginReport(
         alpha=alpha, offset=b, decision=decision, slack=slack, norm=norm_squared**0.5, w=w, C=float(C),
-        primal=0.5 * norm_squared + float(paid), dual=float(alpha.sum()) - 0.5 * norm_squared,
+        primal=_primal(norm_squared, y * decision, slack, C),
+        # An indefinite matrix belongs to no function space: nothing bounds the objective from below.
+        dual=float(alpha.sum()) - 0.5 * norm_squared if is_semidefinite(K) else -np.inf,
         violation=_violation(y * decision, inner, capped),
         support=np.flatnonzero(inner), free=np.flatnonzero(inner & ~capped),
         bound=np.flatnonzero(capped),
@@ -234,6 +249,15 @@ def _offset(
     if not np.isfinite(ends).any():
         return 0.0
     return float(ends.mean() if np.isfinite(ends).all() else ends[np.isfinite(ends)][0])
+
+
+def _primal(norm_squared: float, margins: Array, slack: Array, C: float) -> float:
+    if np.isfinite(C):
+        return 0.5 * norm_squared + C * float(slack.sum())
+    least = float(margins.min())
+    if least <= 0:
+        return np.inf
+    return 0.5 * norm_squared / min(1.0, least if least < 1 - _TIGHT else 1.0) ** 2
 
 
 def _violation(margins: Array, inner: npt.NDArray[np.bool_], capped: npt.NDArray[np.bool_]) -> float:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pindown.affine import Array
 
 _BLOCK = 256  # samples scored at once; after a mistake the rest of a block is scored anew
+_LARGEST = 1e100  # a sample's products with sums of samples are still floats
 _SLACK = 1e-9  # relative rounding of norms and margins that were summed over many samples
 
 
@@ -148,13 +150,18 @@ class MarginPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._start(np.unique(y), X.shape[1])
         points, signs = self._points(X), self._signs(y)
         self._largest = float(np.linalg.norm(points, axis=1).max())
-        for _ in range(self.max_epochs):
-            clean = self._one_pass(points, signs) == 0
-            self.n_iter_ += 1
-            if clean:
-                break
+        clean, interrupted = False, False
+        try:
+            for _ in range(self.max_epochs):
+                clean = self._one_pass(points, signs) == 0
+                self.n_iter_ += 1
+                if clean:
+                    break
+        except KeyboardInterrupt:
+            interrupted = True
+            warnings.warn("interrupted: the mistakes so far are kept", stacklevel=2)
         self.separated_ = clean
-        if not self.separated_:
+        if not self.separated_ and not interrupted:
             warnings.warn(
                 f"{self.max_epochs} passes did not separate the classes: they cannot be separated, or "
                 "their margin is small; raise max_epochs, or use a soft margin",
@@ -207,6 +214,11 @@ class MarginPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _points(self, X: Array) -> Array:
         points = np.hstack([X, np.ones((len(X), 1))]) if self.fit_intercept else X
         if not self.normalize:
+            if np.abs(points).max() > _LARGEST:
+                raise ValueError(
+                    f"samples up to {np.abs(points).max():.3g} leave the range of floats in products; "
+                    "pass normalize=True or scale them"
+                )
             return points
         largest = np.abs(points).max(axis=1, keepdims=True)  # first, so that no square overflows
         points = points / np.where(largest > 0, largest, 1.0)
@@ -266,5 +278,7 @@ class MarginPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             or self.max_epochs < 1
         ):
             raise ValueError(f"max_epochs must be a positive integer, got {self.max_epochs!r}")
-        if self.margin is not None and not 0 < self.margin < np.inf:
+        margin: object = self.margin
+        number = isinstance(margin, Real) and not isinstance(margin, bool)
+        if margin is not None and not (number and 0 < float(margin) < np.inf):  # type: ignore[arg-type]
             raise ValueError(f"margin must be a positive number or None, got {self.margin!r}")

@@ -8,6 +8,7 @@ r"""Maximum-margin separators through scikit-learn's solver, each with a proof o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,20 @@ from pindown.affine import Array
 from pindown.learn.kernels.gram import Kernel, gram, samples
 from pindown.learn.margins.duality import MarginReport, dual_report
 from pindown.learn.margins.hyperplane import signs
+from pindown.learn.margins.polishing import polish
 
 _TOLERANCE = (
     1e-9  # of the optimality conditions; libsvm's own 1e-3 shows in the fourth digit of the margin
 )
-_MAX_ITERATIONS = (
-    5_000_000  # libsvm's steps are cheap; where it would cycle, the gap is reported instead
-)
+_MAX_ITERATIONS = 200_000  # libsvm's steps are cheap; where it would cycle, other starts are tried
 # Prices of slack tried for the hard margin, in units of the dual's scale: the first without slack ends
 # it.
 _PRICES = (1e4, 1e7, 1e10)
+# Shares of a price, from the lowest up, whose solution is the start for the next.
+_SHARES = tuple(float(share) for share in np.logspace(-8, 0, 17))
+_RATIO = _SHARES[1] / _SHARES[0]
+_CLOSE = 1e-6  # gap, as a share of the objective, at which no better start is sought
+_NO_SLACK = 1e-6  # slack below is none
 _SEPARATES = 1e-9  # least margin of the linear program, with coordinates and weights in [-1, 1]
 
 
@@ -49,7 +54,8 @@ def hard_margin(X: ArrayLike, y: ArrayLike) -> MarginReport:
         A :class:`MarginReport` with infinite C.
 
     Raises:
-        NotSeparableError: If no hyperplane separates the classes (decided by a linear program).
+        NotSeparableError: If no hyperplane separates the classes (decided by a linear program), or only
+            by a margin below 1e-9 of the samples' range.
         ValueError: If labels are not -1 and 1, or one is missing.
 
     Example:
@@ -65,15 +71,23 @@ def hard_margin(X: ArrayLike, y: ArrayLike) -> MarginReport:
     points = (X - centre) / scale
     if not separable(points, y):
         raise NotSeparableError(
-            "no hyperplane separates the classes; use soft_margin, or a kernel with more room"
+            f"no hyperplane separates the classes by more than {_SEPARATES:g} of their range; use "
+            "soft_margin, or a kernel with more room"
         )
     K = points @ points.T
     for price in _PRICES:
         coefficients, offset = _solve(K, y, price)
         w = points.T @ coefficients
         least = float((y * (points @ w + offset)).min())
-        if least > 1 - 1e-6:  # no slack is left: a higher price changes nothing
+        if least > 1 - _NO_SLACK:  # a higher price changes nothing
             break
+    polished = polish(K, y, coefficients, np.inf)
+    if polished is not None:
+        exact = points.T @ polished[0]
+        reached = float((y * (points @ exact + polished[1])).min())
+        # The larger margin, after scaling, is the better one.
+        if reached > 0 and reached * np.linalg.norm(w) >= least * np.linalg.norm(exact):
+            (coefficients, offset), w, least = polished, exact, reached
     if least <= 0:
         raise NotSeparableError("the margin is too small for floating point; move or scale the samples")
     # Rescaled to be feasible, so that the primal value is attained; the dual keeps its own best
@@ -116,14 +130,50 @@ def soft_margin(
     X, y = _two_classes(X, y)
     if not 0 < C < np.inf:
         raise ValueError(f"C must be a positive number, got {C!r}; the limit of large C is hard_margin")
-    K = gram(kernel, X, **parameters)
-    coefficients, offset = _solve(K, y, float(C))
-    w = X.T @ coefficients if kernel == "linear" else None
-    return dual_report(K, y, np.clip(coefficients * y, 0.0, C), C, offset=offset, w=w)
+    linear = isinstance(kernel, str) and kernel == "linear"
+    centre = X.mean(axis=0) if linear else np.zeros(X.shape[1])
+    points = X - centre  # the offset makes up for it, and far-away samples do not cancel
+    K = gram(kernel, points, **parameters)
+    best = _audited(K, y, _solve(K, y, float(C)), C)
+    if best.gap > _CLOSE * best.primal:
+        signed = _continued(K, y, float(C))
+        if signed is not None:
+            best = min(best, _audited(K, y, (signed, 0.0), C), key=lambda report: report.gap)
+    if not linear:
+        return best
+    w = points.T @ (best.alpha * y)
+    return replace(best, w=w, offset=float(best.offset - w @ centre))
+
+
+def _continued(K: Array, y: Array, C: float) -> Array | None:
+    """Return multipliers at a price at which the solver crawls, by way of lower ones, or None."""
+    signed: Array | None = None
+    for share in _SHARES:
+        start = _solve(K, y, C * share)[0] if signed is None else signed * _RATIO
+        polished = polish(K, y, start, C * share)
+        signed = None if polished is None else polished[0]
+    return signed
+
+
+def _audited(K: Array, y: Array, found: tuple[Array, float], C: float) -> MarginReport:
+    """Return the better of a solver's answer and its polished form, by the duality gap."""
+    signed, offset = found
+    report = dual_report(K, y, np.clip(signed * y, 0.0, C), C, offset=offset)
+    polished = polish(K, y, signed, C)
+    if polished is None:
+        return report
+    signed, offset = polished
+    return min(
+        report,
+        dual_report(K, y, np.clip(signed * y, 0.0, C), C, offset=offset),
+        key=lambda report: (report.gap, report.violation),
+    )
 
 
 def separable(X: ArrayLike, y: ArrayLike) -> bool:
-    r"""Decide by a linear program whether some hyperplane separates two classes strictly.
+    r"""Decide by a linear program whether some hyperplane separates two classes.
+
+    Separations by less than 1e-9 of the samples' range do not count: rounding would decide them.
 
     .. math:: \max_{|w_j| \le 1,\, b,\, t \le 1} t \quad\text{s.t.}\quad y_i(\langle w, x_i\rangle + b)
               \ge t.
@@ -165,8 +215,6 @@ def _unscaled(
     report: MarginReport, w: Array, offset: float, points: Array, y: Array, centre: Array, scale: float
 ) -> MarginReport:
     """Return the report in the coordinates of the samples."""
-    from dataclasses import replace
-
     decision = points @ w + offset
     margins = y * decision
     touching = np.abs(margins[report.support] - 1.0).max(initial=0.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from math import ceil, log2
 from typing import Any
 
 import numpy as np
@@ -26,12 +28,14 @@ from pindown.learn.max_pooling.lemmas import (
     unit_sets,
 )
 from pindown.learn.max_pooling.max_margin import max_margin_descent
-from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
+from pindown.learn.max_pooling.pooling import first_phase, initial_weights, longest_patch, pooled
 from pindown.learn.max_pooling.schedule import LayerwiseSchedule, layerwise_schedule
 
 # With 8 d^3 units a patch of 8 x 8 pixels would need two million; the guarantee says when this cuts in.
 _MOST_UNITS = 4096
 _JOINT_UNITS = 64
+# Patches of one length differ by rounding; points may be this much longer before a doubling is counted.
+_ROOM = 1 + 1e-9
 _SCHEDULES = ("layerwise", "joint")
 
 
@@ -54,12 +58,14 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learning_rate: Of joint training.
         delta: Probability with which the error bound may fail, beside the lemmas.
         random_state: Seed of the start and of the halves.
+        verbose: 0 for silence; else a progress bar after two seconds, on a terminal. An interruption
+            keeps what was learnt so far, with a warning.
 
     Attributes:
         network_: The classifier's score as a :class:`pindown.ReluNetwork`, exactly.
         units_: W, (k, patch size), for patches divided by ``scale_``.
         output_weights_: a, (k,).
-        scale_: Largest norm of a patch in the data.
+        scale_: Largest norm of a patch in the data of the first phase.
         schedule_: Constants used, with the theorem's conditions (layerwise only, else None).
         patterns_: Direction that most weight of each class goes to, a row for each class.
         pattern_shares_: The share of that class's weight that goes there.
@@ -95,6 +101,7 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learning_rate: float = 0.01,
         delta: float = 0.05,
         random_state: Any = 0,
+        verbose: int = 1,
     ) -> None:
         self.n_patches = n_patches
         self.n_units = n_units
@@ -107,6 +114,7 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.delta = delta
         self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -129,15 +137,11 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         self.n_patches_ = self._patches(n_patches)
         points = rows.reshape(len(rows), self.n_patches_, -1)
-        with np.errstate(over="ignore"):
-            self.scale_ = float(np.linalg.norm(points, axis=2).max()) or 1.0
-        if not np.isfinite(self.scale_):
-            raise ValueError("patches are too large for float64 arithmetic; scale X down.")
         rng = check_random_state(self.random_state)
         train = self._layerwise if self.schedule == "layerwise" else self._joint
         signs = np.where(codes == 1, 1.0, -1.0)
         self.schedule_: LayerwiseSchedule | None = None
-        train(points / self.scale_, signs, np.random.default_rng(rng.randint(2**31 - 1)))
+        train(points, signs, np.random.default_rng(rng.randint(2**31 - 1)))
         self.patterns_, self.pattern_shares_ = class_directions(self.units_, self.output_weights_)
         self.network_ = max_pool_network(
             self.units_ / self.scale_, self.output_weights_, self.n_patches_
@@ -167,45 +171,76 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.network_
 
     def _layerwise(self, X: Array, y: Array, rng: np.random.Generator) -> None:
-        checks, patterns = data_assumptions(X, y)
-        d = X.shape[2] if patterns is None else len(patterns)
+        first, second, independent = independent_halves(y, rng)
+        # What the units are made of must not depend on the second half, or its margin would prove less.
+        self.scale_ = longest_patch(X[first])
+        X = X / self.scale_
+        known = data_assumptions(X[first], y[first])[1]
+        d = X.shape[2] if known is None else len(known)
         k = min(8 * d**3, _MOST_UNITS) if self.n_units is None else self.n_units
         schedule = self.schedule_ = layerwise_schedule(
             d, n_units=k, n_steps=self.n_steps, step=self.step, radius=self.radius
         )
-        first, second, independent = independent_halves(y, rng)
         W, a = initial_weights(schedule, X.shape[2], rng)
+        checks, patterns = data_assumptions(X, y)
         if patterns is not None:
+            checks["the first half shows all patterns"] = len(patterns) == d
             checks |= start_assumptions(schedule, y[first], unit_sets(W, a, patterns))
-        self.units_ = first_phase(X[first], y[first], W, a, schedule)
+        self.units_, finished = self._first_phase(X[first], y[first], W, a)
+        Z = pooled(X[second], self.units_)
+        reach = float(np.linalg.norm(self.units_))  # |z(x)| is at most this for patches of norm one
+        if not np.isfinite(reach) or not np.isfinite(Z).all():
+            raise ValueError("units overflowed in the first phase; give a smaller step or radius.")
         found = max_margin_descent(
-            pooled(X[second], self.units_), y[second], max_iter=self.max_iter, tol=self.tol
+            Z, y[second], max_iter=self.max_iter if finished else 1, tol=self.tol, verbose=self.verbose
         )
-        reach = float(np.linalg.norm(self.units_))  # |z(x)| is at most this for every point
         self.output_weights_ = found.weights if found.weights.any() else a
         self.margin_, self.margin_upper_ = found.margin / reach, found.upper / reach
         self.n_iter_ = found.n_iter
         checks["halves are independent"] = independent
-        bound = margin_error_bound(found.margin, reach, len(second), self.delta) if independent else 1.0
-        confidence = 1.0 - self.delta
+        if not (finished and not found.interrupted):
+            checks["training was not interrupted"] = False
+        bound, confidence = 1.0, 1.0 - self.delta
+        if independent:
+            # Longer points count as errors. How much longer they may be is a power of two, each with
+            # its share of delta, so that looking at the second half for it costs little.
+            doublings = max(0, ceil(log2(longest_patch(X[second]) / _ROOM)))
+            share = self.delta / 2 ** (doublings + 2)
+            bound = margin_error_bound(found.margin, _ROOM * reach * 2**doublings, len(second), share)
         if patterns is not None and all(checks.values()):
-            by_theorem = theorem_error_bound(d, len(second), self.delta)
+            by_theorem = theorem_error_bound(d, len(second), self.delta / 2)
             if by_theorem < bound:
                 bound = by_theorem
                 confidence -= unit_set_failure(d) + class_share_failure(len(first))
         self.guarantee_ = summarised(checks, patterns, bound, max(confidence, 0.0))
 
+    def _first_phase(self, X: Array, y: Array, W: Array, a: Array) -> tuple[Array, bool]:
+        """Return the units and whether all steps were taken."""
+        assert self.schedule_ is not None
+        last = W
+
+        def keep(t: int, units: Array, outputs: Array) -> None:
+            nonlocal last
+            last = units.copy()
+
+        try:
+            return first_phase(X, y, W, a, self.schedule_, keep, self.verbose), True
+        except KeyboardInterrupt:
+            warnings.warn("interrupted: the units so far are kept", stacklevel=4)
+            return last, False
+
     def _joint(self, X: Array, y: Array, rng: np.random.Generator) -> None:
+        self.scale_ = longest_patch(X)
+        X = X / self.scale_
         k = _JOINT_UNITS if self.n_units is None else self.n_units
         epochs = max(1, self.max_iter // 10)
-        seed = int(rng.integers(2**31 - 1))
-        self.units_, self.output_weights_ = joint_training(
-            X, y, k, n_epochs=epochs, learning_rate=self.learning_rate, seed=seed
+        seed, rate = int(rng.integers(2**31 - 1)), float(self.learning_rate)
+        self.units_, self.output_weights_, self.n_iter_ = joint_training(
+            X, y, k, n_epochs=epochs, learning_rate=rate, seed=seed, verbose=self.verbose
         )
         margins = y * (pooled(X, self.units_) @ self.output_weights_)
         lengths = np.linalg.norm(self.units_) * np.linalg.norm(self.output_weights_)
         self.margin_, self.margin_upper_ = float(margins.min() / lengths), float("nan")
-        self.n_iter_ = epochs
         checks, patterns = data_assumptions(X, y)
         checks["layers trained one after the other"] = False
         self.guarantee_ = summarised(checks, patterns, 1.0, 1.0 - self.delta)

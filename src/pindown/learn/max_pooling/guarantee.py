@@ -25,8 +25,7 @@ class PatternGuarantee:
         met: Names of the assumptions that hold.
         failed: Names of those that do not, or were not reached because another failed.
         n_patterns: Number of different patches in the data, or None if they are no patterns.
-        error_bound: The better of the theorem's and the margin's bound on the test error, for points
-            whose patches are no longer than the longest seen.
+        error_bound: The better of the theorem's and the margin's bound on the test error.
         confidence: Probability with which it holds for data drawn independently.
     """
 

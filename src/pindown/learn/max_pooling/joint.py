@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from pindown.affine import Array
+from pindown.learn.gates.progress import watched
 
 _BATCH = 256
 
 
 def joint_training(
-    X: Array, y: Array, n_units: int, *, n_epochs: int, learning_rate: float, seed: int
-) -> tuple[Array, Array]:
-    """Return units and output weights after training on the logistic loss.
+    X: Array,
+    y: Array,
+    n_units: int,
+    *,
+    n_epochs: int,
+    learning_rate: float,
+    seed: int,
+    verbose: int = 0,
+) -> tuple[Array, Array, int]:
+    """Return units, output weights and finished epochs of training on the logistic loss.
+
+    An interruption keeps the weights there are, with a warning.
 
     Args:
         X: Points (m, n, d), patches of norm at most one.
@@ -21,6 +33,10 @@ def joint_training(
         n_epochs: Passes through the data in batches of 256.
         learning_rate: Adam's.
         seed: Of start and batches.
+        verbose: 0 for silence; else a progress bar after two seconds, on a terminal.
+
+    Raises:
+        ValueError: If the weights left the finite numbers.
     """
     import torch
 
@@ -32,10 +48,19 @@ def joint_training(
     W.requires_grad_()
     a.requires_grad_()
     optimizer = torch.optim.Adam([W, a], lr=learning_rate)
-    for _ in range(n_epochs):
-        for batch in torch.randperm(len(X), generator=generator).split(_BATCH):
-            optimizer.zero_grad()
-            scores = torch.relu((points[batch] @ W.T).amax(dim=1)) @ a
-            torch.nn.functional.softplus(-labels[batch] * scores).mean().backward()
-            optimizer.step()
-    return W.detach().numpy().copy(), a.detach().numpy().copy()
+    done = 0
+    try:
+        for epoch in watched(n_epochs, verbose, "joint training"):
+            for batch in torch.randperm(len(X), generator=generator).split(_BATCH):
+                optimizer.zero_grad()
+                scores = torch.relu((points[batch] @ W.T).amax(dim=1)) @ a
+                torch.nn.functional.softplus(-labels[batch] * scores).mean().backward()
+                optimizer.step()
+            done = epoch + 1
+    except KeyboardInterrupt:
+        warnings.warn("interrupted: the weights so far are kept", stacklevel=4)
+    if not bool(torch.isfinite(W).all() and torch.isfinite(a).all()):
+        raise ValueError(
+            f"joint training diverged with learning_rate {learning_rate:g}; use a smaller one."
+        )
+    return W.detach().numpy().copy(), a.detach().numpy().copy(), done

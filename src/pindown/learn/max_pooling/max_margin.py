@@ -11,12 +11,14 @@ so that each step comes with an upper bound on the largest margin.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pindown.affine import Array
+from pindown.learn.gates.progress import watched
 
 # A gradient this far below the largest norm of the points is rounding; descent has ended.
 _SMALL_GRADIENT = 1e-10
@@ -34,6 +36,7 @@ class MarginDescent:
         upper: No weights have a larger margin (up to rounding).
         n_iter: Steps taken.
         separated: Whether all points are on their side.
+        interrupted: Whether it was stopped from outside; the best weights so far are kept.
     """
 
     weights: Array
@@ -41,6 +44,7 @@ class MarginDescent:
     upper: float
     n_iter: int
     separated: bool
+    interrupted: bool = False
 
     def __str__(self) -> str:
         if not self.separated:
@@ -59,6 +63,7 @@ def max_margin_descent(
     tol: float = 0.01,
     step: float | None = None,
     watch: Callable[[int, float, float], None] | None = None,
+    verbose: int = 0,
 ) -> MarginDescent:
     r"""Minimise :math:`\frac1m \sum_i \ln(1 + e^{-y_i a \cdot z_i})` from zero by gradient descent.
 
@@ -74,6 +79,7 @@ def max_margin_descent(
         tol: Stop when the margin is within this share of its upper bound.
         step: A constant step size in place of the growing one.
         watch: Called after every step with its number, the margin and the upper bound.
+        verbose: 0 for silence; else a progress bar after two seconds, on a terminal.
 
     Returns:
         The weights with their margin and the bound on all margins.
@@ -94,32 +100,37 @@ def max_margin_descent(
     wide = signed.shape[1] > len(signed)  # then descend on combinations of points
     gram = signed @ signed.T if wide else None
     state = np.zeros(len(signed) if wide else signed.shape[1])
-    best, upper, t = (-np.inf, state), np.inf, 0
-    for t in range(1, max_iter + 1):
-        margins = gram @ state if gram is not None else signed @ state
-        # As large as can be: far beyond the margin all weights would underflow together.
-        log_q = -np.logaddexp(0.0, margins)
-        q = np.exp(log_q - log_q.max())
-        move = gram @ q if gram is not None else signed.T @ q
-        length = np.sqrt(max(q @ move, 0.0)) if wide else np.linalg.norm(move)
-        upper = min(upper, float(length / q.sum()))
-        if length <= _SMALL_GRADIENT * q.sum():
-            break
-        state = state + _step(log_q, margins, eta) * (q if wide else move)
-        margins = gram @ state if gram is not None else signed @ state
-        norm = np.sqrt(state @ margins) if wide else np.linalg.norm(state)
-        margin = float(margins.min() / norm)
-        if margin > best[0]:
-            best = margin, state
-        if watch is not None:
-            watch(t, scale * margin, scale * upper)
-        if best[0] >= (1.0 - tol) * upper:
-            break
+    best, upper, t, interrupted = (-np.inf, state), np.inf, 0, False
+    try:
+        for step_number in watched(max_iter, verbose, "output weights"):
+            t = step_number + 1
+            margins = gram @ state if gram is not None else signed @ state
+            # As large as can be: far beyond the margin all weights would underflow together.
+            log_q = -np.logaddexp(0.0, margins)
+            q = np.exp(log_q - log_q.max())
+            move = gram @ q if gram is not None else signed.T @ q
+            length = np.sqrt(max(q @ move, 0.0)) if wide else np.linalg.norm(move)
+            upper = min(upper, float(length / q.sum()))
+            if length <= _SMALL_GRADIENT * q.sum():
+                break
+            state = state + _step(log_q, margins, eta) * (q if wide else move)
+            margins = gram @ state if gram is not None else signed @ state
+            norm = np.sqrt(state @ margins) if wide else np.linalg.norm(state)
+            margin = float(margins.min() / norm)
+            if margin > best[0]:
+                best = margin, state
+            if watch is not None:
+                watch(t, scale * margin, scale * upper)
+            if best[0] >= (1.0 - tol) * upper:
+                break
+    except KeyboardInterrupt:
+        warnings.warn("interrupted: the best output weights so far are kept", stacklevel=3)
+        interrupted = True
     separated = best[0] > 0.0
     a = signed.T @ (best[1] if separated else state) if wide else (best[1] if separated else state)
     least = float((signed @ a).min())
     a = a / (least if separated and least > 0.0 else 1.0)
-    return MarginDescent(a / scale, scale * max(best[0], -1.0), scale * upper, t, separated)
+    return MarginDescent(a / scale, scale * max(best[0], -1.0), scale * upper, t, separated, interrupted)
 
 
 def _step(log_q: Array, margins: Array, eta: float | None) -> float:

@@ -2,13 +2,16 @@ r"""The network :math:`N(x) = \sum_i a_i \max_j \mathrm{relu}(w_i \cdot x[j])` a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import expit
 
 from pindown.affine import Array
+from pindown.learn.gates.progress import watched
 from pindown.learn.max_pooling.schedule import LayerwiseSchedule
 
 # Scores of one chunk of points take at most this many numbers.
@@ -22,11 +25,24 @@ def pooled(X: Array, W: Array) -> Array:
     array([[2., 3.]])
     """
     z = np.empty((len(X), len(W)))
-    rows = max(1, _CHUNK_NUMBERS // (X.shape[1] * len(W)))
-    for start in range(0, len(X), rows):
-        part = slice(start, start + rows)
+    for part in _parts(X, W):
         np.maximum((X[part] @ W.T).max(axis=1), 0.0, out=z[part])
     return z
+
+
+def longest_patch(X: Array) -> float:
+    """Return the largest norm of a patch, or 1 if all are zero, without overflow or underflow.
+
+    >>> longest_patch(np.array([[[3e-200, 4e-200], [0.0, 0.0]]]))
+    5e-200
+    """
+    peak = float(np.abs(X).max())
+    if peak == 0.0:
+        return 1.0
+    length = peak * float(np.linalg.norm(X / peak, axis=2).max())
+    if not np.isfinite(length):
+        raise ValueError("patches are too large for float64 arithmetic; scale X down.")
+    return length
 
 
 def initial_weights(schedule: LayerwiseSchedule, patch_dim: int, rng: Any) -> tuple[Array, Array]:
@@ -43,6 +59,7 @@ def first_phase(
     a: Array,
     schedule: LayerwiseSchedule,
     watch: Callable[[int, Array, Array], None] | None = None,
+    verbose: int = 0,
 ) -> Array:
     r"""Run :math:`T_1` steps of gradient descent on the units; output weights stay.
 
@@ -59,6 +76,7 @@ def first_phase(
         schedule: Steps and step size.
         watch: Called with the step, the units and the outputs :math:`N(x)` before every step and at the
             end.
+        verbose: 0 for silence; else a progress bar after two seconds, on a terminal.
 
     Returns:
         The units after the last step.
@@ -66,28 +84,41 @@ def first_phase(
     Brutzkus and Globerson 2021, supplement (3).
     """
     W = W.copy()
-    for t in range(schedule.n_steps + 1):
-        best, z = _best_patches(X, W)
-        outputs = z @ a
+    outputs = np.empty(len(X))
+    for t in watched(schedule.n_steps + 1, verbose, "units"):
+        total = np.zeros_like(W)
+        for part in _parts(X, W):
+            best, z = _best_patches(X[part], W)
+            outputs[part] = z @ a
+            pull = (y[part] * expit(-y[part] * outputs[part]) / len(X))[:, None] * (z > 0.0)  # (m, k)
+            total += _gathered(X[part], best, pull)
         if watch is not None:
             watch(t, W, outputs)
         if t < schedule.n_steps:
-            pull = (y * expit(-y * outputs) / len(X))[:, None] * (z > 0.0)  # (m, k)
-            W += schedule.step * a[:, None] * _gathered(X, best, pull)
+            W += schedule.step * a[:, None] * total
     return W
 
 
-def _best_patches(X: Array, W: Array) -> tuple[Any, Array]:
-    """Return the index of each unit's best patch and its rectified score."""
-    scores = X @ W.T
-    best = scores.argmax(axis=1)
-    z = np.take_along_axis(scores, best[:, None, :], axis=1)[:, 0, :]
-    return best, np.maximum(z, 0.0)
+def _best_patches(X: Array, W: Array) -> tuple[NDArray[np.int32], Array]:
+    """Return the index of each unit's best patch, the first of equals, and its rectified score."""
+    best, z = np.zeros((len(X), len(W)), np.int32), X[:, 0] @ W.T
+    for j in range(1, X.shape[1]):
+        scores = X[:, j] @ W.T
+        np.copyto(best, j, where=scores > z)
+        np.maximum(z, scores, out=z)
+    return best, np.maximum(z, 0.0, out=z)
 
 
-def _gathered(X: Array, best: Any, pull: Array) -> Array:
+def _gathered(X: Array, best: NDArray[np.int32], pull: Array) -> Array:
     """Return the sum over points of pull times the best patch, for every unit: (k, d)."""
-    total = np.zeros((pull.shape[1], X.shape[2]))
-    for j in range(X.shape[1]):
-        total += np.where(best == j, pull, 0.0).T @ X[:, j, :]
-    return total
+    (m, k), (n, d) = pull.shape, X.shape[1:]
+    # Row i of this matrix has one entry per point, in the column of its patch: m k numbers, not m n k.
+    columns = (n * np.arange(m, dtype=np.int64)[:, None] + best).T.ravel()
+    chosen = csr_array((pull.T.ravel(), columns, m * np.arange(k + 1)), shape=(k, m * n))
+    return np.asarray(chosen @ X.reshape(m * n, d))
+
+
+def _parts(X: Array, W: Array) -> Iterator[slice]:
+    """Return slices of points whose scores fit in a chunk."""
+    rows = max(1, _CHUNK_NUMBERS // (X.shape[1] * len(W)))
+    return (slice(start, start + rows) for start in range(0, len(X), rows))

@@ -93,9 +93,9 @@ def layerwise_schedule(
     k = 8 * int(n_patterns) ** 3 if n_units is None else n_units
     if not is_whole(k):
         raise ValueError(f"n_units must be a positive integer or None; got {n_units!r}.")
+    for name, number in (("step", step), ("radius", radius)):
+        if number is not None and (not is_number(number) or number <= 0):
+            raise ValueError(f"{name} must be a positive number or None; got {number!r}.")
     eta = 1.0 / (2 * k * (n_steps + 1)) if step is None else step
     r = _ROOM * eta * min(1 / 9, n_steps / 80) if radius is None else radius
-    for name, number in (("step", eta), ("radius", r)):
-        if not is_number(number) or number <= 0:
-            raise ValueError(f"{name} must be a positive number or None; got {number!r}.")
     return LayerwiseSchedule(int(n_patterns), int(k), int(n_steps), float(eta), float(r), 4.0 * k)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import product
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,10 @@ def dropout_squared_error(X: ArrayLike, y: ArrayLike, w: ArrayLike, keep: float)
     """
     keep = _probability(keep)
     X, y, w = (np.asarray(a, dtype=np.float64) for a in (X, y, w))
+    if X.ndim != 2 or y.shape != (len(X),) or w.shape != X.shape[1:]:
+        raise ValueError(f"X must be (n, d), y (n,) and w (d,), got {X.shape}, {y.shape} and {w.shape}")
+    if not all(np.isfinite(a).all() for a in (X, y, w)):
+        raise ValueError("X, y and w must be finite; got NaN or infinity")
     return np.asarray((y - keep * (X @ w)) ** 2 + keep * (1 - keep) * (X**2 @ w**2))
 
 
@@ -143,6 +148,7 @@ def dropout_predict(module: Any, x: Any, n_masks: int = 100, *, seed: int = 0) -
 
 
 def _probability(keep: float) -> float:
-    if not 0 <= keep <= 1:
+    number: object = keep
+    if not isinstance(number, Real) or not 0 <= keep <= 1:
         raise ValueError(f"keep must be a probability, got {keep!r}")
     return float(keep)

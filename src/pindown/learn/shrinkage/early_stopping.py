@@ -33,6 +33,8 @@ class EquivalentPenalty:
     error: float
 
     def __str__(self) -> str:
+        if not np.isfinite(self.error):
+            return f"penalty {self.common:.4g}; some directions are fitted wholly, their penalty is 0"
         return f"penalty {self.common:.4g}, within {self.error:.1%} of the exact one in every direction"
 
 
@@ -54,6 +56,10 @@ def ridge_shrinkage(eigenvalues: ArrayLike, penalty: float) -> Array:
     [0.5, 0.75]
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
+    if not (np.isfinite(values).all() and (values >= 0).all() and 0 < penalty < np.inf):
+        raise ValueError(
+            f"eigenvalues must not be negative and the penalty positive, got a penalty of {penalty!r}"
+        )
     return np.asarray(values / (values + penalty))
 
 
@@ -81,7 +87,8 @@ def equivalent_penalty(eigenvalues: ArrayLike, step: float, n_steps: int) -> Equ
     if n_steps < 1:
         raise ValueError("at least one step is needed: none amounts to an infinite penalty")
     kept = descent_shrinkage(values, step, n_steps)
-    left = np.exp(n_steps * np.log1p(-step * values))
+    with np.errstate(divide="ignore"):  # a step of one over an eigenvalue leaves nothing
+        left = np.exp(n_steps * np.log1p(-step * values))
     exact = values * left / kept
     common = 1.0 / (step * n_steps)
     with np.errstate(divide="ignore"):
@@ -108,6 +115,6 @@ def _checked(eigenvalues: ArrayLike, step: float, n_steps: int) -> Array:
         raise ValueError(
             f"step must lie in (0, 1/largest eigenvalue = {1 / values.max():.4g}], got {step!r}"
         )
-    if n_steps < 0:
-        raise ValueError(f"n_steps must be zero or positive, got {n_steps!r}")
+    if isinstance(n_steps, bool) or not isinstance(n_steps, int | np.integer) or n_steps < 0:
+        raise ValueError(f"n_steps must be a whole number, zero or positive, got {n_steps!r}")
     return values

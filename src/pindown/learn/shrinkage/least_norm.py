@@ -79,7 +79,7 @@ def descent_limit(A: ArrayLike, b: ArrayLike, start: ArrayLike) -> Array:
     Lecture course, slides on gradient descent and the least norm.
     """
     A, b = _system(A, b)
-    return null_projector(A) @ np.asarray(start, dtype=np.float64) + least_norm_solution(A, b).x
+    return null_projector(A) @ _start(start, A.shape[1]) + least_norm_solution(A, b).x
 
 
 def descent_iterate(A: ArrayLike, b: ArrayLike, start: ArrayLike, step: float, n_steps: int) -> Array:
@@ -106,10 +106,12 @@ def descent_iterate(A: ArrayLike, b: ArrayLike, start: ArrayLike, step: float, n
 
     Lecture course, slides on gradient descent and the least norm.
     """
-    if n_steps < 0:
-        raise ValueError(f"n_steps must be zero or positive, got {n_steps!r}")
+    if isinstance(n_steps, bool) or not isinstance(n_steps, int | np.integer) or n_steps < 0:
+        raise ValueError(f"n_steps must be a whole number, zero or positive, got {n_steps!r}")
+    if not np.isfinite(step):
+        raise ValueError(f"step must be a finite number, got {step!r}")
     A, b = _system(A, b)
-    start = np.asarray(start, dtype=np.float64)
+    start = _start(start, A.shape[1])
     singular, V = _right_vectors(A)
     limit = descent_limit(A, b, start)
     shrunk = (1 - step * singular**2) ** n_steps
@@ -122,7 +124,8 @@ def largest_step(A: ArrayLike) -> float:
     >>> largest_step([[2.0, 0.0], [0.0, 1.0]])
     0.5
     """
-    return float(2.0 / np.linalg.norm(_matrix(A), 2) ** 2)
+    size = float(np.linalg.norm(_matrix(A), 2))
+    return 2.0 / size**2 if size > 0 else float("inf")
 
 
 def _right_vectors(A: Array) -> tuple[Array, Array]:
@@ -138,6 +141,13 @@ def _matrix(A: ArrayLike) -> Array:
             f"A must be a finite matrix with at least one row and column, got shape {A.shape}"
         )
     return A
+
+
+def _start(start: ArrayLike, n: int) -> Array:
+    x = np.asarray(start, dtype=np.float64)
+    if x.shape != (n,) or not np.isfinite(x).all():
+        raise ValueError(f"the start must be {n} finite numbers, got shape {x.shape}")
+    return x
 
 
 def _system(A: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:

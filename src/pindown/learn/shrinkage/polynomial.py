@@ -85,11 +85,14 @@ def fit_polynomial(
         raise ValueError(
             f"x and y must be finite vectors of one length, got shapes {x.shape} and {y.shape}"
         )
-    if len(x) < 2 or x.min() == x.max() or degree < 0:
-        raise ValueError("at least two different points and a degree of zero or more are needed")
-    if not (p >= 1 and 0 <= penalty < np.inf):
+    whole = isinstance(degree, int | np.integer) and not isinstance(degree, bool)
+    if len(x) < 2 or x.min() == x.max() or not whole or degree < 0:
         raise ValueError(
-            f"p must be at least 1 and the penalty zero or positive, got {p!r} and {penalty!r}"
+            f"two different points and a whole degree of zero or more are needed, got {degree!r}"
+        )
+    if not (1 <= p < np.inf and 0 <= penalty < np.inf):
+        raise ValueError(
+            f"p must be finite, at least 1, and the penalty zero or positive, got {p!r} and {penalty!r}"
         )
     domain = (float(x.min()), float(x.max()))
     D = design(x, degree, domain)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.datasets.sparse_codes import SparseCodingModel
-from pindown.learn.sparse_coding.proxy import supports_with, weights_and_thresholds
+from pindown.learn.sparse_coding.proxy import a_unit, supports_with, weights_and_thresholds
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +64,9 @@ def decomposition_of_gradient(
     Returns:
         The parts, times the probability that i is in the support.
 
+    Raises:
+        ValueError: If a support is not one of the model's or does not hold i.
+
     Example:
         >>> model = SparseCodingModel(np.eye(3), 1, low=1.0, high=1.0)
         >>> print(decomposition_of_gradient(model, np.eye(3), 0.0, 0))
@@ -72,14 +75,23 @@ def decomposition_of_gradient(
     Mukherjee 2020, section 4.5.1 and Lemma 4.5.2.
     """
     V, eps = weights_and_thresholds(model, W, threshold)
+    unit = a_unit(model, unit)
     chosen = supports_with(model, unit) if supports is None else supports
     alphas, betas, rests = [], [], []
     for support in chosen:
+        members = {a_unit(model, j) for j in support}
+        if unit not in members or len(support) != len(members) or len(members) != model.sparsity:
+            raise ValueError(
+                f"a support must be {model.sparsity} different atoms, unit {unit} among them; "
+                f"got {support!r}."
+            )
         S = [unit, *(j for j in support if j != unit)]  # the unit comes first
         alpha, beta, rest = _of_support(model, V[S], model.dictionary.T[S], eps[S])
         alphas.append(alpha)
         betas.append(beta)
         rests.append(rest)
+    if not alphas:
+        raise ValueError("supports must hold at least one support.")
     q1 = model.inclusion(1)
     a, b, e = q1 * float(np.mean(alphas)), q1 * float(np.mean(betas)), q1 * np.mean(rests, axis=0)
     return Decomposition(unit, a, b, e, a * V[unit] - b * model.dictionary[:, unit] + e)

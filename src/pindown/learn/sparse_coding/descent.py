@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,11 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.learn.gates.progress import watched
 from pindown.learn.sparse_coding.gradient import loss_and_gradient
 
 # A step must lower the loss by this share of what the gradient promises (Armijo).
 _SUFFICIENT = 1e-4
 _SHRINK, _GROW = 0.5, 1.5
+# The first step moves the weights by this share of their norm at most: a longer one can turn all units
+# off, which lowers a large loss and ends the descent.
+_FIRST_MOVE = 0.1
 _MOST_HALVINGS = 60
 
 
@@ -27,6 +32,7 @@ class Descent:
         gradient_ratio: Norm of the last gradient divided by that of the first.
         n_iter: Steps.
         converged: Whether the gradient fell below the tolerance.
+        interrupted: Whether it was stopped from outside; the weights so far are kept.
     """
 
     weights: Array
@@ -34,6 +40,7 @@ class Descent:
     gradient_ratio: float
     n_iter: int
     converged: bool
+    interrupted: bool = False
 
     def __str__(self) -> str:
         return (
@@ -51,6 +58,7 @@ def descend(
     tol: float = 2e-5,
     step: float | None = None,
     watch: Callable[[int, float], None] | None = None,
+    verbose: int = 0,
 ) -> Descent:
     r"""Run full-batch gradient descent until the gradient is ``tol`` of its first norm.
 
@@ -60,8 +68,10 @@ def descend(
         threshold: :math:`\epsilon`, one number or one per unit.
         max_iter: Most steps.
         tol: Share of the first gradient norm at which to stop; the source has 2e-5.
-        step: First step size; None for 1. Steps are halved until the loss falls, and grow again.
+        step: First step size; None for 1, or less if the weights would move by more than a tenth.
+            Steps are halved until the loss falls, and grow again.
         watch: Called with every step's number and loss.
+        verbose: 0 for silence; else a progress bar after two seconds, on a terminal.
 
     Returns:
         The run.
@@ -76,26 +86,42 @@ def descend(
     V = np.array(W, dtype=np.float64)
     loss, gradient = loss_and_gradient(V, Y, threshold)
     first = float(np.linalg.norm(gradient))
-    losses, size, ratio, t = [loss], 1.0 if step is None else float(step), 1.0 if first else 0.0, 0
-    while t < max_iter and ratio > tol:
-        steepness = float(np.sum(gradient**2))
-        for _ in range(_MOST_HALVINGS):
-            moved = V - size * gradient
-            with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is halved
-                new_loss, new_gradient = loss_and_gradient(moved, Y, threshold)
-            if new_loss <= loss - _SUFFICIENT * size * steepness:
+    losses, ratio, size = [loss], 1.0 if first else 0.0, 1.0 if step is None else float(step)
+    if step is None and first > 0:
+        size = min(size, _FIRST_MOVE * float(np.linalg.norm(V)) / first or size)
+    interrupted = False
+    try:
+        for _ in watched(max_iter, verbose, "descent"):
+            if not ratio > tol:
                 break
-            size *= _SHRINK
-        else:
-            break  # no step lowers the loss in floating point
-        V, loss, gradient = moved, new_loss, new_gradient
-        size *= _GROW
-        t += 1
-        losses.append(loss)
-        ratio = float(np.linalg.norm(gradient)) / first
-        if watch is not None:
-            watch(t, loss)
-    return Descent(V, np.array(losses), ratio, t, ratio <= tol)
+            found = _lower(V, Y, threshold, loss, gradient, size)
+            if found is None:
+                break  # no step lowers the loss in floating point
+            V, loss, gradient, size = found
+            size *= _GROW
+            losses.append(loss)
+            ratio = float(np.linalg.norm(gradient)) / first
+            if watch is not None:
+                watch(len(losses) - 1, loss)
+    except KeyboardInterrupt:
+        warnings.warn("interrupted: the weights so far are kept", stacklevel=3)
+        interrupted = True
+    return Descent(V, np.array(losses), ratio, len(losses) - 1, ratio <= tol, interrupted)
+
+
+def _lower(
+    V: Array, Y: Array, threshold: ArrayLike, loss: float, gradient: Array, size: float
+) -> tuple[Array, float, Array, float] | None:
+    """Return weights with a lower loss, it and its gradient, and the step that led there."""
+    steepness = float(np.sum(gradient**2))
+    for _ in range(_MOST_HALVINGS):
+        moved = V - size * gradient
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is halved
+            new_loss, new_gradient = loss_and_gradient(moved, Y, threshold)
+        if new_loss <= loss - _SUFFICIENT * size * steepness:
+            return moved, new_loss, new_gradient, size
+        size *= _SHRINK
+    return None
 
 
 @dataclass(frozen=True)

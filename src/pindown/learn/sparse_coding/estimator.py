@@ -61,6 +61,8 @@ class SparseCodingAutoencoder(
         max_iter: Most steps of gradient descent; 0 keeps ``init``.
         tol: Stop when the gradient is this share of its first norm.
         random_state: Seed of the start.
+        verbose: 0 for silence; else a progress bar after two seconds, on a terminal. An interruption
+            keeps the weights so far, with a warning.
 
     Attributes:
         components_: W, (h, n).
@@ -98,6 +100,7 @@ class SparseCodingAutoencoder(
         max_iter: int = 100,
         tol: float = 1e-4,
         random_state: Any = 0,
+        verbose: int = 1,
     ) -> None:
         self.n_components = n_components
         self.threshold = threshold
@@ -108,6 +111,7 @@ class SparseCodingAutoencoder(
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> SparseCodingAutoencoder:
         """Learn the dictionary from signals, one per row."""
@@ -119,11 +123,12 @@ class SparseCodingAutoencoder(
         start = self._start(unit)
         self.threshold_ = self._threshold(start)
         eps = self.threshold_ / scale
-        found = descend(start, unit, eps, max_iter=self.max_iter, tol=self.tol)
-        with np.errstate(over="ignore"):
+        steps, tol = self.max_iter, self.tol
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = descend(start, unit, eps, max_iter=steps, tol=tol, verbose=self.verbose)
             self.losses_ = found.losses * scale * scale
         if not np.isfinite(self.losses_).all():
-            raise ValueError("signals are too large for float64 arithmetic; scale X down.")
+            raise ValueError("signals or init are too large for float64 arithmetic; scale them down.")
         self.components_, self.converged_ = found.weights, found.converged
         self.loss_, self.n_iter_ = float(self.losses_[-1]), found.n_iter
         self.dead_fraction_ = dead_fraction(self.components_, unit, eps)

@@ -42,8 +42,8 @@ def loss_and_gradient(W: ArrayLike, Y: ArrayLike, threshold: ArrayLike = 0.0) ->
 
     Mukherjee 2020, section 4.5.1.
     """
-    V, signals = np.asarray(W, dtype=np.float64), np.atleast_2d(np.asarray(Y, dtype=np.float64))
-    R = np.maximum(signals @ V.T - np.asarray(threshold, dtype=np.float64), 0.0)
+    V, signals, eps = checked(W, Y, threshold)
+    R = np.maximum(signals @ V.T - eps, 0.0)
     F = R @ V - signals
     encoder = np.where(R > 0.0, F @ V.T, 0.0)
     gradient = (R.T @ F + encoder.T @ signals) / len(signals)
@@ -56,6 +56,21 @@ def dead_fraction(W: ArrayLike, Y: ArrayLike, threshold: ArrayLike = 0.0) -> flo
     >>> dead_fraction(np.eye(2), [[1.0, 0.0]])
     0.5
     """
-    signals = np.atleast_2d(np.asarray(Y, dtype=np.float64))
-    on = (signals @ np.asarray(W, dtype=np.float64).T > np.asarray(threshold)).any(axis=0)
+    V, signals, eps = checked(W, Y, threshold)
+    on = (signals @ V.T > eps).any(axis=0)
     return float(1.0 - on.mean())
+
+
+def checked(W: ArrayLike, Y: ArrayLike, threshold: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return weights (h, n), signals (N, n) and the threshold as arrays that fit each other.
+
+    Raises:
+        ValueError: If they do not fit, or there is no signal.
+    """
+    V, signals = np.asarray(W, dtype=np.float64), np.atleast_2d(np.asarray(Y, dtype=np.float64))
+    eps = np.asarray(threshold, dtype=np.float64)
+    if V.ndim != 2 or signals.ndim != 2 or V.shape[1:] != signals.shape[1:] or 0 in signals.shape:
+        raise ValueError(f"W (h, n) and signals (N, n) must match; got {V.shape} and {signals.shape}.")
+    if eps.shape not in ((), (1,), (len(V),)):
+        raise ValueError(f"threshold must be one number, or {len(V)}; got shape {eps.shape}.")
+    return V, signals, eps

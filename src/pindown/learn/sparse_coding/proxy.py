@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.datasets.checks import is_whole
 from pindown.datasets.sparse_codes import SparseCodingModel
 
 
@@ -52,7 +53,7 @@ def proxy_gradient(
     Mukherjee 2020, section 4.5, proxy gradient.
     """
     V, eps = weights_and_thresholds(model, W, threshold)
-    chosen = range(model.n_atoms) if units is None else units
+    chosen = range(model.n_atoms) if units is None else [a_unit(model, i) for i in units]
     return np.array([_proxy(model, V, eps, i) for i in chosen]).reshape(-1, model.n_features)
 
 
@@ -81,6 +82,7 @@ def supports_with(model: SparseCodingModel, unit: int) -> Iterable[tuple[int, ..
     Raises:
         ValueError: If there are too many to list.
     """
+    a_unit(model, unit)
     n = comb(model.n_atoms - 1, model.sparsity - 1)
     if n > _MOST_SUPPORTS:
         raise ValueError(f"{n:,} supports are too many to list; give supports, for example a sample.")
@@ -95,12 +97,23 @@ def weights_and_thresholds(
     model: SparseCodingModel, W: ArrayLike, threshold: ArrayLike
 ) -> tuple[Array, Array]:
     """Return weights (h, n) and thresholds (h,), checked."""
-    V = np.asarray(W, dtype=np.float64)
+    V, eps = np.asarray(W, dtype=np.float64), np.asarray(threshold, dtype=np.float64)
     if V.shape != (model.n_atoms, model.n_features):
         raise ValueError(
             f"W must be {(model.n_atoms, model.n_features)}, a row per atom; got {V.shape}."
         )
-    return V, np.broadcast_to(np.asarray(threshold, dtype=np.float64), (len(V),))
+    if eps.shape not in ((), (1,), (len(V),)) or not np.isfinite(V).all() or not np.isfinite(eps).all():
+        raise ValueError(
+            f"W must be finite, and threshold one finite number or {len(V)}; got shape {eps.shape}."
+        )
+    return V, np.broadcast_to(eps, (len(V),))
+
+
+def a_unit(model: SparseCodingModel, unit: int) -> int:
+    """Return the index, or refuse it."""
+    if not is_whole(unit, 0) or unit >= model.n_atoms:
+        raise ValueError(f"units are 0 to {model.n_atoms - 1}; got {unit!r}.")
+    return int(unit)
 
 
 class _Moments:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.datasets.checks import is_number, require_whole
 from pindown.datasets.sparse_codes import SparseCodingModel
+from pindown.learn.sparse_coding.gradient import checked
 
 
 @dataclass(frozen=True)
@@ -148,12 +149,21 @@ def certify_weights(
     Returns:
         The certificate; false positives are excluded or not (bound 1), there is no probability.
 
+    Raises:
+        ValueError: If a number is out of range.
+
     Example:
         >>> certify_weights(np.eye(3), 0.5, sparsity=2, low=1.0, high=2.0).kind
         'exact'
     """
     require_whole("sparsity", sparsity)
     V = np.asarray(W, dtype=np.float64)
+    if V.ndim != 2 or not V.size or not np.isfinite(V).all():
+        raise ValueError(f"W must be a finite matrix (h, n); got shape {V.shape}.")
+    if not is_number(low, 0) or not is_number(high, 0) or low > high:
+        raise ValueError(f"entries need 0 <= low <= high, both finite; got {(low, high)}.")
+    if not np.isfinite(threshold).all():
+        raise ValueError(f"threshold must be finite; got {threshold!r}.")
     norms = np.linalg.norm(V, axis=1)
     gram = np.abs(V @ V.T)
     np.fill_diagonal(gram, 0.0)
@@ -186,10 +196,8 @@ def recover_support(W: ArrayLike, Y: ArrayLike, threshold: ArrayLike) -> NDArray
         >>> recover_support(np.eye(3), [[0.0, 2.0, 0.1]], 0.5)
         array([[False,  True, False]])
     """
-    V, signals = np.asarray(W, dtype=np.float64), np.atleast_2d(np.asarray(Y, dtype=np.float64))
-    if V.ndim != 2 or signals.shape[1] != V.shape[1]:
-        raise ValueError(f"W (h, n) and signals (N, n) must match; got {V.shape} and {signals.shape}.")
-    return signals @ V.T > np.asarray(threshold, dtype=np.float64)
+    V, signals, eps = checked(W, Y, threshold)
+    return signals @ V.T > eps
 
 
 def exponents_recover(p: float, nu_squared: float, coherence_exponent: float) -> bool:

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pindown.datasets.checks import is_whole
 from pindown.network import ReluNetwork
 
 
@@ -38,9 +40,11 @@ class TiedAutoencoder(nn.Module):  # type: ignore[misc]
 
     def __init__(self, widths: Sequence[int], *, rectified_output: bool = False, seed: int = 0) -> None:
         super().__init__()
-        sizes = [int(n) for n in widths]
-        if len(sizes) < 2 or min(sizes) < 1:
-            raise ValueError(f"widths need an input size and a hidden size, all positive; got {widths}.")
+        sizes = list(widths) if isinstance(widths, Sequence | np.ndarray) else []
+        if len(sizes) < 2 or not all(is_whole(n) for n in sizes):
+            raise ValueError(
+                f"widths need an input size and a hidden size, all positive integers; got {widths!r}."
+            )
         generator = torch.Generator().manual_seed(seed)
         self.rectified_output = rectified_output
         self.weights = nn.ParameterList(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.learn.kernels.gram import gram
+from pindown.learn.kernels.gram import gram, square
 from pindown.learn.kernels.logistic.landmarks import fit_on_landmarks, landmark_map
 from pindown.learn.kernels.logistic.newton import Task, solve
+from pindown.learn.kernels.positive import is_semidefinite
 
 # Where "auto" goes from the exact expansion over all samples to landmarks, and how many of them it
 # takes:
 # the exact fit costs n^3 operations and 8 n^2 bytes.
 _EXACT_UP_TO = 4000
 _LANDMARKS = 1000
+_LARGEST = 1e100  # its square is still a float64
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class Convergence:
 
     Attributes:
         objective: Value reached, :math:`\frac12\sum_c\lVert f_c\rVert^2 + C\sum_i\ell_i`.
-        gap: The optimum is at most this much lower (a dual value; None for landmarks).
+        gap: The optimum is at most this much lower (a dual value, with the rounding of its sums added;
+            None for landmarks).
         residual: Norm of the gradient in function space, in units of independent slopes of size C.
         n_iter: Newton steps.
         landmarks: Samples that carry the expansion, or None for all of them.
@@ -53,8 +57,8 @@ class Convergence:
 
     @property
     def kind(self) -> str:
-        """``"exact"`` for the whole expansion (up to rounding), ``"heuristic"`` for landmarks."""
-        return "exact" if self.landmarks is None else "heuristic"
+        """``"estimate"`` for the whole expansion (a proof in float64), ``"heuristic"`` for landmarks."""
+        return "estimate" if self.landmarks is None else "heuristic"
 
     def __str__(self) -> str:
         if self.gap is None:
@@ -153,6 +157,7 @@ class KernelLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
                 raise ValueError(
                     f"a precomputed kernel must be a square matrix of all pairs, got shape {X.shape}"
                 )
+            square(X, "a precomputed kernel")
             self._columns = np.flatnonzero(kept)
             X = X[:, kept]
         X, y, mass = X[kept], y[kept], mass[kept]
@@ -227,7 +232,7 @@ class KernelLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     def _fit(self, X: Array, targets: Array, weights: Array) -> None:
         landmarks = self._landmarks(len(X))
         if landmarks is None:
-            K = X if self._precomputed else self._gram(X, X)
+            K = self._definite(X if self._precomputed else self._gram(X, X))
             found = solve(
                 Task(K, targets, weights, bool(self.fit_intercept)),
                 tolerance=self.tol,
@@ -238,9 +243,12 @@ class KernelLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             self.convergence_ = Convergence(
                 found.objective, found.gap, found.residual, found.n_iter, None
             )
-            if not found.converged:
+            if found.interrupted:
+                warnings.warn("interrupted: the last Newton step's function is kept", stacklevel=3)
+            elif not found.converged:
                 warnings.warn(
-                    f"the gradient fell to {found.residual:.2g} only, after {found.n_iter} steps; "
+                    f"the gradient fell to {found.residual:.2g} only and the objective to within "
+                    f"{found.gap:.2g} of its optimum, after {found.n_iter} steps; "
                     "lower C, raise max_iter, or accept it with a larger tol",
                     ConvergenceWarning,
                     stacklevel=3,
@@ -258,6 +266,16 @@ class KernelLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             fitted.objective, None, fitted.residual, fitted.n_iter, landmarks
         )
 
+    def _definite(self, K: Array) -> Array:
+        """Return the matrix if the problem is convex with it; else say that it is not."""
+        square(K, "the kernel")
+        if not is_semidefinite(K):
+            raise ValueError(
+                "the kernel is not positive semi-definite on these samples, so there is no minimiser; "
+                "choose another one, or add a small number to a precomputed diagonal"
+            )
+        return K
+
     def _landmarks(self, n: int) -> int | None:
         if self._precomputed or self.n_components is None:
             return None
@@ -272,12 +290,14 @@ class KernelLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             )
         for name in ("C", "tol"):
             value = getattr(self, name)
-            if isinstance(value, bool | str) or not np.isreal(value) or not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a positive number, got {value!r}")
-        if isinstance(self.gamma, str) and self.gamma not in ("scale", "auto"):
+            if not _is_positive(value) or not 1 / _LARGEST <= float(value) <= _LARGEST:
+                raise ValueError(f"{name} must be a number from 1e-100 to 1e100, got {value!r}")
+        named = isinstance(self.gamma, str) and self.gamma in ("scale", "auto")
+        if not named and not _is_positive(self.gamma):
             raise ValueError(f"gamma must be 'scale', 'auto' or a positive number, got {self.gamma!r}")
-        if not isinstance(self.gamma, str) and not (np.isreal(self.gamma) and 0 < self.gamma < np.inf):
-            raise ValueError(f"gamma must be 'scale', 'auto' or a positive number, got {self.gamma!r}")
+        steps: object = self.max_iter
+        if isinstance(steps, bool) or not isinstance(steps, Integral) or int(steps) < 1:
+            raise ValueError(f"max_iter must be a positive integer, got {steps!r}")
         allowed = self.n_components is None or (
             isinstance(self.n_components, str) and self.n_components == "auto"
         )
@@ -288,3 +308,9 @@ class KernelLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             raise ValueError(
                 f"n_components must be None, 'auto' or a positive integer, got {self.n_components!r}"
             )
+
+
+def _is_positive(value: object) -> bool:
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, Real) and 0 < float(value) < np.inf

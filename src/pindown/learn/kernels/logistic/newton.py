@@ -13,16 +13,19 @@ for all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError
 from scipy.special import expit, logsumexp, xlogy
 
 from pindown.affine import Array
 from pindown.learn.kernels.logistic.operators import Dense, Factored, Map, operator
+from pindown.learn.kernels.positive import finite_feature_map
 
 _MAX_HALVINGS = 30
+_LOOSE = 1e-3  # share of the objective: a larger gap is no minimum, however small the gradient
 _INNER_LIMIT = 200  # steps of conjugate gradients in one Newton step
 _FORCING = 0.1  # largest relative residual of a Newton step; it shrinks with the gradient
 _FINEST = 1e-4  # smallest one: beyond it rounding in the products is what would be solved for
@@ -42,7 +45,8 @@ class Solution:
         gap: Objective minus the dual value at the slopes: the distance to the optimum is at most this.
         residual: Norm of the gradient in function space, in units of independent slopes of size one.
         n_iter: Newton steps.
-        converged: Whether the residual fell below the tolerance.
+        converged: Whether the residual is below the tolerance and the gap small beside the objective.
+        interrupted: Whether it was stopped by the user.
     """
 
     coefficients: Array
@@ -53,6 +57,7 @@ class Solution:
     residual: float
     n_iter: int
     converged: bool
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,27 +109,49 @@ Precondition = Callable[[Array, Array], tuple[Array, Array]]
 
 
 def solve(task: Task, *, tolerance: float, max_iter: int) -> Solution:
-    """Minimise by damped Newton steps until the slopes and the coefficients agree to the tolerance."""
+    """Minimise by damped Newton steps until the slopes and the coefficients agree to the tolerance.
+
+    Raises:
+        ValueError: If the kernel times the weights spans more than float64 can hold.
+    """
+    try:
+        return _descend(task, operator(task.K), tolerance, max_iter)
+    except LinAlgError:
+        pass  # rounding in a matrix far larger than the identity: its factor has less of it
+    try:
+        return _descend(task, Factored(finite_feature_map(task.K)), tolerance, max_iter)
+    except (LinAlgError, ValueError):
+        raise ValueError(
+            "C times the kernel spans more than float64 can hold; scale the samples or lower C"
+        ) from None
+
+
+def _descend(task: Task, K: Dense | Factored, tolerance: float, max_iter: int) -> Solution:
     n, k = task.targets.shape
     A, values, b = np.zeros((n, k)), np.zeros((n, k)), np.zeros(k)
-    K = operator(task.K)
     step: Step | _IterativeStep = _exact_step(task, K) if k == 1 else _IterativeStep(task, K)
     value = task.objective(A, values, values + b)
     steps, residual = 0, _residual(task, K, A, values + b)
-    while residual > tolerance and steps < max_iter:
-        dA, db = step(A, values + b, task.slopes(values + b))
-        moved = K.product(dA)
-        t, new_value = _damped(task, (A, values, b), (dA, moved, db), value)
-        if t == 0.0:  # rounding has the last word: no step decreases the objective
-            break
-        new = A + t * dA, values + t * moved, b + t * db
-        new_residual = _residual(task, K, new[0], new[1] + new[2])
-        if new_value >= value and new_residual >= residual:  # rounding: keep what there is
-            if isinstance(step, _IterativeStep) and step.sharpen():
-                continue
-            break
-        (A, values, b), value, residual, steps = new, new_value, new_residual, steps + 1
-    return _solution(task, A, b, steps, tolerance)
+    interrupted = False
+    try:
+        while residual > tolerance and steps < max_iter:
+            dA, db = step(A, values + b, task.slopes(values + b))
+            moved = K.product(dA)
+            t, new_value = _damped(task, (A, values, b), (dA, moved, db), value)
+            if t == 0.0:  # rounding has the last word: no step decreases the objective
+                break
+            new = A + t * dA, values + t * moved, b + t * db
+            new_residual = _residual(task, K, new[0], new[1] + new[2])
+            if new_value >= value and new_residual >= residual:  # rounding: keep what there is
+                if isinstance(step, _IterativeStep) and step.sharpen():
+                    continue
+                break
+            (A, values, b), value, residual, steps = new, new_value, new_residual, steps + 1
+    except KeyboardInterrupt:
+        interrupted = True
+    if not steps and not interrupted and residual > tolerance:  # not even the first step goes down
+        raise LinAlgError
+    return replace(_solution(task, A, b, steps, tolerance), interrupted=interrupted)
 
 
 def _solution(task: Task, A: Array, b: Array, steps: int, tolerance: float) -> Solution:
@@ -135,7 +162,10 @@ def _solution(task: Task, A: Array, b: Array, steps: int, tolerance: float) -> S
     # Sums of slopes are zero to rounding only; what that can hide is their product with the offsets.
     unbalanced = float(np.abs(b) @ np.abs(task.slopes(outputs).sum(axis=0))) if task.intercept else 0.0
     gap = max(0.0, value - task.dual(outputs)) + unbalanced
-    return Solution(A, b, outputs, value, gap, residual, steps, residual <= tolerance)
+    # Both values are sums over the samples of terms whose size the objective bounds.
+    gap += len(A) * np.finfo(float).eps * (abs(value) + float(task.weights.sum()))
+    converged = bool(residual <= tolerance and gap <= max(_LOOSE, tolerance) * abs(value))
+    return Solution(A, b, outputs, value, gap, residual, steps, converged)
 
 
 def _residual(task: Task, K: Dense | Factored, A: Array, outputs: Array) -> float:
