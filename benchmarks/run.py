@@ -18,6 +18,9 @@ BENCHMARKS = (
     "segmented",
     "kernels",
     "optimisers",
+    "neural_tangent",
+    "certify",
+    "robustness",
 )
 HERE = Path(__file__).parent
 

@@ -310,3 +310,15 @@ def test_files_are_written_although_the_reader_of_stdout_stops_early(model):
     page = model.with_suffix(".html")
     piped(model, "true", "--html", str(page))
     assert page.stat().st_size > 10_000
+
+
+def test_the_model_before_training_tells_lazy_from_rich(run, model, data, tmp_path):
+    before = tmp_path / "before.onnx"
+    random_network((3, 8, 2), seed=1).save(before)
+    code, out, _ = run("audit", model, "--data", data, "--initial", model, "--only", "BIAS-05")
+    assert code == 0 and "lazy: the kernel moved by 0%" in out
+    code, out, _ = run("audit", model, "--data", data, "--initial", before, "--only", "BIAS-05")
+    assert code == 0 and "rich: the kernel moved by" in out
+    random_network((3, 5, 2)).save(before)
+    code, _, err = run("audit", model, "--data", data, "--initial", before)
+    assert code == 3 and "initial must be the same network before training" in err

@@ -104,6 +104,7 @@ def audit(
     *,
     test: tuple[ArrayLike, ArrayLike | None] | None = None,
     box: Box | tuple[ArrayLike, ArrayLike] | None = None,
+    initial: ReluNetwork | None = None,
     budget: float = 60.0,
     seed: int = 0,
     only: Iterable[str] | None = None,
@@ -119,6 +120,7 @@ def audit(
         y: Classes 0..k-1 for k outputs, {0, 1} or {-1, 1} for one output, or values (n,) or (n, k).
         test: Inputs and targets ``(X, y)`` that training did not see; accuracy is then judged on them.
         box: Where to make statements about all inputs; by default the bounding box of X.
+        initial: The network before training; then it can be said whether training was lazy or rich.
         budget: Seconds to spend. Questions that do not fit are listed as not run.
         seed: Root of all randomness; the same seed gives the same answer if the budget suffices.
         only: Codes of the questions to ask; all by default.
@@ -144,7 +146,7 @@ def audit(
         )
     questions = _chosen(only, ignore)
     root = _checked_seed(seed)
-    subject = Subject.of(net, X, y, test, box, deadline, root)
+    subject = Subject.of(net, X, y, test, box, deadline, root, initial)
     findings, interrupted = _ask_all(questions, subject, progress)
     return Audit(net, findings, printable(name), _given(subject), float(budget), root, interrupted)
 
@@ -210,4 +212,5 @@ def _given(subject: Subject) -> str:
         if sample is not None
     ]
     parts = samples + ([subject.box_name] if subject.box is not None else [])
+    parts += [] if subject.initial is None else ["the network before training"]
     return ", ".join(parts) if parts else "the weights alone"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pindown.cli_detect import detect
 from pindown.cli_equivalence import canonical, diff, shrink
 from pindown.cli_experiments import reproduce
 from pindown.cli_options import (
@@ -59,6 +60,8 @@ def main(arguments: list[str] | None = None) -> None:
             stream.reconfigure(errors="replace")  # an arrow must not end an audit on a plain terminal
     try:
         code = app(args=_with_default_values(given), standalone_mode=False) or 0
+        if code == INTERRUPTED:  # Typer may take Ctrl-C itself and say nothing
+            _complain("interrupted.")
         if sys.stdout is not None:
             sys.stdout.flush()
     except _UsageError as error:
@@ -101,6 +104,10 @@ Data = Annotated[
     Path | None, typer.Option(help="Inputs, with labels if there are any: .npz, .npy or .csv.")
 ]
 Test = Annotated[Path | None, typer.Option(help="Inputs and labels that training did not see.")]
+Initial = Annotated[
+    Path | None,
+    typer.Option(help="The model before training; tells whether training was lazy or rich."),
+]
 Target = Annotated[str | None, typer.Option(help="Name of the array or column with the labels.")]
 Markdown = Annotated[str | None, typer.Option(metavar="[FILE]", help="Write Markdown; likewise.")]
 Only = Annotated[str | None, typer.Option(help="Codes of the findings wanted, with commas between.")]
@@ -124,6 +131,7 @@ def audit(
     only: Only = None,
     ignore: Ignore = None,
     seed: Seed = 0,
+    initial: Initial = None,
 ) -> int:
     """Ask a network everything pindown can answer, within a time budget."""
     from pindown.audit import audit as run_audit
@@ -133,6 +141,7 @@ def audit(
 
     check_outputs(html=html, json=json, markdown=markdown)
     net = load(model)
+    before = None if initial is None else load(initial)
     table = load_table(data, target) if data else None
     held_out = load_table(test, target) if test else None
     table, held_out = numbered_alike(table, held_out, n_classes=max(2, net.out_features))
@@ -144,6 +153,7 @@ def audit(
             None if table is None else table.y,
             test=None if held_out is None else (held_out.X, held_out.y),
             box=parse_box(box, net.in_features),
+            initial=before,
             budget=budget,
             seed=seed,
             only=_codes(only),
@@ -180,6 +190,7 @@ for _command, _example in (
     (reproduce, "pindown reproduce identifiability --scale quick --out results"),
 ):
     app.command(epilog=f"Example: [bold]{_example}[/bold]")(_command)
+app.add_typer(detect)
 
 
 def _say_numbering(table: Table | None) -> None:
@@ -215,7 +226,7 @@ def _with_default_values(arguments: list[str]) -> list[str]:
     for i, word in enumerate(arguments):
         filled.append(word)
         following = arguments[i + 1] if i + 1 < len(arguments) else "--"
-        if word in _OPTIONAL_VALUES and following.startswith("--"):
+        if word in _OPTIONAL_VALUES and following.startswith("-") and following != "-":
             filled.append(_OPTIONAL_VALUES[word])
     return filled
 

@@ -1,6 +1,7 @@
 """Experiments: cells are saved as they finish, a rerun takes them up, the table says what came out."""
 
 import json
+import time
 
 import pytest
 
@@ -8,6 +9,7 @@ from pindown import cli_experiments
 from pindown.experiments import EXPERIMENTS, Experiment, Outcome, reproduce
 
 RUNS = []
+ENOUGH = 3.0  # CPU seconds of one cell after which the second is left out
 
 
 def run_square(cell):
@@ -64,7 +66,11 @@ def test_every_experiment_runs_on_a_small_part_of_itself(name, tmp_path):
     experiment = EXPERIMENTS[name]
     assert {"quick", "paper"} <= set(experiment.settings) and experiment.rule and experiment.source
     cells = experiment.cells(experiment.settings["quick"])
-    results = [(cell, experiment.run(cell)) for cell in cells[:2]]
+    results = []
+    start = time.process_time()
+    for cell in cells[:2]:
+        if not results or time.process_time() - start < ENOUGH:
+            results.append((cell, experiment.run(cell)))
     outcome = experiment.compare(results)
     assert outcome.rows and len(outcome.rows[0]) == len(outcome.columns)
     json.dumps([result for _, result in results])

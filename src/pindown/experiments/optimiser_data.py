@@ -7,8 +7,6 @@ scikit-learn take their place, and every table says so.
 
 from __future__ import annotations
 
-import gzip
-import math
 import os
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.datasets.files import load_arrays
-from pindown.errors import DataFileError
+from pindown.datasets.images import read_idx
 
 VARIABLE = "PINDOWN_DATA"
 # TensorFlow's reader, which the source used, keeps the first images for validation: 55,000 remain.
@@ -108,26 +106,6 @@ def _colours(folder: Path | None, n_train: int, n_test: int) -> Images:
         colour[ends[1]],
         (labels[ends[0]], labels[ends[1]]),
     )
-
-
-def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Read a compressed IDX file of bytes; what the header claims is checked against what is there.
-
-    Raises:
-        DataFileError: If the file is missing or is not one.
-    """
-    try:
-        with gzip.open(path, "rb") as stream:
-            head = stream.read(4)
-            if len(head) < 4 or head[:3] != b"\x00\x00\x08":
-                raise DataFileError(f"{path.name} is not an IDX file of bytes.")
-            shape = tuple(int(n) for n in np.frombuffer(stream.read(4 * head[3]), ">u4"))
-            body = stream.read(math.prod(shape) + 1)
-    except (OSError, EOFError, ValueError) as error:
-        raise DataFileError(f"{path.name} cannot be read: {error}") from None
-    if len(body) != math.prod(shape):
-        raise DataFileError(f"{path.name} claims {math.prod(shape):,} bytes and has {len(body):,}.")
-    return np.frombuffer(body, np.uint8).reshape(shape)
 
 
 def _fitted(images: NDArray[np.uint8], side: int) -> NDArray[np.float32]:

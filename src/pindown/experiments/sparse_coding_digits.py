@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from pindown.affine import Array
+from pindown.datasets.images import read_idx
 from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
-from pindown.experiments.optimiser_data import data_folder, read_idx
+from pindown.experiments.optimiser_data import data_folder
 
 
 def cells(settings: Mapping[str, Any]) -> list[Cell]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,8 +19,13 @@ from pindown.geometry.box import as_box
 from pindown.guarantees.robustness import NormBound, layer_spectral_norms
 from pindown.network import ReluNetwork
 
+T = TypeVar("T")
 _MULTIPLY_ADDS_PER_CHUNK = 500_000_000  # between two looks at the clock: about a tenth of a second
 _MOST_ROWS_PER_CHUNK = 1024
+
+
+# Products of weights and data beyond ten to this power have squares that float64 can hardly hold.
+_MODERATE_POWER = 120
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +83,7 @@ class Subject:
         box_name: The box in words.
         deadline: When to stop.
         seed: Root of all randomness.
+        initial: The network before training, or None.
     """
 
     net: ReluNetwork
@@ -85,8 +93,10 @@ class Subject:
     box_name: str
     deadline: Deadline
     seed: int = 0
+    initial: ReluNetwork | None = None
     _passes: dict[str, Observed] = field(default_factory=dict)
     _layer_norms: list[NormBound] = field(default_factory=list)
+    _shared: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -98,12 +108,15 @@ class Subject:
         box: Box | tuple[ArrayLike, ArrayLike] | None,
         deadline: Deadline,
         seed: int,
+        initial: ReluNetwork | None = None,
     ) -> Subject:
         """Check what was given; without a box, take the data's bounding box.
 
         Raises:
-            ValueError: If data, labels or box do not fit the network or each other.
+            ValueError: If data, labels, box or initial network do not fit the network or each other.
+            TypeError: If the initial network is none.
         """
+        _check_initial(net, initial)
         if X is None and y is not None:
             raise ValueError("y was given without X; labels need the inputs they belong to.")
         data = None if X is None else _read_sample(net, X, y, "data", "X", "y")
@@ -118,7 +131,7 @@ class Subject:
             region, name = Box.around(data.X), f"the bounding box of the {data.name}"
         else:
             region, name = None, ""
-        return cls(net, data, held_out, region, name, deadline, seed)
+        return cls(net, data, held_out, region, name, deadline, seed, initial)
 
     @property
     def labelled(self) -> Sample | None:
@@ -128,10 +141,26 @@ class Subject:
                 return sample
         return None
 
+    def once(self, name: str, compute: Callable[[], T]) -> T:
+        """Return what several questions need and only the first of them computes."""
+        if name not in self._shared:
+            self._shared[name] = compute()
+        known: T = self._shared[name]
+        return known
+
     def require(self, seconds: float) -> None:
         """Raise OutOfTime if an answer that takes this long does not fit into the time left."""
         if seconds > self.deadline.left:
             raise OutOfTime
+
+    def require_moderate(self) -> None:
+        """Raise NotApplicable if products of weights and data may leave float64, or its squares."""
+        largest = [float(abs(layer.weight).max()) for layer in self.net.layers]
+        if self.data is not None and len(self.data):
+            largest.insert(0, max(1.0, float(np.max(np.abs(self.data.X)))))
+        powers = np.cumsum([np.log10(size) for size in largest if size > 0.0])
+        if len(powers) and np.abs(powers).max() > _MODERATE_POWER:
+            raise NotApplicable("weights or data are so large or small that their squares leave float64")
 
     def rng(self, code: str) -> np.random.Generator:
         """Return a generator of the question's own, so that muting one does not change another."""
@@ -166,6 +195,20 @@ class Subject:
             raise NotApplicable("no labels were given")
         observed = self.observe(sample)
         return sample, observed, sample.targets.take(observed.rows)
+
+
+def _check_initial(net: ReluNetwork, initial: object) -> None:
+    if initial is None:
+        return
+    if not isinstance(initial, ReluNetwork):
+        raise TypeError(
+            f"initial must be a ReluNetwork, as the network itself; got {type(initial).__name__}."
+        )
+    if initial.widths != net.widths:
+        raise ValueError(
+            f"initial must be the same network before training; got widths {initial.widths} for "
+            f"{net.widths}."
+        )
 
 
 def _read_sample(

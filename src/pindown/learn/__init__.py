@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pindown.learn.kernels import LeaveOneOutKernelRidge as LeaveOneOutKernelRidge
     from pindown.learn.margins import MarginPerceptron as MarginPerceptron
     from pindown.learn.max_pooling import MaxPoolClassifier as MaxPoolClassifier
+    from pindown.learn.one_class import LocalMaximaDetector as LocalMaximaDetector
     from pindown.learn.reliable import Reliability as Reliability
     from pindown.learn.reliable import is_reliable as is_reliable
     from pindown.learn.segmented import SegmentedRegressor as SegmentedRegressor
@@ -28,6 +29,7 @@ _NAMES = {
     "kernels": "KernelLogisticClassifier LeaveOneOutKernelRidge",
     "margins": "MarginPerceptron",
     "max_pooling": "MaxPoolClassifier",
+    "one_class": "LocalMaximaDetector",
     "reliable": "Reliability is_reliable",
     "segmented": "SegmentedRegressor",
     "sparse_coding": "SparseCodingAutoencoder TiedAutoencoder",

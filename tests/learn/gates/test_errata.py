@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from pindown.guarantees.bounds import supermartingale_bound
 from pindown.learn.gates import (
     as_link,
-    azuma_hoeffding,
     benign_risk,
     confinement,
     glmtron_excess,
@@ -26,7 +26,7 @@ def test_confinement_exponent_has_k_squared():
     """
     k, n, rise = 3.0, 4, 12.0
     happens = 0.5**n
-    assert math.exp(-(rise**2) / (2 * n * k)) < happens <= azuma_hoeffding(rise, [k] * n)
+    assert math.exp(-(rise**2) / (2 * n * k)) < happens <= supermartingale_bound(rise, [k] * n).value
     T, cut = 1000, 0.3
     small = confinement(
         1.0,

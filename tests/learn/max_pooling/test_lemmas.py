@@ -5,13 +5,12 @@ import pytest
 from scipy.stats import binom
 
 from pindown.datasets.pattern_detection import pattern_detection
+from pindown.guarantees.bounds import linear_margin_bound, max_pooling_bound
 from pindown.learn.max_pooling.guarantee import class_patterns, data_assumptions, seen_patterns
 from pindown.learn.max_pooling.lemmas import (
     class_share_failure,
     learns_pattern,
-    margin_error_bound,
     separating_weights,
-    theorem_error_bound,
     unit_set_failure,
     unit_sets,
 )
@@ -109,12 +108,12 @@ def test_printed_class_share_is_impossible():
 
 
 def test_error_bounds_fall_like_one_over_root_m():
-    ratio = theorem_error_bound(5, 4 * 10**8) / theorem_error_bound(5, 16 * 10**8)
+    ratio = max_pooling_bound(5, 4 * 10**8).value / max_pooling_bound(5, 16 * 10**8).value
     assert ratio == pytest.approx(2.0)
-    assert theorem_error_bound(20, 10**10) > theorem_error_bound(5, 10**10)
-    assert margin_error_bound(-1.0, 1.0, 100) == 1.0
-    assert margin_error_bound(1e-300, 1.0, 100) == 1.0
-    assert margin_error_bound(0.3, 1.0, 10**5) < margin_error_bound(0.1, 1.0, 10**5) < 1.0
+    assert max_pooling_bound(20, 10**10).value > max_pooling_bound(5, 10**10).value
+    assert linear_margin_bound(-1.0, 1.0, 100).value == 1.0
+    assert linear_margin_bound(1e-300, 1.0, 100).value == 1.0
+    assert linear_margin_bound(0.3, 1.0, 10**5).value < linear_margin_bound(0.1, 1.0, 10**5).value < 1.0
 
 
 def test_the_margin_bound_holds_for_linear_classifiers():
@@ -134,7 +133,7 @@ def test_the_margin_bound_holds_for_linear_classifiers():
         found = max_margin_descent(Z, y, max_iter=300)
         fresh, labels = draw(4000)
         error = (np.sign(fresh @ found.weights) != labels).mean()
-        assert error <= margin_error_bound(found.margin, 1.0, 2000) < 1.0
+        assert error <= linear_margin_bound(found.margin, 1.0, 2000).value < 1.0
 
 
 def test_patterns_in_data_are_seen():

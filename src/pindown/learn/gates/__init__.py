@@ -1,6 +1,5 @@
 """Gates learned with a promise: how near the true weights, after how many steps, under which noise."""
 
-from pindown.learn.gates.azuma import azuma_hoeffding, azuma_rise
 from pindown.learn.gates.confinement import (
     Confinement,
     best_radius,
@@ -36,8 +35,6 @@ __all__ = [
     "RecursionSolution",
     "SingleFilterRegressor",
     "as_link",
-    "azuma_hoeffding",
-    "azuma_rise",
     "benign_risk",
     "best_radius",
     "confinement",

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pindown.affine import Array
-from pindown.learn.gates.azuma import azuma_hoeffding
+from pindown.guarantees.bounds.martingales import supermartingale_bound
 from pindown.learn.gates.numbers import count, positive, probability
 
 # The slack is searched over this range, in units of the squared start distance, on a logarithmic grid
@@ -143,7 +143,7 @@ def confinement(
     down = v + 2 * C**2 * squared + 2 * eta * (C**4 * squared + S1**2)
     k = 2 * math.sqrt(eta) * cl * (r + eta * (C**2 * r + S1))
     k += eta * (2 * S1 * r + max(cl**2 - v, down))
-    rises = azuma_hoeffding(lam, [k * math.sqrt(T)])
+    rises = supermartingale_bound(lam, [k * math.sqrt(T)]).value
     return Confinement(r, T * tail + (T * rises if union else rises), k, lam, T)
 
 

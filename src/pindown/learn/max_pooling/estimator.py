@@ -15,18 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.datasets.checks import is_number, is_whole
+from pindown.guarantees.bounds import linear_margin_bound, max_pooling_bound
 from pindown.learn.max_pooling.conversion import max_pool_network
 from pindown.learn.max_pooling.directions import class_directions
 from pindown.learn.max_pooling.guarantee import data_assumptions, start_assumptions, summarised
 from pindown.learn.max_pooling.halves import independent_halves
 from pindown.learn.max_pooling.joint import joint_training
-from pindown.learn.max_pooling.lemmas import (
-    class_share_failure,
-    margin_error_bound,
-    theorem_error_bound,
-    unit_set_failure,
-    unit_sets,
-)
+from pindown.learn.max_pooling.lemmas import unit_sets
 from pindown.learn.max_pooling.max_margin import max_margin_descent
 from pindown.learn.max_pooling.pooling import first_phase, initial_weights, longest_patch, pooled
 from pindown.learn.max_pooling.schedule import LayerwiseSchedule, layerwise_schedule
@@ -36,6 +31,8 @@ _MOST_UNITS = 4096
 _JOINT_UNITS = 64
 # Patches of one length differ by rounding; points may be this much longer before a doubling is counted.
 _ROOM = 1 + 1e-9
+# The theorem is about at least this many patterns.
+_LEAST_PATTERNS = 3
 _SCHEDULES = ("layerwise", "joint")
 
 
@@ -206,12 +203,13 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             # its share of delta, so that looking at the second half for it costs little.
             doublings = max(0, ceil(log2(longest_patch(X[second]) / _ROOM)))
             share = self.delta / 2 ** (doublings + 2)
-            bound = margin_error_bound(found.margin, _ROOM * reach * 2**doublings, len(second), share)
-        if patterns is not None and all(checks.values()):
-            by_theorem = theorem_error_bound(d, len(second), self.delta / 2)
-            if by_theorem < bound:
-                bound = by_theorem
-                confidence -= unit_set_failure(d) + class_share_failure(len(first))
+            room = _ROOM * reach * 2**doublings
+            bound = linear_margin_bound(found.margin, room, len(second), share).value
+        if patterns is not None and all(checks.values()) and d >= _LEAST_PATTERNS:
+            by_theorem = max_pooling_bound(d, len(second), self.delta / 2, n_first=len(first))
+            if by_theorem.value < bound:
+                bound = by_theorem.value
+                confidence = 1.0 - self.delta / 2 - by_theorem.delta
         self.guarantee_ = summarised(checks, patterns, bound, max(confidence, 0.0))
 
     def _first_phase(self, X: Array, y: Array, W: Array, a: Array) -> tuple[Array, bool]:

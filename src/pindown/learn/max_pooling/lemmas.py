@@ -3,7 +3,7 @@ r"""What the proof says of single units: which start right, how fast they learn,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, exp, log, log2, sqrt
+from math import exp
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,56 +119,3 @@ def separating_weights(sets: UnitSets, schedule: LayerwiseSchedule) -> Array:
     d, k = schedule.n_patterns, schedule.n_units
     size = _SEPARATION * d / (k * schedule.step * schedule.n_steps)
     return size * (sets.positive.astype(float) - sets.negative.astype(float))
-
-
-def theorem_error_bound(n_patterns: int, n_second: int, delta: float = 0.05) -> float:
-    r"""Return the theorem's bound on the test error with its constant.
-
-    .. math:: \frac{2 B}{\sqrt{m_2}} + (1 + B) \sqrt{\frac{2 \ln(2/\delta)}{m_2}}, \qquad
-              B = \lVert v^* \rVert \max \lVert z \rVert \le 160 \sqrt{2 d}.
-
-    Args:
-        n_patterns: d.
-        n_second: Points :math:`m_2` of the second phase.
-        delta: Probability with which the margin bound may fail, beside the lemmas.
-
-    Example:
-        >>> theorem_error_bound(6, 200)
-        1.0
-        >>> round(theorem_error_bound(6, 10**9), 3)
-        0.083
-
-    Brutzkus and Globerson 2021, Theorem 5.1; Shalev-Shwartz and Ben-David 2014, Theorem 26.13.
-    """
-    B = 2 * _SEPARATION * sqrt(2 * n_patterns)
-    return min(1.0, 2 * B / sqrt(n_second) + (1 + B) * sqrt(2 * log(2 / delta) / n_second))
-
-
-def margin_error_bound(margin: float, largest_norm: float, n: int, delta: float = 0.05) -> float:
-    r"""Return a bound on the error from the margin that was found.
-
-    With :math:`R` a bound on the norm of every point and :math:`i = \max(1, \lceil \log_2 (R/\gamma)
-    \rceil)`, with probability at least :math:`1 - \delta`
-
-    .. math:: \text{error} \le \frac{2 \cdot 2^i}{\sqrt n} + \sqrt{\frac{2 \ln(4 i^2 / \delta)}{n}},
-
-    the margin bound for each norm :math:`2^i` with confidence :math:`\delta / (2 i^2)`, all together.
-
-    Args:
-        margin: Least margin :math:`\gamma` of the n points; 0 or less gives the bound 1.
-        largest_norm: R, which must not depend on the n points.
-        n: Points that the margin was measured on, drawn independently of the features.
-        delta: Probability with which the bound may fail.
-
-    Example:
-        >>> margin_error_bound(0.0, 1.0, 100)
-        1.0
-        >>> round(margin_error_bound(0.5, 1.0, 10_000), 3)
-        0.07
-
-    Shalev-Shwartz and Ben-David 2014, Theorems 26.12 and 26.14.
-    """
-    if n < 1 or not margin > largest_norm / sqrt(n):  # then the first term is at least 1
-        return 1.0
-    i = max(1, ceil(log2(largest_norm / margin)))
-    return min(1.0, 2.0 * 2.0**i / sqrt(n) + sqrt(2 * log(4 * i * i / delta) / n))

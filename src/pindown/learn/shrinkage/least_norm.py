@@ -7,6 +7,7 @@ r"""Which solution of a linear system gradient descent finds: the nearest to its
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,7 +109,8 @@ def descent_iterate(A: ArrayLike, b: ArrayLike, start: ArrayLike, step: float, n
     """
     if isinstance(n_steps, bool) or not isinstance(n_steps, int | np.integer) or n_steps < 0:
         raise ValueError(f"n_steps must be a whole number, zero or positive, got {n_steps!r}")
-    if not np.isfinite(step):
+    given: object = step
+    if not isinstance(given, Real) or not np.isfinite(step):
         raise ValueError(f"step must be a finite number, got {step!r}")
     A, b = _system(A, b)
     start = _start(start, A.shape[1])
@@ -124,8 +126,9 @@ def largest_step(A: ArrayLike) -> float:
     >>> largest_step([[2.0, 0.0], [0.0, 1.0]])
     0.5
     """
-    size = float(np.linalg.norm(_matrix(A), 2))
-    return 2.0 / size**2 if size > 0 else float("inf")
+    size = np.float64(np.linalg.norm(_matrix(A), 2))
+    with np.errstate(over="ignore", divide="ignore", under="ignore"):
+        return float(2.0 / size / size)  # infinite for a matrix of zeros, and past the largest float
 
 
 def _right_vectors(A: Array) -> tuple[Array, Array]:

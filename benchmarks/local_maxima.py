@@ -1,0 +1,225 @@
+"""LocalMaximaDetector on MNIST one-vs-rest and the ADBench sets, with every ingredient left out in turn.
+
+    python benchmarks/local_maxima.py mnist --digits 0 8 --seeds 0 1 2 --variants default no-density
+    python benchmarks/local_maxima.py adbench --sets 6_cardio 43_WDBC
+    python benchmarks/local_maxima.py noise --digits 3 --classes 0
+    python benchmarks/local_maxima.py grid --seeds 0 1 2 3 4 5 6 7 8 9
+
+Each finished run is one line of JSON in ``--out`` and one line on the screen. A run that is in the file
+already is not repeated, so an interrupted table goes on where it stopped. Times are CPU seconds.
+Nothing here chooses anything: test labels are only read by the AUC at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
+
+from pindown.learn.one_class import LocalMaximaDetector
+from pindown.learn.one_class.presets import INGREDIENTS
+
+DATA = Path(os.environ.get("PINDOWN_DATA", "../shared/data"))
+NOISE = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+GRID = (-1.5, -0.5, 0.5, 1.5)
+
+
+def without(name: str) -> dict[str, Any]:
+    return {"ingredients": [other for other in INGREDIENTS if other != name]}
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "untrained": {"max_epochs": 0},
+    **{f"no-{name}": without(name) for name in INGREDIENTS},
+    "untrained-no-density": {"max_epochs": 0, **without("density")},
+    "one-member": {"n_estimators": 1},
+    "not-symmetric": {"symmetric": False},
+    "only-g-c": {"ablation": "only_g_c"},
+    "only-g-h": {"ablation": "only_g_h"},
+    "c-alone": {"ablation": "c", "ingredients": ["generators", "averaging"]},
+    "h-alone": {"ablation": "h", **without("density")},
+    "paper": {"preset": "paper"},
+    "paper-c": {"preset": "paper", "ablation": "c"},
+    "paper-h": {"preset": "paper", "ablation": "h"},
+    "paper-symmetric": {"preset": "paper", "symmetric": True},
+}
+
+
+def digits_of(split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return MNIST images on 0 to 1, and labels."""
+    images, labels = (
+        gzip.decompress((DATA / f"mnist/{split}-{kind}-ubyte.gz").read_bytes())
+        for kind in ("images-idx3", "labels-idx1")
+    )
+    X = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 28, 28) / 255.0
+    return X, np.frombuffer(labels, np.uint8, offset=8)
+
+
+def half_of_normals(name: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return training rows, test rows and which of these are anomalies, all standardised."""
+    with np.load(DATA / f"adbench/{name}.npz") as file:
+        X, y = file["X"].astype(float), file["y"]
+    normal = np.random.RandomState(seed).permutation(np.flatnonzero(y == 0))
+    train, rest = normal[: len(normal) // 2], normal[len(normal) // 2 :]
+    test = np.concatenate([rest, np.flatnonzero(y == 1)])
+    scaler = StandardScaler().fit(X[train])
+    return scaler.transform(X[train]), scaler.transform(X[test]), y[test]
+
+
+def fitted(X: np.ndarray, variant: str, seed: int) -> tuple[LocalMaximaDetector, float]:
+    start = time.process_time()
+    model = LocalMaximaDetector(random_state=seed, **VARIANTS[variant]).fit(X)
+    return model, time.process_time() - start
+
+
+def auc(truth: np.ndarray, scores: np.ndarray) -> float:
+    return round(100 * float(roc_auc_score(truth, scores)), 3)
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def mnist(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+    (X, y), (X_test, y_test) = digits_of("train"), digits_of("t10k")
+
+    def run(digit: int, variant: str, seed: int) -> dict[str, Any]:
+        model, seconds = fitted(X[y == digit][: args.rows], variant, seed)
+        return {"auc": auc(y_test == digit, model.score_samples(X_test)), "fit_cpu": round(seconds, 1)}
+
+    for variant in args.variants:
+        for seed in args.seeds:
+            for digit in args.digits:
+                key = {"table": "mnist", "variant": variant, "seed": seed, "digit": digit}
+                yield key, lambda d=digit, v=variant, s=seed: run(d, v, s)
+
+
+def adbench(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+    names = args.sets or sorted(path.stem for path in (DATA / "adbench").glob("*.npz"))
+
+    def run(name: str, variant: str, seed: int) -> dict[str, Any]:
+        train, test, anomaly = half_of_normals(name, seed)
+        model, seconds = fitted(train, variant, seed)
+        return {"auc": auc(anomaly, -model.score_samples(test)), "fit_cpu": round(seconds, 2)}
+
+    for variant in args.variants:
+        for seed in args.seeds:
+            for name in names:
+                key = {"table": "adbench", "variant": variant, "seed": seed, "set": name}
+                yield key, lambda n=name, v=variant, s=seed: run(n, v, s)
+
+
+def noise(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+    """Clean against noisy test images of the class: AUC of quality and of membership."""
+
+    def images(data: str, label: int) -> tuple[np.ndarray, np.ndarray]:
+        if data == "mnist":
+            (X, y), (X_test, y_test) = digits_of("train"), digits_of("t10k")
+        else:
+            with np.load(DATA / "cifar10/cifar10_subset.npz") as file:
+                X, y = file["x_train"] / 255.0, file["y_train"]
+                X_test, y_test = file["x_test"] / 255.0, file["y_test"]
+        return X[y == label][: args.rows], X_test[y_test == label]
+
+    def run(data: str, label: int, variant: str, seed: int) -> dict[str, Any]:
+        train, clean = images(data, label)
+        model, seconds = fitted(train, variant, seed)
+        rng, found = np.random.default_rng(seed), {}
+        truth = np.repeat([1, 0], len(clean))
+        for sigma in NOISE:
+            both = np.concatenate([clean, clean + sigma * rng.normal(size=clean.shape)])
+            found[str(sigma)] = [auc(truth, model.quality(both)), auc(truth, model.score_samples(both))]
+        wins = all(q >= c for q, c in found.values())
+        return {"quality_and_membership": found, "quality_wins": wins, "fit_cpu": round(seconds, 1)}
+
+    cells = [("mnist", d) for d in args.digits] + [("cifar10", c) for c in args.classes]
+    for variant in args.variants:
+        for seed in args.seeds:
+            for data, label in cells:
+                key = {"table": "noise", "variant": variant, "seed": seed, "data": data, "class": label}
+                yield key, lambda a=data, b=label, v=variant, s=seed: run(a, b, v, s)
+
+
+def grid(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+    """Sixteen narrow Gaussians: how many centres c accepts, and how much of the space between them."""
+    centres = np.array([[a, b] for a in GRID for b in GRID])
+
+    def run(variant: str, seed: int) -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        X = np.repeat(centres, 100, axis=0) + 0.01 * rng.normal(size=(1600, 2))
+        model, seconds = fitted(X, variant, seed)
+        empty = rng.uniform(-2, 2, (4000, 2))
+        far = np.abs(empty[:, None] - centres).max(2).min(1) > 0.1
+        at_centres = model.decision_function(centres)
+        between = model.decision_function(empty[far])
+        covered = int(((at_centres >= 0) & (at_centres > np.quantile(between, 0.9))).sum())
+        return {
+            "covered": covered,
+            "accepted_between": round(float(np.mean(between >= 0)), 3),
+            "auc": auc(np.r_[np.ones(16), np.zeros(len(between))], np.r_[at_centres, between]),
+            "fit_cpu": round(seconds, 1),
+        }
+
+    for variant in args.variants:
+        for seed in args.seeds:
+            key = {"table": "grid", "variant": variant, "seed": seed}
+            yield key, lambda v=variant, s=seed: run(v, s)
+
+
+TABLES = {"mnist": mnist, "adbench": adbench, "noise": noise, "grid": grid}
+
+
+def finished(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+
+
+def summary(rows: list[dict[str, Any]], table: str) -> Iterator[str]:
+    """Yield a line for each variant: the mean AUC, its deviation over seeds, the median time."""
+    mine = [row for row in rows if row["table"] == table and "auc" in row]
+    for variant in dict.fromkeys(row["variant"] for row in mine):
+        chosen = [row for row in mine if row["variant"] == variant]
+        by_seed = [
+            np.mean([row["auc"] for row in chosen if row["seed"] == seed])
+            for seed in sorted({row["seed"] for row in chosen})
+        ]
+        cpu = np.median([row["fit_cpu"] for row in chosen])
+        yield (
+            f"{table} {variant}: mean {np.mean(by_seed):.2f}, sd over {len(by_seed)} seeds "
+            f"{np.std(by_seed):.2f}, {len(chosen)} runs, median fit {cpu:.1f} CPU s"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("table", choices=TABLES)
+    parser.add_argument("--digits", type=int, nargs="*", default=list(range(10)))
+    parser.add_argument("--classes", type=int, nargs="*", default=list(range(10)), help="of CIFAR-10")
+    parser.add_argument("--sets", nargs="*", default=[])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
+    parser.add_argument("--variants", nargs="*", default=["default"], choices=list(VARIANTS))
+    parser.add_argument("--rows", type=int, default=None, help="most training images")
+    parser.add_argument("--out", type=Path, default=Path("local_maxima.jsonl"))
+    args = parser.parse_args()
+    rows = finished(args.out)
+    for cell, run in TABLES[args.table](args):
+        key = cell | ({"rows": args.rows} if args.rows else {})
+        if any(all(row.get(name) == value for name, value in key.items()) for row in rows):
+            continue
+        rows.append({**key, **run()})
+        with args.out.open("a") as file:
+            file.write(json.dumps(rows[-1]) + "\n")
+        print(json.dumps(rows[-1]), flush=True)
+    print(*summary(rows, args.table), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

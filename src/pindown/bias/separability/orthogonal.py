@@ -1,0 +1,182 @@
+r"""Orthogonal separability: samples of a class point one way, samples of the other the other way.
+
+.. math:: \langle x_i, x_j\rangle > 0 \ \text{ if } y_i = y_j, \qquad
+          \langle x_i, x_j\rangle \le 0 \ \text{ if } y_i \ne y_j \qquad (i = j \text{ included}).
+
+It does not mean that the classes lie in opposite orthants of any basis: vectors that are pairwise acute
+need not fit into an orthant, so the definition is checked pair by pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pindown.affine import Array
+from pindown.bias.margins.signed import labelled
+
+# A cosine of this size is zero up to the rounding of an inner product.
+_ZERO_COSINE = 1e-13
+_BLOCK_NUMBERS = 2**22  # inner products at a time: 32 MB
+_SHOWN = 5000  # values kept of each population, for histograms
+
+
+@dataclass(frozen=True)
+class OrthogonalSeparability:
+    """Whether samples are orthogonally separable, and how far from it they are.
+
+    Attributes:
+        ok: Whether every pair has the sign that the definition asks for.
+        min_same: Smallest inner product within a class (infinite without samples).
+        max_cross: Largest inner product between the classes (minus infinite with one class).
+        min_same_cosine: Smallest cosine within a class, samples of length zero counted as 0.
+        max_cross_cosine: Largest cosine between the classes.
+        same_violations: Share of pairs within a class, the sample with itself included, that are not
+            positive.
+        cross_violations: Share of pairs between the classes that are positive.
+        cross: Inner products between the classes, at most 5,000 of them drawn evenly.
+        within_negative: The same within the negative class (different samples).
+        within_positive: The same within the positive class.
+        kind: ``"exact"`` if all pairs were compared, ``"estimate"`` if samples were drawn.
+    """
+
+    ok: bool
+    min_same: float
+    max_cross: float
+    min_same_cosine: float
+    max_cross_cosine: float
+    same_violations: float
+    cross_violations: float
+    cross: Array = field(repr=False)
+    within_negative: Array = field(repr=False)
+    within_positive: Array = field(repr=False)
+    kind: str = "exact"
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    @property
+    def violations(self) -> float:
+        """The larger of the two shares of violating pairs."""
+        return max(self.same_violations, self.cross_violations)
+
+    def __str__(self) -> str:
+        verdict = "orthogonally separable" if self.ok else "not orthogonally separable"
+        return (
+            f"{verdict} ({self.kind}): within classes at least {self.min_same:.4g} "
+            f"({100 * self.same_violations:.3g} % violate > 0), between classes at most "
+            f"{self.max_cross:.4g} "
+            f"({100 * self.cross_violations:.3g} % violate <= 0)"
+        )
+
+
+def orthogonal_separability(
+    X: ArrayLike, y: ArrayLike, *, max_samples: int | None = None, seed: int = 0
+) -> OrthogonalSeparability:
+    """Check every pair of samples (or features of samples).
+
+    Args:
+        X: Samples or features (n, d). Of a layer take values *before* the ReLU: after it no inner
+            product is negative, and different classes could only be exactly orthogonal.
+        y: Labels of at most two classes.
+        max_samples: Draw at most so many samples first; the answer is then an estimate.
+        seed: Of that draw.
+
+    Returns:
+        An :class:`OrthogonalSeparability`; its truth value is ``ok``.
+
+    Raises:
+        ValueError: If shapes or labels do not fit.
+
+    Example:
+        >>> print(orthogonal_separability([[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0]], [1, 1, -1]))
+        orthogonally separable (exact): within classes at least 1 (0 % violate > 0), between classes at
+        most -1 (0 % violate <= 0)
+        >>> bool(orthogonal_separability([[1.0, 0.0], [1.0, 1.0], [-1.0, 2.0]], [1, 1, -1]))
+        False
+
+    Phuong 2021, Definition 3.1.
+    """
+    points, labels = labelled(X, y)
+    kind = "exact"
+    if max_samples is not None and max_samples < 1:
+        raise ValueError(f"max_samples must be at least 1, got {max_samples}")
+    rng = np.random.default_rng(seed)
+    if max_samples is not None and len(points) > max_samples:
+        drawn = np.sort(rng.choice(len(points), max_samples, replace=False))
+        points, labels, kind = points[drawn], labels[drawn], "estimate"
+    # In units of the largest number, a power of two: no product leaves the floats, none is rounded.
+    unit = 2.0 ** np.floor(np.log2(float(np.abs(points).max()) or 1.0))
+    points = points / unit
+    within = {sign: _within(points[labels == sign], rng) for sign in (-1, 1)}
+    between = _pairs(points[labels > 0], points[labels < 0], rng)
+    n_same = sum(part.count for part in within.values())
+    wrong = n_same - sum(part.positive for part in within.values())
+    return OrthogonalSeparability(
+        ok=wrong == 0 and between.positive == 0,
+        min_same=_back(min(part.low for part in within.values()), unit),
+        max_cross=_back(between.high, unit),
+        min_same_cosine=min(part.low_cosine for part in within.values()),
+        max_cross_cosine=between.high_cosine,
+        same_violations=wrong / max(n_same, 1),
+        cross_violations=between.positive / max(between.count, 1), cross=_back(between.drawn, unit),
+        within_negative=_back(within[-1].drawn, unit), within_positive=_back(within[1].drawn, unit),
+        kind=kind,
+    )  # fmt: skip
+
+
+def _back(products: Any, unit: float) -> Any:
+    """Return inner products in the units of the samples, infinite past the largest float."""
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.asarray(products) * unit * unit
+    return found if found.ndim else float(found)
+
+
+@dataclass(frozen=True)
+class _Population:
+    """Extremes of the inner products of two sets, how many there are, and how many are positive."""
+
+    low: float
+    high: float
+    low_cosine: float
+    high_cosine: float
+    count: int
+    positive: int
+    drawn: Array
+
+
+def _pairs(A: Array, B: Array, rng: np.random.Generator) -> _Population:
+    low, high, low_cosine, high_cosine, positive = np.inf, -np.inf, np.inf, -np.inf, 0
+    lengths_A, lengths_B = np.linalg.norm(A, axis=1), np.linalg.norm(B, axis=1)
+    block = max(1, _BLOCK_NUMBERS // max(1, len(B)))
+    for at in range(0, len(A) if len(B) else 0, block):
+        products = A[at : at + block] @ B.T
+        scale = np.outer(lengths_A[at : at + block], lengths_B)
+        cosines = products / np.where(scale > 0, scale, 1.0)
+        positive += int((cosines > _ZERO_COSINE).sum())
+        low, high = min(low, float(products.min())), max(high, float(products.max()))
+        low_cosine = min(low_cosine, float(cosines.min()))
+        high_cosine = max(high_cosine, float(cosines.max()))
+    return _Population(low, high, low_cosine, high_cosine, len(A) * len(B), positive, _drawn(A, B, rng))
+
+
+def _within(A: Array, rng: np.random.Generator) -> _Population:
+    from dataclasses import replace
+
+    found = _pairs(A, A, rng)
+    return replace(found, drawn=_drawn(A, A, rng, apart=True))
+
+
+def _drawn(A: Array, B: Array, rng: np.random.Generator, *, apart: bool = False) -> Array:
+    """Return inner products of at most 5,000 pairs; ``apart`` leaves a sample with itself out."""
+    if not len(A) or not len(B) or (apart and len(A) == 1):
+        return np.empty(0)
+    total = len(A) * len(B)
+    flat = np.arange(total) if total <= _SHOWN else rng.integers(0, total, _SHOWN)
+    first, second = np.divmod(flat, len(B))
+    if apart:
+        first, second = first[first != second], second[first != second]
+    return np.asarray(np.einsum("ij,ij->i", A[first], B[second]))

@@ -1,0 +1,229 @@
+"""Reading a table of features: CSV with or without a header, NPZ, NPY, Parquet.
+
+Nothing is guessed in silence: what is not a number is named by line and column.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.datasets.feature_table import MOST_CELL, FeatureTable, check_finite, listed
+from pindown.datasets.files import _readable, load_table
+from pindown.errors import DataFileError
+
+MOST_NUMBERS = 2**27  # a gigabyte of float64
+_CHUNK = 10_000
+_LONGEST_LOOK = 2**20  # characters of the first line that are looked at
+_ENDINGS = (".csv", ".csv.gz", ".npz", ".npy", ".parquet")
+
+
+def load_features(
+    path: str | PathLike[str], *, label: str | None = None, ignore: Sequence[str] = ()
+) -> FeatureTable:
+    """Read a table of features.
+
+    Args:
+        path: ``.csv`` or ``.csv.gz`` with or without a header line, ``.npz`` with an array X, ``.npy``,
+            or ``.parquet`` if pandas is installed.
+        label: Name of a column (or NPZ array) of labels: no feature, but kept.
+        ignore: Names of columns to leave out; ``#3`` names the third column of a file without a header.
+
+    Raises:
+        DataFileError: If the file is missing, damaged, empty or too large, a column is not there, or a
+            cell is missing or not a number.
+    """
+    file = Path(path)
+    ending = next((e for e in _ENDINGS if file.name.lower().endswith(e)), None)
+    if ending is None:
+        raise DataFileError(f"data files end in {', '.join(_ENDINGS)}; got {file.name!r}.")
+    if ending in (".npz", ".npy"):
+        table = _from_arrays(file, label, ignore)
+    else:
+        with _readable(file):
+            table = (
+                _from_csv(file, label, ignore)
+                if ".csv" in ending
+                else _from_parquet(file, label, ignore)
+            )
+    if len(table.X) == 0 or table.n_features == 0:
+        raise DataFileError(f"{file.name} holds no rows of numbers.")
+    check_finite(table)
+    return table
+
+
+def _from_arrays(file: Path, label: str | None, ignore: Sequence[str]) -> FeatureTable:
+    if ignore:
+        raise DataFileError(f"{file.name} has no named columns, so --ignore-column finds nothing in it.")
+    table = load_table(file, label)
+    X = table.X if table.X.ndim > 1 else table.X[:, None]
+    left = () if table.y is None else (label or "y",)
+    return FeatureTable(file.name, X, (), np.arange(1, len(X) + 1), table.y, left)
+
+
+def _from_csv(file: Path, label: str | None, ignore: Sequence[str]) -> FeatureTable:
+    opener = gzip.open if file.name.lower().endswith(".gz") else open
+    with opener(file, "rt", newline="", encoding="utf-8-sig") as stream:
+        reader = csv.reader(stream, delimiter=_delimiter(stream))
+        numbered = ((reader.line_num, row) for row in reader if row)
+        first = next(numbered, None)
+        if first is None:
+            raise DataFileError(f"{file.name} is empty.")
+        header = first[1] if any(_is_word(cell) for cell in first[1]) else []
+        names = [cell.strip() for cell in header] or [f"#{j + 1}" for j in range(len(first[1]))]
+        label_at, kept = _columns(file.name, names, label, ignore, bool(header))
+        body = numbered if header else _after(first, numbered)
+        X, lines, labels = _numbers(file.name, body, names, kept, label_at)
+    shown = tuple(names[j] for j in kept) if header else ()
+    out = _others(names, kept)
+    notes: tuple[str, ...] = ()
+    if header and names[kept[0]] == "" and len(kept) > 1 and _counts(X[:, 0]):
+        X, shown, out = X[:, 1:], shown[1:], ("", *out)
+        notes = ("the first column has no name and counts the rows: left out",)
+    return FeatureTable(file.name, X, shown, lines, labels, out, notes)
+
+
+def _numbers(
+    file: str,
+    body: Iterator[tuple[int, list[str]]],
+    names: list[str],
+    kept: list[int],
+    label_at: int | None,
+) -> tuple[Array, NDArray[np.int64], NDArray[Any] | None]:
+    """Read rows in chunks, so that text never takes more memory than the numbers do."""
+    chunks: list[Array] = []
+    lines: list[int] = []
+    labels: list[str] = []
+    waiting: list[list[str]] = []
+
+    def convert() -> None:
+        try:
+            chunks.append(np.array(waiting, dtype=np.float64))
+        except ValueError:
+            chunks.append(_one_by_one(file, waiting, lines[-len(waiting) :], [names[j] for j in kept]))
+        waiting.clear()
+
+    for line, row in body:
+        if len(row) != len(names):
+            raise DataFileError(f"{file} line {line} has {len(row)} cells, line 1 has {len(names)}.")
+        waiting.append([row[j] for j in kept])
+        lines.append(line)
+        if label_at is not None:
+            labels.append(row[label_at].strip())
+        if len(lines) * len(kept) > MOST_NUMBERS:
+            raise DataFileError(f"{file} holds more than {MOST_NUMBERS:,} numbers; take a part of it.")
+        if len(waiting) == _CHUNK:
+            convert()
+    if waiting:
+        convert()
+    if not chunks:
+        raise DataFileError(f"{file} has a header line and no rows.")
+    return np.vstack(chunks), np.array(lines), None if label_at is None else np.array(labels)
+
+
+def _one_by_one(file: str, rows: list[list[str]], lines: list[int], names: list[str]) -> Array:
+    """Convert a chunk that holds empty cells (missing values) or words (refused, all columns named)."""
+    found = np.empty((len(rows), len(names)))
+    words: dict[str, tuple[int, str]] = {}
+    for i, row in enumerate(rows):
+        for j, cell in enumerate(row):
+            if _is_word(cell):
+                words.setdefault(names[j], (lines[i], cell.strip()))
+                found[i, j] = np.nan
+            else:
+                found[i, j] = float(cell) if cell.strip() else np.nan
+    if words:
+        name, (line, cell) = next(iter(words.items()))
+        shown = cell if len(cell) <= MOST_CELL else f"{cell[:MOST_CELL]}..."
+        raise DataFileError(
+            f"{file}: not numbers: {listed(list(words))} (line {line}, {name!r}: {shown!r}); "
+            "--ignore-column leaves a column out, or code it as numbers first."
+        )
+    return found
+
+
+def _from_parquet(file: Path, label: str | None, ignore: Sequence[str]) -> FeatureTable:
+    try:
+        import pandas as pd  # type: ignore[import-untyped]
+    except ImportError:
+        raise DataFileError(f"{file.name}: reading Parquet needs pandas and pyarrow.") from None
+    try:
+        frame = pd.read_parquet(file)
+    except ImportError:
+        raise DataFileError(f"{file.name}: reading Parquet needs pyarrow beside pandas.") from None
+    names = [str(name) for name in frame.columns]
+    label_at, kept = _columns(file.name, names, label, ignore, True)
+    words = [names[j] for j in kept if frame.dtypes.iloc[j].kind not in "biuf"]
+    if words:
+        raise DataFileError(
+            f"{file.name}: not numbers: {listed(words)}; --ignore-column leaves a column out."
+        )
+    if len(frame) * len(kept) > MOST_NUMBERS:
+        raise DataFileError(f"{file.name} holds more than {MOST_NUMBERS:,} numbers; take a part of it.")
+    X = frame.iloc[:, kept].to_numpy(dtype=np.float64)
+    labels = None if label_at is None else frame.iloc[:, label_at].to_numpy()
+    out = _others(names, kept)
+    return FeatureTable(
+        file.name, X, tuple(names[j] for j in kept), np.arange(1, len(X) + 1), labels, out
+    )
+
+
+def _columns(
+    file: str, names: list[str], label: str | None, ignore: Sequence[str], named: bool
+) -> tuple[int | None, list[int]]:
+    """Return the position of the label column and the positions of the features."""
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    if twice:
+        raise DataFileError(f"{file}: the header names {listed(twice)} more than once.")
+    known, unwanted = set(names), {*ignore, *([] if label is None else [label])}
+    for name in (*ignore, *([] if label is None else [label])):
+        if name not in known:
+            has = listed(names) if named else f"no header; its columns are #1 to #{len(names)}"
+            raise DataFileError(f"{file} has no column {name!r}; it has {has}.")
+    kept = [j for j, name in enumerate(names) if name not in unwanted]
+    if not kept:
+        raise DataFileError(f"{file}: no column is left as a feature.")
+    return (None if label is None else names.index(label)), kept
+
+
+def _others(names: list[str], kept: list[int]) -> tuple[str, ...]:
+    """Return the names of the columns that were not kept."""
+    taken = set(kept)
+    return tuple(name for j, name in enumerate(names) if j not in taken)
+
+
+def _delimiter(stream: Any) -> str:
+    """Return what parts the cells of the first line: a comma, else a semicolon, else a tab."""
+    first = stream.readline(_LONGEST_LOOK)
+    stream.seek(0)
+    return next((mark for mark in ",;\t" if mark in first), ",")
+
+
+def _is_word(cell: str) -> bool:
+    text = cell.strip()
+    if not text:
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
+
+
+def _counts(column: Array) -> bool:
+    """Whether a column is 0, 1, 2, ... or 1, 2, 3, ..., as programs that write tables put in front."""
+    return len(column) > 1 and column[0] in (0.0, 1.0) and bool((np.diff(column) == 1.0).all())
+
+
+def _after(first: tuple[int, list[str]], rest: Iterator[tuple[int, list[str]]]) -> Iterator[Any]:
+    yield first
+    yield from rest

@@ -1,0 +1,206 @@
+"""What every bound of this package returns: a number, how sure it is, and what it rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal
+from numbers import Integral, Real
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["exact", "probability", "estimate", "heuristic"]
+Status: TypeAlias = Literal["checked", "assumed", "violated"]
+
+# The formulas here take fewer than a hundred float64 operations on positive numbers, each right to two
+# units in the last place; this covers them all.
+_SLACK = 2.0**-44
+_DIGITS = 3
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A condition of a theorem, and what is known about it here.
+
+    Attributes:
+        text: The condition in words, with the numbers found.
+        status: ``"checked"`` on the data, ``"assumed"``, or ``"violated"``.
+
+    >>> print(Assumption("examples are independent", "assumed"))
+    examples are independent (assumed)
+    """
+
+    text: str
+    status: Status = "assumed"
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.status})"
+
+
+INDEPENDENT = Assumption("examples are independent and like those to come")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An upper bound that holds with a stated probability; prints itself in two lines.
+
+    Attributes:
+        name: Which bound.
+        formula_value: What the formula gives, also where it is above the trivial value.
+        delta: Probability with which it may fail; zero if it cannot.
+        about: What is bounded.
+        terms: The parts of the formula by name.
+        assumptions: What it rests on.
+        source: The theorem.
+        trivial: What is certain without any theorem: 1 for a risk.
+        estimated: Whether the number rests on estimates without a proved error.
+
+    >>> bound = Bound("McAllester", 0.2501, 0.05, assumptions=(INDEPENDENT,), source="McAllester 2003")
+    >>> print(bound)
+    McAllester: risk at most 0.251 with probability 0.95 (probability; McAllester 2003)
+    rests on: examples are independent and like those to come (assumed)
+    >>> Bound("spectral", 27.0, 0.05).vacuous
+    True
+    """
+
+    name: str
+    formula_value: float
+    delta: float
+    about: str = "risk"
+    terms: Mapping[str, float] = field(default_factory=dict, hash=False)
+    assumptions: tuple[Assumption, ...] = ()
+    source: str = ""
+    trivial: float = 1.0
+    estimated: bool = False
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.formula_value):
+            raise ValueError(f"the formula of {self.name!r} gave NaN; its arguments leave float64.")
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"delta must be at least 0 and below 1; got {self.delta!r}.")
+        object.__setattr__(self, "terms", dict(self.terms))
+        object.__setattr__(self, "assumptions", tuple(self.assumptions))
+
+    @property
+    def value(self) -> float:
+        """The bound: the formula, or the trivial value where that is smaller."""
+        return min(self.formula_value, self.trivial)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the formula says no more than what is certain anyway."""
+        return self.formula_value >= self.trivial
+
+    @property
+    def confidence(self) -> float:
+        """Probability with which the bound holds, one minus delta."""
+        return 1.0 - self.delta
+
+    @property
+    def kind(self) -> Kind:
+        """How the number is known; a violated assumption makes it a heuristic."""
+        if any(a.status == "violated" for a in self.assumptions):
+            return "heuristic"
+        if self.estimated:
+            return "estimate"
+        return "probability" if self.delta > 0 else "exact"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and strings, for JSON."""
+        return {
+            "name": self.name,
+            "about": self.about,
+            "value": self.value,
+            "formula_value": self.formula_value,
+            "vacuous": self.vacuous,
+            "confidence": self.confidence,
+            "kind": self.kind,
+            "terms": {name: float(value) for name, value in self.terms.items()},
+            "assumptions": [{"text": a.text, "status": a.status} for a in self.assumptions],
+            "source": self.source,
+        }
+
+    def __str__(self) -> str:
+        chance = f" with probability {self.confidence:.6g}" if self.delta > 0 else ""
+        said = f"at most {shown_up(self.value)}{chance}"
+        if self.vacuous:
+            said = (
+                f"vacuous, the formula gives {shown_up(self.formula_value)} where "
+                f"{self.trivial:g} is certain"
+            )
+        marks = "; ".join(filter(None, (self.kind, self.source)))
+        rests = "; ".join(map(str, self.assumptions)) or "nothing"
+        return f"{self.name}: {self.about} {said} ({marks})\nrests on: {rests}"
+
+
+def shown_up(value: float) -> str:
+    """Return a number to three digits, rounded up so that an upper bound stays one.
+
+    >>> shown_up(0.12301), shown_up(2.0)
+    ('0.124', '2')
+    """
+    if not math.isfinite(value):
+        return f"{value}"
+    return f"{float(Context(prec=_DIGITS, rounding=ROUND_CEILING).create_decimal(Decimal(value))):g}"
+
+
+def outward(value: float) -> float:
+    """Return a number a little above, by more than rounding in a short formula can have taken.
+
+    >>> 0.1 < outward(0.1) < 0.1 + 1e-13
+    True
+    """
+    if value == 0.0 or not math.isfinite(value):
+        return value
+    return math.nextafter(value + abs(value) * _SLACK, math.inf)
+
+
+def half_square(a: float, b: float) -> float:
+    """Return ``(a / b)**2 / 2``, infinite where that leaves float64.
+
+    >>> half_square(4.0, 2.0), half_square(1e200, 1e-200), half_square(1.0, 0.0)
+    (2.0, inf, inf)
+    """
+    if b == 0.0:
+        return math.inf
+    return 0.5 * (a / b) * (a / b)
+
+
+def positive(name: str, value: object, *, zero: bool = False, infinite: bool = False) -> float:
+    """Return a number above zero (or not below it).
+
+    >>> positive("gamma", -1)
+    Traceback (most recent call last):
+    ValueError: gamma must be a finite number above zero; got -1.
+    """
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    x = float(value) if number else math.nan  # type: ignore[arg-type]
+    if math.isnan(x) or x < 0 or (x == 0 and not zero) or (math.isinf(x) and not infinite):
+        finite = "" if infinite else "finite "
+        raise ValueError(
+            f"{name} must be a {finite}number {'not below' if zero else 'above'} zero; got {value!r}."
+        )
+    return x
+
+
+def probability(name: str, value: object) -> float:
+    """Return a number strictly between zero and one."""
+    x = positive(name, value)
+    if x >= 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
+    return x
+
+
+def share(name: str, value: object) -> float:
+    """Return a number from zero to one."""
+    x = positive(name, value, zero=True)
+    if x > 1:
+        raise ValueError(f"{name} must lie between 0 and 1; got {value!r}.")
+    return x
+
+
+def count(name: str, value: object, *, least: int = 1) -> int:
+    """Return an integer that is at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
+    return int(value)

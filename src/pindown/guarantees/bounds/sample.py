@@ -1,0 +1,68 @@
+"""A network and a sample, read once: weights without biases, margins, input norms."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pindown.affine import Array
+from pindown.geometry.rounding import gamma, norm_up
+from pindown.guarantees.bounds.labels import margins_of
+from pindown.guarantees.bounds.representatives import WeightList, homogeneous, homogeneous_rows
+from pindown.network import ReluNetwork
+
+
+class Sample(NamedTuple):
+    """What bounds need of a sample: margins, input norms, and how a margin moves with the outputs."""
+
+    margins: Array
+    norms: Array
+    factor: float  # a margin moves by at most this times the Euclidean move of the outputs
+
+    @property
+    def n(self) -> int:
+        """Number of examples."""
+        return len(self.margins)
+
+
+def read_network(net: ReluNetwork | WeightList, X: ArrayLike) -> tuple[WeightList, Array]:
+    """Return weights without biases and the rows they read."""
+    rows = np.asarray(X, dtype=np.float64)
+    if isinstance(net, ReluNetwork):
+        weights, rows = homogeneous(net), homogeneous_rows(net, rows)
+    else:
+        weights = net
+    if rows.ndim != 2 or len(rows) < 2 or rows.shape[1] != weights.shapes[0][1]:
+        raise ValueError(
+            f"X must have at least 2 rows of {weights.shapes[0][1]} inputs; got shape {rows.shape}."
+        )
+    return weights, rows
+
+
+def read_sample(weights: WeightList, rows: Array, y: ArrayLike) -> Sample:
+    """Return margins and input norms on the rows."""
+    margins = margins_of(weights(rows), y)
+    factor = 1.0 if weights.shapes[-1][0] == 1 else math.sqrt(2.0)
+    return Sample(margins, row_norms_up(rows), factor)
+
+
+def row_norms_up(rows: Array) -> Array:
+    """Return upper bounds on the norms of all rows.
+
+    >>> row_norms_up(np.array([[3.0, 4.0], [0.0, 0.0]])).round(9)
+    array([5., 0.])
+    """
+    sizes = np.max(np.abs(rows), axis=1, initial=0.0)
+    plain = (sizes == 0.0) | ((sizes > _SMALL) & (sizes < 1.0 / _SMALL))
+    norms = np.linalg.norm(np.where(plain[:, None], rows, 0.0), axis=1) * (
+        1.0 + gamma(rows.shape[1] + 8)
+    )
+    for i in np.flatnonzero(~plain):  # squares would leave float64
+        norms[i] = norm_up(rows[i])
+    return np.asarray(norms)
+
+
+_SMALL = 1e-140

@@ -1,0 +1,167 @@
+"""What certify asks of a module: parameters it can move, a fresh start, outputs row by row."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from pindown.guarantees.certificate.examples import Examples
+
+_PROBES = (2, 3)  # two batch sizes: a layer that sees each example once sees as many rows
+
+
+def read_module(module: object) -> nn.Module:
+    """Return a copy in float32 on the CPU, whose parameters can carry noise.
+
+    Raises:
+        TypeError: If it is no module, or a parameter is not a real floating number.
+        ValueError: If there is nothing to learn, weights are not finite, or outputs depend on the batch.
+    """
+    if not isinstance(module, nn.Module):
+        raise TypeError(
+            f"certify takes a torch.nn.Module; got {type(module).__name__}. ReluNetwork has to_torch()."
+        )
+    for name, parameter in module.named_parameters():
+        if isinstance(parameter, nn.parameter.UninitializedParameter):
+            raise ValueError(f"parameter {name!r} has no shape yet; run the module once on an input.")
+        if not parameter.is_floating_point():
+            raise TypeError(f"parameter {name!r} must be floating; got {parameter.dtype}.")
+        if not bool(torch.isfinite(parameter).all()):
+            raise ValueError(f"parameter {name!r} holds NaN or infinity; train the module again.")
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        raise ValueError("the module has no parameter with requires_grad=True: nothing to certify.")
+    for name, part in module.named_modules():
+        if getattr(part, "track_running_stats", True) is False and "BatchNorm" in type(part).__name__:
+            raise ValueError(
+                f"{name!r} normalises by the batch at hand, so that outputs depend on other examples; "
+                f"use track_running_stats=True."
+            )
+    return copy.deepcopy(module).to(device="cpu", dtype=torch.float32)
+
+
+def start_again(module: nn.Module) -> None:
+    """Draw new parameters, so that nothing is left of what the module has learnt.
+
+    Parts whose parameters are all frozen stay: they count as fixed before the examples were seen.
+
+    Raises:
+        ValueError: If a part holds parameters and has no ``reset_parameters``.
+    """
+    for name, part in module.named_modules():
+        own = list(part.parameters(recurse=False))
+        if not any(parameter.requires_grad for parameter in own):
+            continue
+        reset = getattr(part, "reset_parameters", None) or getattr(part, "_reset_parameters", None)
+        if reset is None:
+            raise ValueError(
+                f"{name or 'the module'!r} ({type(part).__name__}) has no reset_parameters(), so it "
+                f"cannot start again; add it, or say prior='given' if its weights never saw this data."
+            )
+        reset()
+
+
+def class_scores(outputs: Tensor) -> Tensor:
+    """Return one column per class; a single output f becomes the scores 0 and f.
+
+    >>> class_scores(torch.tensor([[2.0]]))
+    tensor([[0., 2.]])
+    """
+    if outputs.ndim == 1:
+        outputs = outputs[:, None]
+    return nn.functional.pad(outputs, (1, 0)) if outputs.shape[1] == 1 else outputs
+
+
+def check_outputs(module: nn.Module, examples: Examples) -> int:
+    """Run a few examples and return the number of classes.
+
+    Raises:
+        ValueError: If the module does not take X, or its outputs are not one score per class of y.
+    """
+    rows = min(examples.n, _PROBES[-1])
+    module.eval()
+    try:
+        with torch.no_grad():
+            outputs = module(examples.inputs[:rows])
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        shape = tuple(examples.inputs.shape)
+        raise ValueError(f"the module does not take X of shape {shape}: {error}") from None
+    if not isinstance(outputs, Tensor) or outputs.ndim > 2 or outputs.ndim < 1 or len(outputs) != rows:
+        got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+        raise ValueError(f"the module must give scores (n, classes) for n = {rows} rows; got {got}.")
+    classes, largest = class_scores(outputs).shape[1], int(examples.classes.max())
+    if largest >= classes:
+        raise ValueError(
+            f"the module has scores for {classes} classes, 0 to {classes - 1}; y holds class {largest}."
+        )
+    return classes
+
+
+def only_linear(module: nn.Module, examples: Examples) -> bool:
+    """Return whether all that learns are linear layers, each of which meets every example once.
+
+    Then noise on the weights, drawn anew for every example, is noise on the layers' outputs.
+    """
+    layers = {
+        name: part
+        for name, part in module.named_modules()
+        if any(p.requires_grad for p in part.parameters(recurse=False))
+    }
+    plain = all(
+        type(part) is nn.Linear and all(p.requires_grad for p in part.parameters())
+        for part in layers.values()
+    )
+    tensors = [id(p) for part in layers.values() for p in part.parameters()]
+    if not plain or len(set(tensors)) < len(tensors):
+        return False
+    for rows in _PROBES:
+        batch = examples.inputs[torch.arange(rows) % examples.n]
+        calls, hidden = _calls(module, layers, batch)
+        if hidden or sorted(calls) != sorted((name, 2, rows) for name in layers):
+            return False
+    return True
+
+
+def _calls(
+    module: nn.Module, layers: dict[str, nn.Module], batch: Tensor
+) -> tuple[list[tuple[str, int, int]], bool]:
+    """Return each call of a layer with the input's dimensions and rows; if weights act elsewhere."""
+    seen: list[tuple[str, int, int]] = []
+
+    def note(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]:
+        def hook(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            seen.append((name, inputs[0].ndim, len(inputs[0])))
+            return output.detach()  # a gradient that still arrives came past the layer
+
+        return hook
+
+    handles = [part.register_forward_hook(note(name)) for name, part in layers.items()]
+    try:
+        with torch.enable_grad():
+            outputs = module(batch)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return seen, bool(outputs.requires_grad)
+
+
+@contextmanager
+def dropped_inputs(module: nn.Module, share: float) -> Iterator[None]:
+    """Drop a share of the inputs of linear and convolutional layers, half of it before the first."""
+    layers = [p for p in module.modules() if isinstance(p, nn.Linear | nn.modules.conv._ConvNd)]
+
+    def drop(part: float) -> Callable[[nn.Module, tuple[Tensor, ...]], tuple[Tensor, ...]]:
+        return lambda _, inputs: (nn.functional.dropout(inputs[0], part), *inputs[1:])
+
+    handles = [
+        layer.register_forward_pre_hook(drop(share if i else share / 2))
+        for i, layer in enumerate(layers if share else [])
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,0 +1,239 @@
+r"""A risk certificate for a network on data: PAC-Bayes with a prior that was trained on another part.
+
+1. The examples are parted at random. The prior's mean is the network trained on the first part.
+2. The posterior is moved by natural gradient steps on the small-kl bound of the second part.
+3. Errors of the random classifier on the second part are counted over draws of weights,
+
+.. math::
+    \hat L \le \mathrm{kl}^{-1}\Big(\text{count}, \frac{\log(1/\delta')}{N}\Big), \qquad
+    L \le \mathrm{kl}^{-1}\Big(\hat L,
+        \frac{\mathrm{KL}(Q \| P) + \log(2 \sqrt m / (\delta - \delta'))}{m}\Big),
+
+both inverses rounded outwards, in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pindown.guarantees.bounds.bound import (
+    INDEPENDENT,
+    Assumption,
+    Bound,
+    count,
+    positive,
+    probability,
+    share,
+)
+from pindown.guarantees.bounds.pac_bayes import held_out_bound, maurer_bound
+from pindown.guarantees.certificate.clock import own_randomness
+from pindown.guarantees.certificate.evaluation import Count, module_errors
+from pindown.guarantees.certificate.examples import part, read_examples
+from pindown.guarantees.certificate.modules import (
+    check_outputs,
+    only_linear,
+    read_module,
+    start_again,
+)
+from pindown.guarantees.certificate.posterior import WeightPosterior
+from pindown.guarantees.certificate.prior import around
+from pindown.guarantees.certificate.result import Certificate
+from pindown.guarantees.certificate.run import Run
+
+_SHARES = {"train": 0.5, "given": 0.1}
+
+
+def certify(
+    module: nn.Module,
+    X: Any,
+    y: Any,
+    delta: float = 0.05,
+    *,
+    method: Literal["pac-bayes", "test-set"] = "pac-bayes",
+    prior: Literal["train", "given"] = "train",
+    prior_share: float | None = None,
+    epochs: int | None = None,
+    learning_rate: float = 2e-3,
+    batch_size: int | None = None,
+    dropout: float = 0.2,
+    noise: float | None = None,
+    steps: int = 400,
+    draws: int | None = None,
+    budget: float | None = None,
+    threads: int | None = 1,
+    random_state: int = 0,
+    verbose: int = 0,
+) -> Certificate:
+    """Bound the risk of a classifier of this architecture, trained on these examples.
+
+    With ``method="pac-bayes"`` the bound is about a *random* classifier: weights are drawn anew for
+    every prediction, ``certificate.posterior.predict(X)``. With ``method="test-set"`` it is about the
+    network that was trained on the first part, ``certificate.network``, by the share of errors on the
+    second. That bound is reported beside the first in any case, and is often the smaller one.
+
+    The weights of ``module`` are not used, because they may have seen the examples: a copy starts again
+    (``reset_parameters``). Say ``prior="given"`` only if they did not.
+
+    Args:
+        module: Network with one score per class, or one score for two classes. It is not changed.
+            Frozen parameters (``requires_grad=False``) stay as they are. Batch normalisation learns from
+            the prior's part and is fixed then; dropout is off in the certificate.
+        X: Inputs (n, ...), at about unit scale.
+        y: Classes 0 to k - 1, or -1 and 1.
+        delta: Probability with which the certificate may fail, all in all.
+        method: Which bound is the certificate.
+        prior: ``"train"`` a fresh copy on the prior's part, or take the ``"given"`` weights, which must
+            not have seen these examples; then the prior's part only chooses the noise.
+        prior_share: Share of the examples for the prior; None is 0.5, or 0.1 for given weights.
+        epochs: Passes of the prior's training; None is 2,000 steps, at least 20 and at most 100 passes.
+        learning_rate: Largest rate of Adam in the prior's training.
+        batch_size: Of the prior's training; None is a thirtieth of the part, 16 to 128.
+        dropout: In the prior's training, before every layer; half of it before the first.
+        noise: The prior's deviation relative to the size of a tensor's weights; None chooses it on the
+            prior's part.
+        steps: Natural gradient steps of the posterior; 0 takes the prior.
+        draws: Independent draws of weights for the count; None is a million for networks of linear
+            layers and 20,000 for others.
+        budget: Seconds after which training stops; one pass of counting is always made.
+        threads: Torch threads meanwhile; None leaves them.
+        random_state: Seed of everything random.
+        verbose: Whether to show a bar.
+
+    Returns:
+        The certificate, a :class:`Bound` that carries the classifier.
+
+    Raises:
+        TypeError: If the module is none, or X and y do not hold numbers.
+        ValueError: If the module cannot be certified, X and y do not fit it, or training diverges.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(1000, 2))
+        >>> net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+        >>> certificate = certify(net, X, X[:, 0] > X[:, 1], epochs=20, steps=50, draws=20_000)
+        >>> certificate.confidence, certificate.vacuous, 0.01 < certificate.value < 0.1
+        (0.95, False, True)
+
+    Perez-Ortiz et al. 2021, "Tighter risk certificates for neural networks"; Dziugaite et al. 2021, "On
+    the role of data in PAC-Bayes bounds"; Maurer 2004; Langford 2005 for the test set.
+    """
+    if method not in ("pac-bayes", "test-set"):
+        raise ValueError(f"method must be 'pac-bayes' or 'test-set'; got {method!r}.")
+    if prior not in _SHARES:
+        raise ValueError(f"prior must be 'train' or 'given'; got {prior!r}.")
+    run = Run(
+        probability("delta", delta),
+        None if epochs is None else count("epochs", epochs, least=0),
+        positive("learning_rate", learning_rate),
+        None if batch_size is None else count("batch_size", batch_size),
+        _dropout(dropout),
+        None if noise is None else positive("noise", noise),
+        count("steps", steps, least=0),
+        None if draws is None else count("draws", draws),
+        None if budget is None else positive("budget", budget),
+        verbose,
+    )
+    prior_part = probability("prior_share", _SHARES[prior] if prior_share is None else prior_share)
+    network, examples = read_module(module), read_examples(X, y)
+    check_outputs(network, examples)
+    # Draws that certify must know nothing of those that trained: each has its own stream.
+    seeds = np.random.SeedSequence(count("random_state", random_state, least=0)).generate_state(4)
+    streams = [torch.Generator().manual_seed(int(seed)) for seed in seeds[1:]]
+    with own_randomness(int(seeds[0]), None if threads is None else count("threads", threads)):
+        seen, rows = part(examples.n, prior_part, streams[0])
+        first, second = examples.at(seen), examples.at(rows)
+        if prior == "train":
+            start_again(network)
+            run.train(network, first, streams[0])
+        network.eval()
+        beside = held_out_bound(module_errors(network, second), second.n, run.delta)
+        rests = (INDEPENDENT, *_assumptions(network, prior))
+        if method == "test-set":
+            return _test_set(beside, rests, network, rows, first.n, run)
+        local = only_linear(network, first)
+        centre, level = around(network, first, local, run.noise, streams[1])
+        posterior = run.move(centre, second, streams[1])
+        counted = run.count(posterior, second, streams[2])
+        extra = {
+            "prior examples": float(first.n),
+            "prior noise": level,
+            "error of the mean network": module_errors(posterior.mean_module(), second) / second.n,
+            "error of the prior network": beside.terms["observed error"],
+            "test-set bound of the prior network": beside.value,
+        }
+    return _pac_bayes(posterior, counted, run, rests, network, rows, extra, beside)
+
+
+def _dropout(value: float) -> float:
+    if share("dropout", value) == 1.0:
+        raise ValueError("dropout must be below 1; got 1, which leaves nothing to learn from.")
+    return float(value)
+
+
+def _pac_bayes(
+    posterior: WeightPosterior,
+    counted: Count,
+    run: Run,
+    rests: tuple[Assumption, ...],
+    network: nn.Module,
+    rows: Tensor,
+    extra: dict[str, float],
+    beside: Bound,
+) -> Certificate:
+    above = counted.risk_above(run.monte_carlo_delta)
+    bound = maurer_bound(above, posterior.kl(), counted.n, run.sample_delta)
+    terms = {
+        "counted risk": counted.share,
+        "counted risk, bounded": above,
+        "kl": bound.terms["kl"],
+        "level": bound.terms["level"],
+        "n": float(counted.n),
+        "draws": float(counted.draws),
+        **extra,
+    }
+    fair = Assumption("pseudo-random draws of weights behave like random ones")
+    return Certificate(
+        "PAC-Bayes certificate",
+        bound.value,
+        run.delta,
+        "risk of the random classifier",
+        terms,
+        (*rests, fair),
+        "Perez-Ortiz et al. 2021",
+        posterior=posterior,
+        network=network,
+        test_set=beside,
+        interrupted=run.interrupted or run.late,
+        rows=rows.numpy(),
+    )
+
+
+def _test_set(
+    bound: Bound, rests: tuple[Assumption, ...], network: nn.Module, rows: Tensor, n: int, run: Run
+) -> Certificate:
+    return Certificate(
+        "test-set certificate",
+        bound.value,
+        run.delta,
+        "risk of the network trained on the first part",
+        {**bound.terms, "prior examples": float(n)},
+        rests,
+        bound.source,
+        network=network,
+        test_set=bound,
+        interrupted=run.interrupted or run.late,
+        rows=rows.numpy(),
+    )
+
+
+def _assumptions(network: nn.Module, prior: str) -> list[Assumption]:
+    if prior == "given":
+        return [Assumption("the given weights never saw these examples")]
+    unseen = Assumption("the prior was trained on examples that do not certify", "checked")
+    if all(parameter.requires_grad for parameter in network.parameters()):
+        return [unseen]
+    return [unseen, Assumption("the frozen parameters never saw these examples")]

@@ -1,0 +1,105 @@
+r"""The class of an input, as a comparison of outputs that attacks and certificates share.
+
+The class of x is the first largest output. A network with one output is a two-class one by its sign:
+class 1 where :math:`f(x) > 0`, else class 0. Written as the outputs :math:`(0, f)`, this is the first
+largest again, so nothing else has to know about it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pindown.affine import Affine, Array, dense
+from pindown.network import ReluNetwork
+
+
+def classifier(net: ReluNetwork) -> ReluNetwork:
+    """Return a network with at least two outputs, of which the first largest names the class.
+
+    >>> net = ReluNetwork.from_layers([([[2.0]], [1])])
+    >>> classifier(net)([[3.0]])
+    array([[0., 7.]])
+    """
+    if not isinstance(net, ReluNetwork):
+        raise TypeError(
+            f"net must be a ReluNetwork; got {type(net).__name__}. pn.load reads model files."
+        )
+    if net.out_features > 1:
+        return net
+    weight, bias = net.layers[-1]
+    row = dense(weight)
+    last = Affine.of(np.concatenate([np.zeros_like(row), row]), np.concatenate([[0.0], bias]))
+    return ReluNetwork((*net.layers[:-1], last), net.input_shape)
+
+
+def predicted(net: ReluNetwork, X: Array) -> NDArray[np.intp]:
+    """Return the class of each row."""
+    return np.argmax(net(X), axis=-1)
+
+
+def as_classes(y: ArrayLike, n: int, k: int) -> NDArray[np.intp]:
+    """Check labels of n rows against k classes.
+
+    >>> as_classes([0, 2], n=2, k=3)
+    array([0, 2])
+    """
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(f"y must hold one class for each of {n} rows; got shape {labels.shape}.")
+    if labels.dtype.kind not in "biuf" or not np.array_equal(labels, np.round(labels)):
+        raise ValueError(f"y must hold whole numbers 0 to {k - 1}; got dtype {labels.dtype}.")
+    if n and not (labels.min() >= 0 and labels.max() < k):
+        wrong = labels.min() if labels.min() < 0 else labels.max()
+        raise ValueError(f"y must hold classes 0 to {k - 1} for {k} classes; got {wrong:g}.")
+    return labels.astype(np.intp)
+
+
+def margin_rows(labels: NDArray[np.intp], k: int) -> Array:
+    r"""Return for each label c the rows of :math:`f_j - f_c` for all :math:`j \ne c`, (n, k-1, k).
+
+    >>> margin_rows(np.array([1]), 3)[0]
+    array([[ 1., -1.,  0.],
+           [ 0., -1.,  1.]])
+    """
+    rows = np.zeros((len(labels), k - 1, k))
+    others = np.arange(k - 1)[None, :] + (np.arange(k - 1)[None, :] >= labels[:, None])
+    at = np.arange(len(labels))[:, None], np.arange(k - 1)[None, :]
+    rows[(*at, others)] = 1.0
+    rows[(*at, np.broadcast_to(labels[:, None], others.shape))] -= 1.0
+    return rows
+
+
+class Slopes(NamedTuple):
+    """Margins of n inputs with their gradients.
+
+    Attributes:
+        margin: The right output minus the best other one, (n,); the class is lost at or below 0.
+        gradient: Of the margin with respect to the input, (n, d).
+    """
+
+    margin: Array
+    gradient: Array
+
+
+def margin_slopes(net: ReluNetwork, X: Array, labels: NDArray[np.intp]) -> Slopes:
+    """Return the margin of each row and its gradient, by one pass forth and one back."""
+    values = net.trace(X)
+    outputs, at = values[-1], np.arange(len(X))
+    others = outputs.copy()
+    others[at, labels] = -np.inf
+    best = np.argmax(others, axis=1)
+    A = np.zeros_like(outputs)
+    A[at, labels] = 1.0
+    A[at, best] = -1.0
+    return Slopes(outputs[at, labels] - outputs[at, best], pulled_back(net, values, A))
+
+
+def pulled_back(net: ReluNetwork, values: list[Array], A: Array) -> Array:
+    """Return gradients (n, d) of ``A[i] . f`` at inputs whose traces are ``values``."""
+    for layer, z in zip(net.layers[:0:-1], values[-2::-1], strict=True):
+        A = layer.pull_back(A)
+        A *= z >= 0.0
+    return net.layers[0].pull_back(A)

@@ -1,0 +1,204 @@
+r"""How far is the nearest input with another class? An interval that is proved, better with time.
+
+.. math::
+    \min \{ \|x' - x\| : \arg\max f(x') \ne \arg\max f(x),\; x' \in B \} .
+
+Attacks give inputs of another class: upper bounds. Linear relaxation of the network on balls gives lower
+bounds. Then the exact search: cell by cell outwards from x, and in linf and l1 mixed-integer programs.
+
+Two outputs that are equal and largest are a tie. The lower bound is on the distance to the nearest tie
+or other class, the witness has another class as ``net(x).argmax()`` sees it; they meet except where
+outputs touch without crossing.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from math import inf, isfinite
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pindown.affine import Array
+from pindown.guarantees.robustness.accuracy import certified_radii
+from pindown.guarantees.robustness.classes import classifier
+from pindown.guarantees.robustness.distance_milp import programs
+from pindown.guarantees.robustness.distance_state import DistanceState, Problem
+from pindown.guarantees.robustness.distance_upper import attacked
+from pindown.guarantees.robustness.distance_walk import SAFETY, walk_cells
+from pindown.guarantees.robustness.inputs import BoxLike, one_input
+from pindown.guarantees.robustness.norms import Norm, as_norm
+from pindown.network import ReluNetwork
+from pindown.parallel import few_threads
+
+METHODS = ("auto", "relaxation", "cells", "programs")
+_MEET = 10.0 * SAFETY  # bounds that differ by this share have met
+_PROGRAM_MEET = 1e-4  # what the solver's tolerances leave of a relative difference
+_ATTACK_SHARE, _RELAX_SHARE = 0.15, 0.3  # of the time left
+_FEW_INPUTS, _FEW_UNITS = 64, 1024  # what walking cells is tried on
+_WALK_SHARE = 0.5  # of the time left, where programs can take over
+_MOST_BINARIES = 2000  # units of which programs are tried
+_HALVINGS = 14  # of the radius: to a share of 6e-5
+_FAR = 1e3  # times the size of x: how far to look for a certificate if no other class is known
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MinimumDistance:
+    """``lower <= distance to the nearest input of another class <= upper``.
+
+    Attributes:
+        lower: No nearer input has another class.
+        upper: Distance of ``witness``, rounded up; infinite if none is known.
+        witness: An input of another class, (d,), or None.
+        label: The class of x.
+        other: The class of the witness, or None.
+        norm: ``"l1"``, ``"l2"`` or ``"linf"``.
+        method: What gave the lower bound.
+        complete: Whether the bounds meet.
+        kind: ``"exact"``.
+        assumptions: What the lower bound rests on.
+    """
+
+    lower: float
+    upper: float
+    witness: Array | None
+    label: int
+    other: int | None
+    norm: Norm
+    method: str
+    complete: bool
+    kind: str = "exact"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the lower bound rests on."""
+        if self.method == "linear relaxation":
+            return ("rounding is bounded: it holds for the real-number network",)
+        return (f"computed in float64 by {self.method}, with {SAFETY:g} of it or more taken off",)
+
+    def __repr__(self) -> str:
+        if self.upper == inf and self.lower == inf:
+            return f"MinimumDistance(no input has a class other than {self.label})"
+        known = (
+            f"{self.upper:.6g}" if self.complete else f"between {self.lower:.6g} and {self.upper:.6g}"
+        )
+        return f"MinimumDistance({known} in {self.norm} from class {self.label}; by {self.method})"
+
+
+def minimum_distance(
+    net: ReluNetwork,
+    x: ArrayLike,
+    norm: str = "linf",
+    *,
+    budget: float = 60.0,
+    box: BoxLike = None,
+    method: str = "auto",
+    seed: int = 0,
+) -> MinimumDistance:
+    r"""Enclose the distance from x to the nearest input of another class.
+
+    Args:
+        net: The network. The class is the first largest output; with one output it is the sign,
+            class 1 where :math:`f > 0`.
+        x: One input (d,).
+        norm: ``"l1"``, ``"l2"`` or ``"linf"``.
+        budget: Seconds, roughly; when they are over, what is proved is returned.
+        box: Where inputs lie, such as ``(0, 1)`` for images; x must lie in it.
+        method: ``"auto"``, or one way only for the lower bound: ``"relaxation"``, ``"cells"``,
+            ``"programs"`` (not in l2).
+        seed: Of the attacks.
+
+    Returns:
+        The interval. If two outputs are largest at x itself, the distance is 0 and x the witness.
+        If no input has another class, both ends are infinite.
+
+    Raises:
+        ValueError: If x, norm, method, budget or box do not fit.
+        TypeError: If net is no network.
+
+    Example:
+        The class is whether ``|x| > 2``:
+
+        >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [-2])])
+        >>> minimum_distance(net, [0.5])
+        MinimumDistance(1.5 in linf from class 0; by cell walking)
+
+    Jordan, Lewis and Dimakis 2019 (cells); Tjeng, Xiao and Tedrake 2019 (programs); Zhang et al. 2018
+    (relaxation).
+    """
+    end = time.monotonic() + _checked(budget, norm, method)
+    deep, kind = classifier(net), as_norm(norm)
+    point, limits = one_input(deep, x, box)
+    outputs = deep(point)
+    label = int(np.argmax(outputs))
+    ties = np.flatnonzero(outputs == outputs[label])
+    if len(ties) > 1:
+        point.flags.writeable = False
+        return MinimumDistance(0.0, 0.0, point, label, int(ties[1]), kind, "a tie at x", True)
+    with few_threads(deep):
+        state = _enclosed(Problem(deep, point, label, kind, limits), method, end, seed)
+    other = None if state.witness is None else int(np.argmax(deep(state.witness)))
+    meets = _meets(state, _PROGRAM_MEET if "programs" in state.method else _MEET)
+    return MinimumDistance(
+        state.lower, state.upper, state.witness, label, other, kind, state.method or "nothing", meets
+    )
+
+
+def _checked(budget: float, norm: str, method: str) -> float:
+    if not (isinstance(budget, (int, float)) and budget >= 0):
+        raise ValueError(f"budget must be a number of seconds >= 0; got {budget!r}.")
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    if method == "programs" and as_norm(norm) == "l2":
+        raise ValueError("programs are linear: with norm='l2' choose method='cells' or 'auto'.")
+    return float(budget)
+
+
+def _enclosed(problem: Problem, method: str, end: float, seed: int) -> DistanceState:
+    """Attack, relax, then search exactly, as far as the time goes."""
+    state = attacked(problem, DistanceState(), deadline=_share(end, _ATTACK_SHARE), seed=seed)
+    if method in ("auto", "relaxation"):
+        state = _relaxed(problem, state, _share(end, _RELAX_SHARE))
+    programs_fit = problem.norm != "l2" and isfinite(state.upper) and problem.net.size <= _MOST_BINARIES
+    small = problem.net.in_features <= _FEW_INPUTS and problem.net.size <= _FEW_UNITS
+    if method == "cells" or (method == "auto" and small and not _meets(state, _MEET)):
+        until = _share(end, _WALK_SHARE) if method == "auto" and programs_fit else end
+        if _has_interior(problem):
+            state = walk_cells(problem, state, deadline=until)
+    wanted = method == "programs" or (method == "auto" and programs_fit and not _meets(state, _MEET))
+    if wanted and isfinite(state.upper) and time.monotonic() < end:
+        state = programs(problem, state, deadline=end)
+    return state
+
+
+def _relaxed(problem: Problem, state: DistanceState, deadline: float) -> DistanceState:
+    """Raise the lower bound by certificates on balls."""
+    top = state.upper
+    if not isfinite(top):
+        top = _FAR * (1.0 + float(np.abs(problem.x).max()))
+        if problem.box is not None:
+            top = 2.0 * problem.box.dim * float(problem.box.radius.max()) + 1.0
+    radius = certified_radii(
+        problem.net, problem.x[None], norm=problem.norm, box=problem.box, largest=top,
+        steps=_HALVINGS, deadline=deadline,
+    )  # fmt: skip
+    proved = float(radius[0])
+    if proved == top and problem.box is not None and not isfinite(state.upper):
+        proved = inf  # the ball holds the whole box
+    return state.raised(proved, "linear relaxation")
+
+
+def _has_interior(problem: Problem) -> bool:
+    return problem.box is None or bool(np.all(problem.box.upper > problem.box.lower))
+
+
+def _meets(state: DistanceState, share: float) -> bool:
+    if state.lower == inf:
+        return True
+    return isfinite(state.upper) and state.upper - state.lower <= share * state.upper
+
+
+def _share(end: float, fraction: float) -> float:
+    now = time.monotonic()
+    return now + fraction * max(0.0, end - now)

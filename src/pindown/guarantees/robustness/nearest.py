@@ -1,0 +1,125 @@
+r"""The point of a polyhedron that is nearest to a given one.
+
+.. math::
+    \min_{x'} \|x' - x\|_p \quad \text{such that} \quad G x' \le h.
+
+In l2 this is a least-distance problem, solved through its dual, a least-squares problem with signs. In
+l1 and linf it is a linear program.
+
+Lawson and Hanson 1974, "Solving Least Squares Problems", chapter 23 (least distance programming).
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from pindown.affine import Array
+from pindown.geometry.regions.cell import LP_OPTIONS
+from pindown.guarantees.robustness.norms import Norm, lengths
+
+# A row may be violated by this share of the distance or of its own terms: what the solvers leave.
+FEASIBLE = 1e-8
+# The squared residual of the dual is 1 / (1 + distance^2), in units of the worst violation; at 0 the
+# rows contradict each other, and below this float64 cannot tell that from a distance of a million.
+_NO_SOLUTION = 1e-12
+_INFEASIBLE = 2  # status of scipy.optimize.linprog
+_ROUNDS = 3  # of refinement; the second mostly changes nothing
+
+
+class Nearest(NamedTuple):
+    """The nearest point (d,) and its distance."""
+
+    point: Array
+    distance: float
+
+
+def nearest_point(G: Array, h: Array, x: Array, norm: Norm, *, limit: float = inf) -> Nearest | None:
+    """Return the nearest point with ``G x' <= h``, or None if there is none.
+
+    Args:
+        G: Rows of the polyhedron, (m, d).
+        h: Their limits, (m,).
+        x: The point to be near to, (d,).
+        norm: In which nearness is measured.
+        limit: Points farther than this do not matter: None may be returned for them, too.
+
+    Raises:
+        ArithmeticError: If the solver cannot tell.
+
+    >>> corner = nearest_point(-np.eye(2), -np.ones(2), np.zeros(2), "l2")
+    >>> corner.point, round(corner.distance, 9)
+    (array([1., 1.]), 1.414213562)
+    """
+    sizes = np.linalg.norm(G, axis=1)
+    flat = sizes == 0.0
+    if np.any(h[flat] < 0.0):
+        return None
+    rows, limits = G[~flat] / sizes[~flat, None], h[~flat] / sizes[~flat]
+    room = limits - rows @ x
+    if not len(room) or room.min() >= 0.0:
+        return Nearest(x.copy(), 0.0)
+    unit = -float(room.min())  # in l2 it is no nearer than that: a length to measure in
+    if norm == "l2":
+        scaled = _least_length(rows, room / unit, limit / unit)
+    else:
+        scaled = _least_program(rows, room / unit, norm)
+    if scaled is None:
+        return None
+    change = unit * scaled
+    excess = rows @ change - room
+    scale = float(np.max(np.abs(change))) + np.abs(room)
+    if np.any(excess > FEASIBLE * scale):
+        raise ArithmeticError("the nearest point of a polyhedron was not found to float64 accuracy.")
+    return Nearest(x + change, float(lengths(change, norm)))
+
+
+def _least_length(rows: Array, room: Array, limit: float) -> Array | None:
+    """Return the shortest r with ``rows @ r <= room`` in l2."""
+    from scipy.optimize import nnls
+
+    dual = np.concatenate([-rows.T, -room[None]])
+    goal = np.zeros(len(dual))
+    goal[-1] = 1.0
+    try:
+        weights, _ = nnls(dual, goal, maxiter=20 * max(dual.shape))
+    except RuntimeError:  # it cycles where rows coincide
+        raise ArithmeticError("a least-squares problem with signs did not converge.") from None
+    residual = dual @ weights - goal
+    if -residual[-1] <= _NO_SOLUTION:
+        if 1.0 / _NO_SOLUTION < limit**2 < inf:
+            raise ArithmeticError("rows contradict each other almost; float64 cannot tell.")
+        return None
+    change = np.asarray(-residual[:-1] / residual[-1])
+    return _refined(change, rows[weights > 0], room[weights > 0])
+
+
+def _refined(change: Array, rows: Array, room: Array) -> Array:
+    """Put a change exactly on its active rows: the shortest change that fulfils them as equations."""
+    for _ in range(_ROUNDS):
+        step, *_ = np.linalg.lstsq(rows, room - rows @ change, rcond=None)
+        change = change + step
+    return change
+
+
+def _least_program(rows: Array, room: Array, norm: Norm) -> Array | None:
+    """Return the shortest r with ``rows @ r <= room`` in l1 or linf."""
+    from scipy.optimize import linprog
+
+    m, d = rows.shape
+    if norm == "linf":  # variables r and their largest size
+        eye, ones = np.eye(d), np.ones((d, 1))
+        A = np.block([[rows, np.zeros((m, 1))], [eye, -ones], [-eye, -ones]])
+        b = np.concatenate([room, np.zeros(2 * d)])
+        cost, bounds = np.eye(1, d + 1, d)[0], [(None, None)] * d + [(0, None)]
+    else:  # variables are the positive and negative parts of r
+        A, b = np.concatenate([rows, -rows], axis=1), room
+        cost, bounds = np.ones(2 * d), [(0, None)] * (2 * d)
+    found = linprog(cost, A, b, bounds=bounds, options=LP_OPTIONS)
+    if found.status == _INFEASIBLE:
+        return None
+    if found.status != 0:
+        raise ArithmeticError(f"a linear program was not solved: {found.message}")
+    return np.asarray(found.x[:d] if norm == "linf" else found.x[:d] - found.x[d:])

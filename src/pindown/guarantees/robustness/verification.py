@@ -1,0 +1,170 @@
+r"""Does a property of the outputs hold on a whole box? Proved, refuted by an input, or not decided.
+
+A property is stated by what violates it: an x in the box with
+
+.. math::
+    r_i \cdot f(x) \le t_i \quad \text{for all } i .
+
+On a box where linear bounds show :math:`r_i \cdot f > t_i` for some i, there is no such x. Other boxes
+are cut in two where the bound depends most on the input, many at a time, and points of theirs are tried.
+
+Katz et al. 2017, "Reluplex" (properties of this form); Wang et al. 2018, "Formal security analysis of
+neural networks using symbolic intervals" (cutting the input box).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pindown.affine import Array
+from pindown.geometry.box import Box, as_box
+from pindown.geometry.linear_bounds import LinearForms
+from pindown.geometry.rounding import add_up
+from pindown.guarantees.robustness.balls import Balls
+from pindown.guarantees.robustness.certificates import margin_forms
+from pindown.guarantees.robustness.inputs import BoxLike
+from pindown.guarantees.robustness.relaxed import balls_at_once
+from pindown.network import ReluNetwork
+from pindown.parallel import few_threads
+
+_SAMPLES = 4096  # points to try before anything is cut
+_WIDTH_SHARE = 0.05  # a coordinate whose slopes cancel here need not be harmless: its width counts, too
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Verification:
+    """What is known about a property on a box.
+
+    Attributes:
+        verdict: ``"holds"`` (proved, rounding included), ``"violated"`` (by ``witness``, in float64)
+            or ``"undecided"``.
+        witness: An input that violates it, (d,), or None.
+        n_boxes: How many boxes were bounded.
+        seconds: How long it took.
+        kind: ``"exact"``.
+    """
+
+    verdict: str
+    witness: Array | None
+    n_boxes: int
+    seconds: float
+    kind: str = "exact"
+
+    def __repr__(self) -> str:
+        return f"Verification({self.verdict}, {self.n_boxes:,} boxes, {self.seconds:.1f} s)"
+
+
+def verify(
+    net: ReluNetwork,
+    box: BoxLike,
+    rows: ArrayLike,
+    limits: ArrayLike,
+    *,
+    budget: float = 60.0,
+    seed: int = 0,
+) -> Verification:
+    """Decide whether some input in a box has ``rows @ f(x) <= limits`` in every row.
+
+    Args:
+        net: The network; up to about ten inputs cutting the box gets far.
+        box: The inputs, a Box or a pair of corners.
+        rows: Linear forms of the outputs, (q, k).
+        limits: Their limits, (q,).
+        budget: Seconds.
+        seed: Of the points that are tried first.
+
+    Returns:
+        ``"holds"`` if there is no such input, ``"violated"`` with one if there is.
+
+    Raises:
+        ValueError: If shapes do not fit, or numbers are not finite.
+
+    Example:
+        ``|x|`` is above -1 everywhere, and at most 1 somewhere:
+
+        >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+        >>> verify(net, (-3, 3), [[1.0]], [-1.0]).verdict, verify(net, (-3, 3), [[1.0]], [1.0]).verdict
+        ('holds', 'violated')
+
+    Wang et al. 2018, section 4.
+    """
+    began = time.monotonic()
+    region = as_box(box, net.in_features)
+    forms, tops = _read(net, rows, limits)
+    with few_threads(net):
+        verdict, witness, boxes = _search(net, region, forms, tops, began + budget, seed)
+    return Verification(verdict, witness, boxes, time.monotonic() - began)
+
+
+def _read(net: ReluNetwork, rows: ArrayLike, limits: ArrayLike) -> tuple[Array, Array]:
+    forms = np.asarray(rows, dtype=np.float64)
+    tops = np.atleast_1d(np.asarray(limits, dtype=np.float64))
+    if forms.ndim != 2 or forms.shape[1] != net.out_features or tops.shape != (len(forms),):
+        raise ValueError(
+            f"rows must have shape (q, {net.out_features}) and limits (q,); got {forms.shape} and "
+            f"{tops.shape}."
+        )
+    if not len(forms) or not (np.isfinite(forms).all() and np.isfinite(tops).all()):
+        raise ValueError("rows and limits must hold at least one row of finite numbers.")
+    return forms, tops
+
+
+def _search(
+    net: ReluNetwork, box: Box, rows: Array, limits: Array, end: float, seed: int
+) -> tuple[str, Array | None, int]:
+    points = box.sample(_SAMPLES, np.random.default_rng(seed))
+    witness = _violating(net, points, rows, limits)
+    lower, upper = box.lower[None], box.upper[None]
+    step, boxes = balls_at_once(net), 0
+    while witness is None and len(lower):
+        if time.monotonic() > end:
+            return "undecided", None, boxes
+        # The last boxes first: what waits stays short.
+        low, high, lower, upper = lower[-step:], upper[-step:], lower[:-step], upper[:-step]
+        balls = Balls(low, np.zeros(len(low)), "linf", low, high)
+        bound, forms = margin_forms(net, balls, np.broadcast_to(-rows, (len(low), *rows.shape)))
+        boxes += len(low)
+        excess = add_up(bound, limits)  # negative: the row is above its limit on the whole box
+        left = excess.min(axis=1) >= 0.0
+        low, high, forms = low[left], high[left], LinearForms(forms.weight[left], forms.offset[left])
+        if not len(low):
+            continue
+        best = np.argmin(excess[left], axis=1)
+        slope = forms.weight[np.arange(len(low)), best]
+        corner = np.where(slope > 0, high, low)
+        witness = _violating(net, np.concatenate([corner, low / 2 + high / 2]), rows, limits)
+        low, high, stuck = _cut(low, high, slope)
+        if stuck:
+            return "undecided", None, boxes
+        lower, upper = np.concatenate([lower, low]), np.concatenate([upper, high])
+    return ("holds", None, boxes) if witness is None else ("violated", witness, boxes)
+
+
+def _violating(net: ReluNetwork, points: Array, rows: Array, limits: Array) -> Array | None:
+    """Return a point at which all rows are at most their limits, if there is one."""
+    worst = np.max(net(points) @ rows.T - limits, axis=1)
+    best = int(np.argmin(worst))
+    if worst[best] > 0.0:
+        return None
+    witness = points[best].copy()
+    witness.flags.writeable = False
+    return witness
+
+
+def _cut(lower: Array, upper: Array, slope: Array) -> tuple[Array, Array, bool]:
+    """Halve each box along the coordinate that moves its bound most; say if one is too thin to be."""
+    width = upper - lower
+    scale = np.max(np.abs(slope), axis=1, keepdims=True)
+    share = np.abs(slope) / np.where((scale > 0) & (scale < inf), scale, 1.0)
+    cut = np.argmax(width * (np.minimum(share, 1.0) + _WIDTH_SHARE), axis=1)
+    at = np.arange(len(lower)), cut
+    middle = lower[at] / 2 + upper[at] / 2
+    left, right = upper.copy(), lower.copy()
+    left[at], right[at] = middle, middle
+    stuck = bool(np.any((middle <= lower[at]) | (middle >= upper[at])))
+    return np.concatenate([lower, right]), np.concatenate([left, upper]), stuck

@@ -1,0 +1,121 @@
+r"""The density part of membership: distances to the nearest training points, as calibrated log-odds.
+
+With :math:`d(x)` the mean distance of x to its k nearest training points, and quantiles of the
+leave-one-out distances of the training points themselves,
+
+.. math:: \ell(x) = \log 19 \cdot \frac{\log d_{95} - \log d(x)}{\log d_{95} - \log d_{50}} .
+
+It is zero at the edge (5 % of the training points lie further out) and log 19, a probability of 95 %, at
+the typical training point. A training row is not counted as its own neighbour.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+
+EDGE = 0.05  # share of the training points beyond the edge
+TYPICAL = math.log((1 - EDGE) / EDGE)  # log-odds of the typical training point
+N_NEIGHBOURS = 5
+# Distances below this share of the typical one are taken to be equal to it: logs of zero have no value.
+_SMALLEST_SHARE = 1e-6
+# Log-distances of edge and typical point closer than this would turn rounding into evidence.
+_LEAST_SPREAD = 0.05
+_SAME = 1e-9  # distance, in standard units, below which a point is the training row itself
+_MOST_BY_TREE = 12  # features up to which a tree beats a matrix product
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """The affine map that takes scores to log-odds, 0 at the edge and log 19 at the typical point.
+
+    >>> fixed = Calibration.of(np.linspace(0.0, 1.0, 101))
+    >>> np.round(fixed(np.array([0.05, 0.5])), 3).tolist()
+    [0.0, 2.944]
+    """
+
+    edge: float
+    slope: float
+
+    @classmethod
+    def of(cls, scores: Array, least_spread: float = 1e-9) -> Calibration:
+        """Learn it from held-out scores of training points, higher for members."""
+        edge, middle = np.quantile(scores, [EDGE, 0.5])
+        return cls(float(edge), TYPICAL / max(float(middle - edge), least_spread))
+
+    def __call__(self, scores: Array) -> Array:
+        """Return log-odds."""
+        return (scores - self.edge) * self.slope
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourDensity:
+    """Nearest-neighbour distances as log-odds; see the module.
+
+    Attributes:
+        points: Training points, (n, d).
+        unit: The typical leave-one-out distance.
+        calibration: From minus log-distances to log-odds.
+    """
+
+    points: NDArray[np.float32]
+    unit: float
+    calibration: Calibration
+
+    @classmethod
+    def of(cls, points: Array) -> NeighbourDensity:
+        """Learn distances and their calibration from training points.
+
+        Example:
+            >>> density = NeighbourDensity.of(np.random.default_rng(0).normal(size=(200, 2)))
+            >>> near, far = density.log_odds(np.array([[0.0, 0.0], [9.0, 9.0]]))
+            >>> bool(near > 0 > far)
+            True
+        """
+        raw = cls(points.astype(np.float32), 1.0, Calibration(0.0, 1.0))
+        distances = raw.distances(points)
+        typical = float(np.median(distances))
+        unit = typical or float(distances.mean()) or 1.0
+        scored = cls(raw.points, unit, raw.calibration)
+        return cls(raw.points, unit, Calibration.of(scored._scores(distances), _LEAST_SPREAD))
+
+    @cached_property
+    def _index(self) -> Any:
+        from sklearn.neighbors import NearestNeighbors
+
+        method = "kd_tree" if self.points.shape[1] <= _MOST_BY_TREE else "brute"
+        return NearestNeighbors(algorithm=method).fit(self.points.astype(np.float64))
+
+    def distances(self, points: Array) -> Array:
+        """Return mean distances to the nearest training points other than the point itself."""
+        k = min(N_NEIGHBOURS, max(len(self.points) - 1, 1))
+        wanted = min(k + 1, len(self.points))
+        # Stored points are rounded to single precision: so must be what is compared with them.
+        rounded = points.astype(np.float32).astype(np.float64)
+        found = self._index.kneighbors(rounded, wanted)[0]
+        if wanted == k:
+            return found.mean(axis=1)
+        size = 1.0 + np.abs(rounded).max(axis=1)
+        is_itself = found[:, 0] <= np.sqrt(_SAME) * size  # matrix products round distances near zero
+        return np.where(is_itself, found[:, 1:].mean(axis=1), found[:, :-1].mean(axis=1))
+
+    def _scores(self, distances: Array) -> Array:
+        return -np.log(np.maximum(distances / self.unit, _SMALLEST_SHARE))
+
+    def log_odds(self, points: Array) -> Array:
+        """Return the log-odds of membership of points, (n,)."""
+        return self.calibration(self._scores(self.distances(points)))
+
+    def extended(self, points: Array, most: int, rng: np.random.Generator) -> NeighbourDensity:
+        """Return the density of the old and the new points together, at most ``most`` of them."""
+        together = np.concatenate([self.points.astype(np.float64), points])
+        if len(together) > most:
+            together = together[np.sort(rng.choice(len(together), most, replace=False))]
+        return NeighbourDensity.of(together)

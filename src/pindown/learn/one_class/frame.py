@@ -1,0 +1,210 @@
+r"""How rows become the inputs of the networks: shapes, scales and limits, learned from training data.
+
+Vectors are standardised feature by feature, :math:`z = (x - m) / s`; a feature that never changes is
+measured in its own size, so a change of it stays visible. Images are brought to [0, 1] by one range for
+all pixels, and to at most 32 pixels a side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import adaptive_avg_pool2d, pad
+
+from pindown.affine import Array
+from pindown.datasets.checks import is_whole
+from pindown.learn.one_class.networks import PAPER_SIDE
+
+LARGEST_SIDE = 32
+_SMALLEST_SIDE = 4  # below, there are no gradients to speak of
+_MOST_CHANNELS = 4  # the axis that is this short is the channels
+_SMALLEST_SPREAD = 1e-12  # of a feature's largest value: below it, the spread is rounding
+_FARTHEST = 1e30  # standard deviations: squares of more do not fit into single precision sums
+MOST_PIXELS = 2**24  # numbers of one image: what a file may claim, and so what is learned from
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What the networks see of a row.
+
+    Attributes:
+        centre: Means of the features, or the least pixel.
+        scale: Their standard deviations, or the range of the pixels.
+        image_shape: (height, width, channels) of one row, or () for vectors.
+        channels_first: Whether a row holds its channels first.
+    """
+
+    centre: Array
+    scale: Array
+    image_shape: tuple[int, ...] = ()
+    channels_first: bool = False
+
+    @classmethod
+    def of(cls, rows: Array, image_shape: tuple[int, ...], channels_first: bool) -> Frame:
+        """Learn the frame from training rows, (n, d)."""
+        if image_shape:
+            low, high = float(rows.min()), float(rows.max())
+            if not np.isfinite(high - low):
+                raise ValueError(
+                    f"pixels from {low:.3g} to {high:.3g} have no finite range; rescale them."
+                )
+            return cls(np.array([low]), np.array([(high - low) or 1.0]), image_shape, channels_first)
+        largest = np.abs(rows).max(axis=0)
+        unit = np.where(largest > 0, largest, 1.0)  # squares of huge numbers overflow
+        centre = (rows / unit).mean(axis=0) * unit
+        spread = (rows / unit).std(axis=0)
+        changes = (spread > _SMALLEST_SPREAD) & (spread * unit > 0)  # the smallest numbers underflow
+        scale = np.where(changes, spread * unit, np.where(largest > 0, largest, 1.0))
+        return cls(centre, scale)
+
+    @property
+    def is_image(self) -> bool:
+        """Whether rows are images."""
+        return bool(self.image_shape)
+
+    @property
+    def shape(self) -> list[int]:
+        """Shape of one input of the networks: [features], or [channels, height, width]."""
+        if not self.is_image:
+            return [len(self.centre)]
+        height, width, channels = self.image_shape
+        return [channels, min(height, LARGEST_SIDE), min(width, LARGEST_SIDE)]
+
+    def scaled(self, rows: Array) -> Array:
+        """Return standardised rows, (n, d), in float64."""
+        with np.errstate(over="ignore"):
+            moved = rows - self.centre
+            if np.isfinite(moved).all():
+                return np.clip(moved / self.scale, -_FARTHEST, _FARTHEST)
+            # The largest numbers overflow in the difference, half of them does not.
+            halves = (rows / 2 - self.centre / 2) / self.scale
+            return np.clip(2 * halves, -_FARTHEST, _FARTHEST)
+
+    def inputs(self, rows: Array, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Return what the networks take: (n, d), or (n, channels, height, width) in [0, 1]."""
+        values = torch.as_tensor(self.scaled(rows), dtype=dtype)
+        if not self.is_image:
+            return values
+        height, width, channels = self.image_shape
+        if self.channels_first:
+            images = values.reshape(-1, channels, height, width)
+        else:
+            turned = values.reshape(-1, height, width, channels).permute(0, 3, 1, 2)
+            # With one channel both layouts are "contiguous", but convolutions round them differently.
+            images = turned.clone(memory_format=torch.contiguous_format)
+        _, small_height, small_width = self.shape
+        if (small_height, small_width) != (height, width):
+            images = adaptive_avg_pool2d(images, (small_height, small_width))
+        return images
+
+    def rows(self, inputs: Tensor) -> Array:
+        """Turn inputs of the networks back into rows; images must not have been made smaller.
+
+        Raises:
+            ValueError: If images are larger than the networks' inputs.
+        """
+        values = inputs.detach()
+        if self.is_image:
+            if self.shape[1:] != list(self.image_shape[:2]):
+                raise ValueError(
+                    f"images of more than {LARGEST_SIDE} pixels a side are made smaller for the "
+                    f"networks and cannot be turned back; got {self.image_shape}."
+                )
+            if not self.channels_first:
+                values = values.permute(0, 2, 3, 1)
+        return values.reshape(len(values), -1).double().numpy() * self.scale + self.centre
+
+
+def paper_inputs(images: Tensor) -> Tensor:
+    """Return images in [-1, 1] on 32 x 32 pixels, padded with the darkest value, as in the source."""
+    height, width = images.shape[2:]
+    above, left = (PAPER_SIDE - height) // 2, (PAPER_SIDE - width) // 2
+    margins = (left, PAPER_SIDE - width - left, above, PAPER_SIDE - height - above)
+    return pad(images * 2 - 1, margins, value=-1.0)
+
+
+def image_layout(X: Any, image_shape: Any) -> tuple[tuple[int, ...], bool]:
+    """Return (height, width, channels) and whether channels come first; () for vectors.
+
+    Args:
+        X: The data, of 2, 3 or 4 axes.
+        image_shape: What the user said one row is, (h, w), (h, w, c) or (c, h, w), or None.
+
+    Raises:
+        ValueError: If the shapes do not fit, or cannot be told apart.
+
+    Example:
+        >>> image_layout(np.zeros((5, 28, 28)), None), image_layout(np.zeros((5, 3, 32, 32)), None)
+        (((28, 28, 1), False), ((32, 32, 3), True))
+        >>> image_layout(np.zeros((5, 7)), None)
+        ((), False)
+    """
+    shape = tuple(np.shape(X)[1:])
+    if image_shape is not None:
+        given = _given_shape(image_shape)
+        if len(shape) == 1 and int(np.prod(given)) != shape[0]:
+            raise ValueError(f"image_shape {given} holds {np.prod(given)} values; rows hold {shape[0]}.")
+        if len(shape) > 1 and shape != given:
+            raise ValueError(f"image_shape is {given} but the images in X have shape {shape}.")
+        shape = given
+    if len(shape) == 1:
+        return (), False
+    if len(shape) == 2:
+        return _large_enough((*shape, 1)), False
+    if len(shape) != 3:
+        raise ValueError(
+            f"X must have 2 axes (rows of features), 3 (images) or 4 (images with channels), "
+            f"got {1 + len(shape)}. Found array with dim {1 + len(shape)}."
+        )
+    if all(_SMALLEST_SIDE <= side <= _MOST_CHANNELS for side in (shape[0], shape[2])):
+        raise ValueError(
+            f"images of shape {shape} may have their channels first or last; pad the short side, or "
+            "give one channel at a time."
+        )
+    if shape[2] <= _MOST_CHANNELS:
+        return _large_enough(shape), False
+    if shape[0] <= _MOST_CHANNELS:
+        return _large_enough((shape[1], shape[2], shape[0])), True
+    raise ValueError(
+        f"images of shape {shape} have no axis of at most {_MOST_CHANNELS} channels, first or last."
+    )
+
+
+def _given_shape(image_shape: Any) -> tuple[int, ...]:
+    """Return the image_shape that the user named, checked."""
+    given = tuple(image_shape) if isinstance(image_shape, Sequence | np.ndarray) else ()
+    if len(given) not in (2, 3) or not all(is_whole(n) for n in given):
+        raise ValueError(
+            f"image_shape must be (height, width), (height, width, channels) or "
+            f"(channels, height, width) of positive integers, got {image_shape!r}."
+        )
+    return tuple(int(n) for n in given)
+
+
+def layout_text(shape: tuple[int, ...], channels_first: bool) -> str:
+    """Return a layout in words.
+
+    >>> layout_text((32, 48, 3), True), layout_text((8, 8, 1), False)
+    ('32 x 48 with 3 channels first', '8 x 8')
+    """
+    height, width, channels = shape
+    if channels == 1:
+        return f"{height} x {width}"
+    return f"{height} x {width} with {channels} channels {'first' if channels_first else 'last'}"
+
+
+def _large_enough(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if min(shape[:2]) < _SMALLEST_SIDE:
+        raise ValueError(
+            f"images need at least {_SMALLEST_SIDE} pixels a side, got {shape[0]} x {shape[1]}; "
+            "preset 'tabular' takes smaller ones as rows of numbers."
+        )
+    if math.prod(shape) > MOST_PIXELS:
+        raise ValueError(f"images of {math.prod(shape):,} numbers are too large; make them smaller.")
+    return shape

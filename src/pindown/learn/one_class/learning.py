@@ -1,0 +1,120 @@
+"""How a detector learns its parts from rows: density, networks, calibration, threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+
+from pindown.affine import Array
+from pindown.learn.gates.progress import watched
+from pindown.learn.one_class.checks import check_goes_on, n_axes, plan_for, usable_device
+from pindown.learn.one_class.density import EDGE, NeighbourDensity
+from pindown.learn.one_class.ensemble import Ensemble, network_inputs, trained
+from pindown.learn.one_class.frame import image_layout
+from pindown.learn.one_class.mixture import Mixture
+from pindown.learn.one_class.scores import Scores
+from pindown.learn.one_class.torch_state import own_torch
+
+_MOST_POINTS = 20_000  # training points kept for distances
+_SPACING_ROWS = 1000
+
+
+class Learner(Scores):
+    """What learning does to a detector: all of it, or nothing if it fails or is stopped too early."""
+
+    preset: str
+    image_shape: Any
+    contamination: Any
+    device: Any
+    verbose: int
+    random_state: Any
+    history_: list[dict[str, float]]
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put every attribute back if learning does not come to its end."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _layout(self, X: Any) -> tuple[tuple[int, ...], bool]:
+        axes = n_axes(X)
+        if axes == 2 and self.image_shape is None:
+            if self.preset == "image":
+                raise ValueError("preset 'image' needs images, or image_shape for flat rows of pixels.")
+            return (), False
+        if axes < 2 or self.preset == "tabular":
+            return (), False
+        return image_layout(X, self.image_shape)
+
+    def _learn(
+        self, rows: Array, earlier: Ensemble | None, points: NeighbourDensity | None = None
+    ) -> None:
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        device = usable_device(self.device)
+        plan = plan_for(self, self.frame_, len(rows))
+        if earlier is not None:
+            check_goes_on(plan, self.plan_, len(earlier.members))
+        self.plan_ = plan
+        with own_torch():
+            self.density_ = self._density(rows, rng, points) if plan.has("density") else None
+            inputs = network_inputs(self.frame_, rows, plan.printed, torch.float32)
+            epochs = watched(plan.n_members * plan.epochs, self.verbose, "training")
+            try:
+                self.ensemble_, held = trained(
+                    plan, inputs, _spacing(inputs, rng), rng, lambda: next(epochs, None), earlier, device
+                )
+            except BaseException:
+                if earlier is not None:
+                    earlier.trainers = (
+                        None  # half changed: the networks that score are what to go on from
+                    )
+                raise
+            finally:
+                epochs.close()  # type: ignore[attr-defined]
+            self.history_ = self.ensemble_.history
+            self.mixture_ = self._mixture(rows, held)
+        self.offset_ = self._offset(rows)
+
+    def _density(
+        self, rows: Array, rng: np.random.Generator, earlier: NeighbourDensity | None
+    ) -> NeighbourDensity:
+        points = self._features(rows)
+        if earlier is not None:
+            return earlier.extended(points, _MOST_POINTS, rng)
+        if len(points) > _MOST_POINTS:
+            points = points[np.sort(rng.choice(len(points), _MOST_POINTS, replace=False))]
+        return NeighbourDensity.of(points)
+
+    def _mixture(self, rows: Array, held: Array) -> Mixture | None:
+        """Calibrate the log-odds; the printed algorithm has none."""
+        if self.plan_.printed:
+            return None
+        density = None if self.density_ is None else self.density_.log_odds(self._features(rows))
+        if self.plan_.ablation == "h":
+            held = np.full(len(rows), np.nan)
+        return Mixture.of(density, held, self._learned(rows), self.plan_.learned_weight)
+
+    def _offset(self, rows: Array) -> float:
+        if isinstance(self.contamination, str):
+            # Printed log-odds are not calibrated: nearly everything is above even odds.
+            return float(np.quantile(self._scores(rows), EDGE)) if self.plan_.printed else 0.0
+        return float(np.percentile(self._scores(rows), 100.0 * float(self.contamination)))
+
+
+def _spacing(inputs: torch.Tensor, rng: np.random.Generator) -> float:
+    """Return the median distance of a row to its nearest other row."""
+    rows = inputs.flatten(1)
+    if len(rows) > _SPACING_ROWS:
+        rows = rows[torch.as_tensor(np.sort(rng.choice(len(rows), _SPACING_ROWS, replace=False)))]
+    distances = torch.cdist(rows.double(), rows.double())
+    distances.fill_diagonal_(float("inf"))
+    return float(distances.min(dim=1).values.median())

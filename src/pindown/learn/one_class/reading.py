@@ -1,0 +1,192 @@
+"""Reading a detector from a safetensors file.
+
+The file is untrusted: nothing in it is executed, networks are laid out without memory first and their
+shapes compared with those in the file, and anything else than what was written is refused in one
+sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from pindown.errors import ModelFileError
+from pindown.io.files import read_bytes
+from pindown.learn.one_class.checks import check_parameters
+from pindown.learn.one_class.density import Calibration, NeighbourDensity
+from pindown.learn.one_class.ensemble import Ensemble, settled
+from pindown.learn.one_class.frame import MOST_PIXELS, Frame
+from pindown.learn.one_class.mixture import Mixture
+from pindown.learn.one_class.networks import build
+from pindown.learn.one_class.presets import ABLATIONS, INGREDIENTS, Plan
+from pindown.learn.one_class.storage import FORMAT, MARK
+
+_MOST_MEMBERS = 1000
+_MOST_WORDS = 200  # characters of a reason
+_KINDS = {"float32", "float64", "int64"}
+_DAMAGE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+def read(cls: Any, path: str | PathLike[str]) -> Any:
+    """Read a detector.
+
+    Raises:
+        ModelFileError: (a ValueError) if the file is not a sound detector file.
+    """
+    tensors, facts = _parsed(read_bytes(Path(path)))
+    try:
+        return _detector(cls, tensors, facts)
+    except ModelFileError:
+        raise
+    except _DAMAGE as error:
+        raise ModelFileError(f"the file does not make up a detector: {_short(error)}.") from None
+
+
+def _parsed(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        tensors = load(data)
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        facts = json.loads((header.get("__metadata__") or {}).get(MARK, "null"))
+    except (SafetensorError, *_DAMAGE) as error:
+        raise ModelFileError(
+            f"this is not a safetensors file, or it is damaged: {_short(error)}."
+        ) from None
+    if facts is None:
+        raise ModelFileError("this safetensors file holds no detector; load takes what save wrote.")
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        raise ModelFileError("the detector was written by a newer pindown, or its text is damaged.")
+    for name, tensor in tensors.items():
+        if str(tensor.dtype) not in _KINDS or not np.isfinite(tensor).all():
+            raise ModelFileError(f"the tensor {name!r} holds something else than finite numbers.")
+    return tensors, facts
+
+
+def _short(error: BaseException) -> str:
+    """Return what went wrong on one line that a terminal can show; files can hold very long things."""
+    text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    return text if len(text) <= _MOST_WORDS else f"{text[:_MOST_WORDS]}..."
+
+
+def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any]) -> Any:
+    given = dict(facts["parameters"])
+    if isinstance(given.get("image_shape"), list):
+        given["image_shape"] = tuple(given["image_shape"])
+    made = cls(**given)
+    check_parameters(made)
+    made.plan_ = plan = _plan(facts["plan"])
+    made.n_features_in_ = n = _whole(facts["n_features"])
+    names = facts["feature_names"]
+    if names:
+        if len(names) != n:
+            raise ValueError(f"there are {len(names)} names for {n} features")
+        made.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+    shape = tuple(_whole(length) for length in facts["image_shape"])
+    centre, scale = tensors.pop("frame.centre"), tensors.pop("frame.scale")
+    wanted = (1,) if shape else (n,)
+    if centre.shape != wanted or scale.shape != wanted or not (scale > 0).all():
+        raise ValueError("the scales do not fit the features")
+    if shape and (len(shape) != 3 or math.prod(shape) != n or n > MOST_PIXELS):
+        raise ValueError(f"the image shape {shape} does not hold {n} values")
+    made.frame_ = Frame(centre, scale, shape, bool(facts["channels_first"]))
+    made.offset_ = _number(facts["offset"])
+    made.density_ = _density(tensors, facts["density"])
+    made.mixture_ = _mixture(facts["mixture"])
+    if (made.mixture_ is None) != plan.printed:
+        raise ValueError("the calibration does not fit the preset")
+    made.history_ = _history(facts["history"])
+    made.ensemble_ = Ensemble(
+        plan.printed,
+        _networks(tensors, "c", plan.membership),
+        _networks(tensors, "h", plan.comparator),
+        made.history_,
+    )
+    if tensors:
+        raise ValueError(f"the tensor {next(iter(tensors))!r} belongs to nothing")
+    # What the parts make of one row shows whether they fit together.
+    row = np.zeros((1, n))
+    if not np.isfinite([made._scores(row), made._qualities(row)]).all():
+        raise ValueError("its scores are not finite")
+    return made
+
+
+def _plan(facts: dict[str, Any]) -> Plan:
+    plan = Plan(**{**facts, "ingredients": frozenset(facts["ingredients"])})
+    known = plan.ingredients <= set(INGREDIENTS) and (
+        plan.ablation is None or plan.ablation in ABLATIONS
+    )
+    if not known or not 1 <= _whole(plan.n_members) <= _MOST_MEMBERS:
+        raise ValueError("the plan names unknown ingredients or too many members")
+    return plan
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"a positive integer is needed, got {value!r}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"a finite number is needed, got {value!r}")
+    return float(value)
+
+
+def _density(tensors: dict[str, NDArray[Any]], facts: Any) -> NeighbourDensity | None:
+    if facts is None:
+        return None
+    unit, edge, slope = (_number(value) for value in facts)
+    points = tensors.pop("density.points")
+    if points.ndim != 2 or len(points) < 2 or unit <= 0:
+        raise ValueError("the points of the density are damaged")
+    return NeighbourDensity(points.astype(np.float32), unit, Calibration(edge, slope))
+
+
+def _mixture(facts: Any) -> Mixture | None:
+    if facts is None:
+        return None
+    a, b, c, d, weight = (_number(value) for value in facts)
+    return Mixture(Calibration(a, b), Calibration(c, d), weight)
+
+
+def _history(facts: Any) -> list[dict[str, float]]:
+    return [{str(name): float(value) for name, value in record.items()} for record in facts]
+
+
+def _networks(tensors: dict[str, NDArray[Any]], name: str, description: Any) -> list[nn.Module]:
+    """Take the networks of one kind out of the tensors."""
+    made: list[nn.Module] = []
+    while any(key.startswith(f"{name}.{len(made)}.") for key in tensors):
+        if len(made) >= _MOST_MEMBERS:
+            raise ValueError("there are too many networks")
+        start = f"{name}.{len(made)}."
+        layout = build(description, "meta")
+        state = {}
+        for key, wanted in layout.state_dict().items():
+            tensor = tensors.pop(start + key)
+            if tuple(tensor.shape) != tuple(wanted.shape):
+                raise ValueError(f"{start}{key} has shape {tensor.shape}, not {tuple(wanted.shape)}")
+            state[key] = torch.from_numpy(np.array(tensor))
+        layout.load_state_dict(state, assign=True)
+        made.append(settled(layout))
+    if not made:
+        raise ValueError(f"there is no network {name}")
+    return made

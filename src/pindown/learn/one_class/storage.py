@@ -1,0 +1,92 @@
+"""A fitted detector as a safetensors file: numbers, and a JSON text that says what they are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pindown.io.files import write_atomically
+from pindown.learn.one_class.density import Calibration
+
+MARK = "pindown-detector"
+FORMAT = 1
+
+
+def write(detector: Any, path: str | PathLike[str]) -> None:
+    """Write a fitted detector; an existing file is replaced at once."""
+    from safetensors.numpy import save
+
+    file = Path(path)
+    if not file.name.endswith(".safetensors"):
+        raise ValueError(f"detectors are saved as .safetensors, got {file.name!r}.")
+    tensors: dict[str, NDArray[Any]] = {
+        "frame.centre": detector.frame_.centre,
+        "frame.scale": detector.frame_.scale,
+    }
+    if detector.density_ is not None:
+        tensors["density.points"] = detector.density_.points
+    for name, nets in detector.networks_.items():
+        for number, net in enumerate(nets):
+            tensors |= {f"{name}.{number}.{key}": _single(t) for key, t in net.state_dict().items()}
+    data = save(
+        {name: np.array(t, order="C") for name, t in tensors.items()},
+        metadata={MARK: json.dumps(_facts(detector))},
+    )
+    write_atomically(file, bytes(data))
+
+
+def _single(tensor: torch.Tensor) -> NDArray[Any]:
+    """Return the tensor as it was trained; double precision was for evaluation only."""
+    values = tensor.detach().cpu().numpy()
+    return values.astype(np.float32) if values.dtype == np.float64 else values
+
+
+def _facts(detector: Any) -> dict[str, Any]:
+    plan = asdict(detector.plan_)
+    plan["ingredients"] = sorted(plan["ingredients"])
+    density, mixture = detector.density_, detector.mixture_
+    return {
+        "format": FORMAT,
+        "parameters": {
+            name: _plain(value)
+            for name, value in detector.get_params(deep=False).items()
+            if _is_plain(_plain(value))
+        },
+        "plan": plan,
+        "n_features": detector.n_features_in_,
+        "feature_names": [str(n) for n in getattr(detector, "feature_names_in_", [])],
+        "offset": detector.offset_,
+        "image_shape": detector.frame_.image_shape,
+        "channels_first": detector.frame_.channels_first,
+        "density": None if density is None else [density.unit, *_pair(density.calibration)],
+        "mixture": None
+        if mixture is None
+        else [*_pair(mixture.learned), *_pair(mixture.total), mixture.weight],
+        "history": detector.history_,
+    }
+
+
+def _pair(calibration: Calibration) -> list[float]:
+    return [calibration.edge, calibration.slope]
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and collections of NumPy and Python as JSON has them."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return all(_is_plain(part) for part in value)
+    return value is None or isinstance(value, bool | int | float | str)

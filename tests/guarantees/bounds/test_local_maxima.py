@@ -1,0 +1,141 @@
+"""Local maxima: balls bounded from above, the bound holds, the printed tolerance goes the wrong way."""
+
+import numpy as np
+import pytest
+
+from pindown import ReluNetwork
+from pindown.guarantees.bounds import local_maxima_bound
+from pindown.guarantees.bounds.balls import ball_maxima
+from pindown.guarantees.bounds.local_maxima import mistakes, spectral_complexity
+from pindown.guarantees.bounds.representatives import homogeneous
+
+
+def peak(height=1.0):
+    """-height |x|."""
+    return ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[-height, -height]], [0])])
+
+
+def member():
+    return ReluNetwork.from_layers([([[0.0]], [1.0]), ([[1.0]], [0.0])])
+
+
+def random_net(rng, d):
+    return ReluNetwork.from_layers(
+        [(rng.standard_normal((8, d)), rng.standard_normal(8)), (rng.standard_normal((1, 8)), [0.3])]
+    )
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_ball_maxima_are_never_below_what_is_found(d):
+    rng = np.random.default_rng(d)
+    net, X, eps = random_net(rng, d), rng.standard_normal((15, d)), 0.3
+    steps = rng.standard_normal((2000, d))
+    steps *= eps * rng.random((2000, 1)) ** (1 / d) / np.linalg.norm(steps, axis=1, keepdims=True)
+    found = np.array([net(x + steps)[:, 0].max() for x in X])
+    bound = ball_maxima(net, X, eps)
+    assert (bound.upper >= found).all()
+    assert (bound.upper >= net(X)[:, 0]).all()
+    if d == 1:
+        assert bound.method == "cells"
+        np.testing.assert_allclose(bound.upper, found, atol=0.02)
+        assert (ball_maxima(net, X, eps, exact=False).upper >= bound.upper - 1e-8).all()
+
+
+def test_linear_functions_are_exact_on_the_ball():
+    net = ReluNetwork.from_layers([([[3.0, 4.0]], [1.0])])
+    assert ball_maxima(net, [[1.0, 1.0]], 0.1).upper[0] == pytest.approx(8.5)
+
+
+def test_mistakes_by_hand():
+    wrong, _ = mistakes(peak(), member(), [[0.0], [0.05], [1.0]], 0.1, 0.06, 0.5)
+    assert wrong.tolist() == [False, False, True]
+
+
+def test_holds_for_the_networks_themselves():
+    rng = np.random.default_rng(0)
+    v, c = peak(), member()
+    for _ in range(3):
+        X = np.where(rng.random((4_000, 1)) < 0.1, 0.5, 0.01 * rng.standard_normal((4_000, 1)))
+        bound = local_maxima_bound(v, c, X, radius=0.1, margins=(0.05, 0.9), input_norm=1.0)
+        true = 0.1  # points at 0.5 are below the maximum within 0.1 by 0.1
+        assert bound.formula_value >= true - 1e-3
+        assert bound.terms["empirical risk"] == pytest.approx(0.1, abs=0.03)
+
+
+def test_can_say_something():
+    X = 0.01 * np.random.default_rng(1).standard_normal((20_000, 1))
+    bound = local_maxima_bound(peak(), member(), X, radius=0.1, margins=(1.0, 0.9), input_norm=0.1)
+    assert bound.kind == "probability"
+    assert 0 < bound.value < 0.5
+
+
+def test_printed_tolerances_fail_for_weights_near_a_flat_top():
+    """v = 0 makes no mistake at tolerance gamma, nor at 0; a tiny tilt errs everywhere at 0.
+
+    The printed lemma bounds mistakes at tolerance 0 by those at gamma, for all v at once: the tilted v
+    has population risk 1 at tolerance 0, none on the sample at gamma, and a divergence like flat v.
+    """
+    X, eps, gamma = np.linspace(-1, 1, 500)[:, None], 0.1, 0.05
+    tilted = ReluNetwork.from_layers([([[1e-9]], [1.0]), ([[1.0]], [0.0])])
+    at_zero, _ = mistakes(tilted, member(), X, eps, 0.0, 0.0)
+    at_gamma, _ = mistakes(tilted, member(), X, eps, gamma, 0.5)
+    at_twice, _ = mistakes(tilted, member(), X, eps, 2 * gamma, 0.0)
+    assert at_zero.all()  # printed left side
+    assert not at_gamma.any()  # printed right side, without the divergence
+    assert not at_twice.any()  # ours
+
+
+def test_monotone():
+    X = np.zeros((500, 1))
+    base = local_maxima_bound(peak(), member(), X, radius=0.1, margins=(0.1, 0.5)).formula_value
+    assert local_maxima_bound(peak(), member(), X, radius=0.1, margins=(0.05, 0.5)).formula_value > base
+    assert local_maxima_bound(peak(), member(), X, radius=0.1, margins=(0.1, 0.2)).formula_value > base
+    assert (
+        local_maxima_bound(peak(3.0), member(), X, radius=0.1, margins=(0.1, 0.5)).formula_value > base
+    )
+    assert (
+        local_maxima_bound(peak(), member(), X, radius=0.1, margins=(0.1, 0.5), delta=1e-4).formula_value
+        > base
+    )
+    assert (
+        local_maxima_bound(peak(), member(), X[:100], radius=0.1, margins=(0.1, 0.5)).formula_value
+        > base
+    )
+
+
+def test_every_term_is_there_and_assumptions_are_marked():
+    bound = local_maxima_bound(
+        peak(), member(), np.ones((50, 1)), radius=0.1, margins=(0.1, 0.5), input_norm=0.5
+    )
+    assert {"kl (v)", "kl (c)", "scale (v)", "scale (c)", "success", "level", "empirical risk"} <= set(
+        bound.terms
+    )
+    assert bound.kind == "heuristic"  # inputs are longer than said
+    assert any("fixed before" in a.text for a in bound.assumptions)
+
+
+def test_spectral_complexity():
+    net = ReluNetwork.from_layers([(np.diag([3.0, 1.0]), [0, 0]), ([[2.0, 0.0]], [0])])
+    assert spectral_complexity(net) == pytest.approx(9 * 4 * (10 / 9 + 1))
+    assert spectral_complexity(homogeneous(net)) == pytest.approx(spectral_complexity(net))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"margins": (0.0, 1.0)}, {"radius": -1.0}, {"delta": 0.0}, {"input_norm": 0.0}],
+)
+def test_refuses(change):
+    with pytest.raises(ValueError, match="must"):
+        local_maxima_bound(
+            peak(), member(), np.zeros((5, 1)), **({"radius": 0.1, "margins": (0.1, 0.1)} | change)
+        )
+
+
+def test_shapes():
+    two = ReluNetwork.from_layers([(np.eye(2), [0, 0])])
+    with pytest.raises(ValueError, match="one output"):
+        local_maxima_bound(two, member(), np.zeros((5, 2)), radius=0.1, margins=(0.1, 0.1))
+    with pytest.raises(ValueError, match="empty"):
+        local_maxima_bound(peak(), member(), np.zeros((0, 1)), radius=0.1, margins=(0.1, 0.1))
+    with pytest.raises(ValueError, match="one input"):
+        ball_maxima(random_net(np.random.default_rng(0), 2), np.zeros((1, 2)), 0.1, exact=True)

@@ -1,0 +1,190 @@
+"""Clusters of starts, niceness, noise on mixtures, and the mixture bound as corrected and as printed."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pindown.guarantees.bounds import (
+    ClusterPriors,
+    WeightList,
+    mixture_bound,
+    mixture_noise_scale,
+    niceness,
+)
+from pindown.guarantees.bounds.clusters import N_ANGLES, angle, cone_sample
+from pindown.guarantees.bounds.gaussians import mixture_exponent
+from pindown.guarantees.bounds.representatives import representative
+
+
+def random_network(rng, shapes=((6, 3), (6, 6), (2, 6)), scale=0.5):
+    return WeightList("given", tuple(scale * rng.standard_normal(s) for s in shapes))
+
+
+def balanced(rng, beta, shapes):
+    made = representative(random_network(rng, shapes), "layers")
+    factor = beta / made.geometric_norm
+    return WeightList("given", tuple(W * factor for W in made.matrices))
+
+
+def test_cluster_has_the_norm_and_the_angle_and_is_reproducible():
+    start = random_network(np.random.default_rng(0))
+    priors = ClusterPriors(start, size=5, seed=3)
+    for index in (1, 40, N_ANGLES):
+        cluster = priors.cluster(index)
+        assert len(cluster) == 5
+        for each in cluster:
+            assert np.linalg.norm(each.vector) == pytest.approx(np.linalg.norm(start.vector))
+            assert angle(each.vector, start.vector) == pytest.approx(0.01 * index, abs=1e-9)
+    again = ClusterPriors(start, size=5, seed=3).cluster(40)
+    assert all((a.vector == b.vector).all() for a, b in zip(priors.cluster(40), again, strict=True))
+    inside = ClusterPriors(start, size=50, within="cone").cluster(100)
+    assert 0 < min(angle(b.vector, start.vector) for b in inside) < 0.5
+
+
+def test_nearest_angle():
+    rng = np.random.default_rng(1)
+    start = random_network(rng)
+    priors = ClusterPriors(start)
+    for theta in (0.123, 1.0, 2.7):
+        turned = start.shifted(2.0 * cone_sample(start.vector, theta, rng))
+        assert abs(0.01 * priors.chosen(turned) - theta) <= 0.005 + 1e-9
+    assert priors.index(0.0) == 1 and priors.index(9.0) == N_ANGLES
+
+
+def test_niceness():
+    rng = np.random.default_rng(2)
+    net, other = random_network(rng), random_network(rng)
+    X = rng.standard_normal((20, 3))
+    assert niceness(net, [net, net], X).gamma == 0.0
+    found = niceness(net, [other], X)
+    ratios = [np.linalg.norm(a - b) / np.linalg.norm(b) for a, b in zip(other(X), net(X), strict=True)]
+    assert found.eps == pytest.approx(max(ratios))
+    scaled = [WeightList("s", (*w.matrices[:-1], 7 * w.matrices[-1])) for w in (net, other)]
+    assert niceness(scaled[0], scaled[1:], X).eps == pytest.approx(found.eps)
+    assert found.gaps[0] <= found.gamma
+    dead = WeightList("zero", tuple(0 * W for W in net.matrices))
+    assert niceness(dead, [net], X).gamma == math.inf
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_noise_on_a_mixture_moves_outputs_rarely(depth):
+    rng = np.random.default_rng(depth)
+    shapes = ((8, 4), *[(8, 8)] * (depth - 2), (3, 8))
+    nets = [balanced(rng, beta, shapes) for beta in (0.8, 1.3, 2.0)]
+    X = rng.standard_normal((10, 4))
+    B, gamma, p = np.linalg.norm(X, axis=1).max(), 1.0, 0.3
+    sigma = mixture_noise_scale(
+        [n.geometric_norm for n in nets], gamma, depth=depth, side=8, input_norm=B, failure=p
+    )
+    far = 0
+    for _ in range(200):
+        net = nets[rng.integers(3)]
+        moved = net.shifted(net.vector + sigma * rng.standard_normal(net.vector.size))
+        far += np.linalg.norm(moved(X) - net(X), axis=1).max() > gamma
+    assert far / 200 <= p
+
+
+def test_printed_noise_is_too_large_for_a_rare_component_of_large_norm():
+    """The second component has weight 1e-4: its own noise bound breaks when it is the one drawn."""
+    rng = np.random.default_rng(3)
+    shapes = ((8, 4), (3, 8))
+    small, large = balanced(rng, 0.1, shapes), balanced(rng, 200.0, shapes)
+    betas, weights = [small.geometric_norm, large.geometric_norm], [1 - 1e-4, 1e-4]
+    X = rng.standard_normal((10, 4))
+    B, gamma = np.linalg.norm(X, axis=1).max(), 0.1
+    common = {"depth": 2, "side": 8, "input_norm": B, "failure": 0.1}
+    printed = mixture_noise_scale(betas, gamma, weights=weights, form="printed", **common)
+    ours = mixture_noise_scale(betas, gamma, **common)
+
+    def share(sigma):
+        draws = [
+            large.shifted(large.vector + sigma * rng.standard_normal(large.vector.size))
+            for _ in range(100)
+        ]
+        return np.mean([np.linalg.norm(d(X) - large(X), axis=1).max() > gamma for d in draws])
+
+    assert share(printed) > 0.9
+    assert share(ours) <= 0.1
+
+
+def setting(rng, step=0.05):
+    start = random_network(rng)
+    priors = ClusterPriors(start, size=4, seed=0)
+    trained = start.shifted(start.vector + step * rng.standard_normal(start.vector.size))
+    starts = priors.cluster(priors.chosen(trained))
+    cluster = [
+        trained.shifted(trained.vector + 1e-6 * rng.standard_normal(start.vector.size)) for _ in starts
+    ]
+    X = rng.standard_normal((200, 3))
+    return trained, cluster, starts, X, trained(X).argmax(axis=1)
+
+
+def test_printed_statement_is_below_its_own_proof_by_the_factor_eight():
+    """Where the margin limits the noise, gamma for gamma / 8 makes the complexity 8 times smaller."""
+    trained, cluster, starts, X, y = setting(np.random.default_rng(4))
+    printed = mixture_bound(trained, cluster, starts, X, y, margin=1e-3, form="printed")
+    assert printed.kind == "heuristic"
+    assert any("eighth" in a.text and a.status == "violated" for a in printed.assumptions)
+    scale, d = printed.terms["scale"], 3
+    tail = math.sqrt(2 * 6 * math.log(2 * d * 6 / (0.05 / N_ANGLES)))
+    B = np.linalg.norm(X, axis=1).max()
+    beta = printed.terms["beta"]
+    proof = 1e-3 / 8 / (math.e**2 * d * B * beta ** (d - 1)) / tail
+    assert scale == pytest.approx(8 * proof, rel=1e-6)
+    distances = np.array(
+        [np.linalg.norm(cluster[int(printed.terms["network"])].vector - b.vector) for b in starts]
+    )
+    ratio = math.sqrt(mixture_exponent(distances, proof) / mixture_exponent(distances, scale))
+    assert ratio == pytest.approx(8, rel=0.01)
+
+
+def test_corrected_is_vacuous_where_the_sample_is_not_nice():
+    trained, cluster, starts, X, y = setting(np.random.default_rng(5))
+    far = [net.shifted(net.vector + 1.0) for net in cluster]
+    gap = niceness(trained, far, X).gaps.min()
+    assert mixture_bound(trained, far, starts, X, y, margin=4 * gap).value == 1.0
+    assert mixture_bound(trained, cluster, starts, X, y).kind == "probability"
+
+
+def test_distance_is_a_plain_norm_not_its_square():
+    """d_min in the grid: with squares, a distance of 0.01 would count as 1e-4."""
+    trained, cluster, starts, X, y = setting(np.random.default_rng(6))
+    nearest = min(
+        np.linalg.norm(representative(c, "layers").vector - representative(b, "layers").vector)
+        for c in cluster
+        for b in starts
+    )
+    assert nearest**2 < 0.9 * nearest
+    inside = mixture_bound(trained, cluster, starts, X, y, margin=1e9, least_distance=0.95 * nearest)
+    squared = mixture_bound(trained, cluster, starts, X, y, margin=1e9, least_distance=0.95 * nearest**2)
+    assert squared.terms["priors"] > inside.terms["priors"]  # it would ask for a larger grid
+
+
+def test_cluster_costs_at_most_its_logarithm():
+    trained, cluster, starts, X, y = setting(np.random.default_rng(7))
+    many = mixture_bound(trained, cluster, starts, X, y, margin=0.5)
+    single = min(mixture_bound(trained, cluster, [b], X, y, margin=0.5).formula_value for b in starts)
+    assert many.formula_value <= single + math.sqrt(math.log(len(starts)) / (len(X) - 1)) + 1e-9
+
+
+def test_refuses():
+    trained, cluster, starts, X, y = setting(np.random.default_rng(8))
+    other = random_network(np.random.default_rng(9), ((5, 3), (2, 5)))
+    for change, words in (
+        ({"form": "printed"}, "takes a margin"),
+        ({"form": "other"}, "form must"),
+        ({"delta": 2.0}, "delta must"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            mixture_bound(trained, cluster, starts, X, y, **change)
+    with pytest.raises(ValueError, match="shapes"):
+        mixture_bound(trained, [other], starts, X, y)
+    with pytest.raises(ValueError, match="at least one"):
+        niceness(trained, [], X)
+    with pytest.raises(ValueError, match="index must"):
+        ClusterPriors(trained).cluster(315)
+    with pytest.raises(ValueError, match="zero vector"):
+        angle([0.0], [1.0])
+    with pytest.raises(ValueError, match="betas must"):
+        mixture_noise_scale([], 1.0, depth=2, side=3, input_norm=1.0, failure=0.1)

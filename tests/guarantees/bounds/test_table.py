@@ -1,0 +1,102 @@
+"""One table of all bounds: sorted, together valid, honest about what is vacuous."""
+
+import numpy as np
+import pytest
+
+from pindown import ReluNetwork
+from pindown.guarantees import bound_table
+from pindown.guarantees.bounds import WeightList, weight_noise_bound
+
+
+def easy(rng, m):
+    x = np.where(rng.random(m) < 0.5, 1.0, -1.0) * rng.uniform(0.8, 1, m)
+    return x[:, None], (x > 0).astype(int)
+
+
+def identity():
+    return ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, -1.0]], [0])])
+
+
+def test_sorted_with_the_observed_error_beside():
+    rng = np.random.default_rng(0)
+    X, y = easy(rng, 3000)
+    X_test, y_test = easy(rng, 500)
+    y_test[:25] = 1 - y_test[:25]
+    table = bound_table(identity(), X, y, X_test=X_test, y_test=y_test, start=identity())
+    values = [b.formula_value for b in table.bounds]
+    assert values == sorted(values) and len(values) == 7
+    assert table.test_error == 0.05 and table.train_error == 0.0
+    assert all(b.delta == pytest.approx(0.05 / 7) for b in table.bounds)
+    assert sum(b.delta for b in table.bounds) <= 0.05 + 1e-12
+    text = str(table).splitlines()
+    assert len(text) == 8 and "0.05 of 500" in text[0]
+    held_out = next(b for b in table.bounds if b.name == "held-out examples")
+    assert held_out.value > 0.05
+
+
+def test_vacuous_is_said():
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((40, 3)), rng.integers(0, 2, 40)
+    net = ReluNetwork.from_layers(
+        [(rng.standard_normal((9, 3)), rng.standard_normal(9)), (rng.standard_normal((2, 9)), [0, 0])]
+    )
+    table = bound_table(net, X, y)
+    assert all(b.vacuous for b in table.bounds)
+    assert "vacuous" in str(table)
+
+
+def test_weight_noise_holds_by_simulation():
+    rng = np.random.default_rng(2)
+    weights = WeightList("given", (np.array([[1.0]]),))
+    X_new, y_new = easy(rng, 5000)
+    for seed in range(5):
+        X, y = easy(rng, 1000)
+        flip = rng.random(1000) < 0.1
+        bound = weight_noise_bound(weights, X, np.where(flip, 1 - y, y), delta=0.2, random_state=seed)
+        noisy = 1.0 + bound.terms["scale"] * rng.standard_normal(2000)
+        flipped_sign = np.mean(noisy < 0)
+        risk = flipped_sign * 0.9 + (1 - flipped_sign) * 0.1  # labels to come are flipped with 0.1, too
+        assert risk <= bound.value < 0.5
+    assert len(X_new) == len(y_new)
+
+
+def test_weight_noise_around_the_start_is_smaller_near_it():
+    X, y = easy(np.random.default_rng(3), 500)
+    net = WeightList("given", (np.array([[3.0]]),))
+    near = WeightList("given", (np.array([[2.9]]),))
+    assert weight_noise_bound(net, X, y, start=near).value < weight_noise_bound(net, X, y).value
+    with pytest.raises(ValueError, match="shapes"):
+        weight_noise_bound(net, X, y, start=WeightList("given", (np.eye(2),)))
+
+
+def test_start_without_biases_for_a_network_with_some():
+    X, y = easy(np.random.default_rng(4), 300)
+    net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0.1, 0.1]), ([[1.0, -1.0]], [0])])
+    table = bound_table(net, X, y, start=identity())
+    assert {"weight noise around the start", "spectral margin around given centres"} <= {
+        b.name for b in table.bounds
+    }
+    swapped = bound_table(identity(), X, y, start=net)
+    assert len(swapped.bounds) == len(table.bounds)
+
+
+def test_one_class_and_linear_networks():
+    net = ReluNetwork.from_layers([([[1.0]], [0.0])])
+    table = bound_table(net, np.ones((50, 1)), np.ones(50, int))
+    assert table.train_error == 0.0 and len(table.bounds) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"X_test": np.ones((3, 1))}, "belong together"),
+        ({"delta": 1.0}, "delta"),
+        ({"y": np.full(10, 7)}, "y must"),
+        ({"X": np.full((10, 1), np.nan)}, "NaN|finite"),
+        ({"X": np.ones((1, 1)), "y": np.ones(1, int)}, "at least 2 rows"),
+    ],
+)
+def test_refuses(change, words):
+    arguments = {"X": np.ones((10, 1)), "y": np.ones(10, int)} | change
+    with pytest.raises(ValueError, match=words):
+        bound_table(identity(), **arguments)

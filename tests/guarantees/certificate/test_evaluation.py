@@ -1,0 +1,55 @@
+"""Counting errors over draws: the correction holds as often as it says, also for unequal rows."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import beta, binom
+
+from pindown.guarantees.certificate.evaluation import Count, plan, wrong
+
+
+@pytest.mark.parametrize("rows", [1, 4, 7])
+def test_risk_above_fails_at_most_as_often_as_delta(rows):
+    # Rows of different difficulty; the rows of one draw err together, which is the worst case.
+    rng = np.random.default_rng(rows)
+    n, passes, delta, trials = 50, 2, 0.1, 3000
+    chunks = -(-n // rows)
+    chances = rng.random(chunks) * 0.3
+    sizes = np.full(chunks, rows)
+    sizes[-1] = n - rows * (chunks - 1)
+    truth = float(chances @ sizes / n)
+    errors = ((rng.random((trials, passes, chunks)) < chances) * sizes).sum(axis=(1, 2))
+    above = {e: Count(int(e), n, passes, rows).risk_above(delta) for e in np.unique(errors)}
+    found = np.array([above[e] for e in errors])
+    assert binom.cdf((found < truth).sum() - 1, trials, delta) < 0.999
+    plain = np.mean(errors / (n * passes) < truth)
+    assert plain > 2 * delta  # the count without correction is below the truth about every other time
+
+
+def test_close_to_the_exact_binomial_limit_and_above_it():
+    for errors in (0, 3, 40, 500, 1000):
+        limit = beta.ppf(0.95, errors + 1, 1000 - errors) if errors < 1000 else 1.0
+        found = Count(errors, 100, 10, 1).risk_above(0.05)
+        assert limit - 1e-12 <= found <= limit + 0.02
+
+
+def test_bounded_risk_grows_with_errors_and_falls_with_passes():
+    values = [Count(e, 100, 1, 8).risk_above(0.05) for e in range(101)]
+    assert all(a <= b for a, b in pairwise(values)) and values[-1] == 1.0
+    assert all(value >= e / 100 for e, value in enumerate(values))
+    assert Count(100, 100, 10, 1).risk_above(0.05) < Count(10, 100, 1, 1).risk_above(0.05)
+
+
+def test_ties_and_nan_are_errors():
+    scores = torch.tensor([[0.0, 0.0], [np.nan, 1.0], [1.0, np.nan], [1.0, 0.0], [np.inf, np.inf]])
+    assert wrong(scores, torch.zeros(5, dtype=torch.int64)).tolist() == [True, True, True, False, True]
+
+
+@pytest.mark.parametrize("n", [1, 3, 100, 5000, 30_000])
+@pytest.mark.parametrize("local", [True, False])
+def test_plan_makes_the_draws_that_were_asked_for(n, local):
+    passes, rows = plan(n, local, 2000)
+    assert Count(0, n, passes, rows).draws >= 2000
+    assert rows == 1 or not local

@@ -1,0 +1,61 @@
+"""What an audit says about attacks and certificates."""
+
+import numpy as np
+import pytest
+
+from pindown import ReluNetwork
+from pindown.audit import audit
+from pindown.guarantees import minimum_distance
+from pindown.guarantees.robustness import linear_distance
+from tests.guarantees.robustness.nets import random_network
+
+CODES = ["ROB-01", "ROB-02"]
+
+
+@pytest.fixture(scope="module")
+def small():
+    rng = np.random.default_rng(0)
+    return random_network(rng, [2, 5, 3]), rng.standard_normal((30, 2))
+
+
+def test_findings_of_a_small_network(small):
+    net, X = small
+    report = audit(net, X, budget=60.0, only=CODES)
+    certified, nearest = (report[code] for code in CODES)
+    assert certified.answered and certified.number.kind == "exact" and certified.number.value > 0
+    assert nearest.answered and len(nearest.table.rows) == 5
+    for row, label, low, high, other, _ in nearest.table.rows:
+        exact = minimum_distance(net, X[row])
+        assert label == exact.label and other != label
+        assert low <= exact.upper and (high is None or high >= exact.lower)
+
+
+def test_certified_radii_are_below_exact_distances(small):
+    net, X = small
+    median = audit(net, X, budget=60.0, only=["ROB-01"])["ROB-01"].number.value
+    exact = [minimum_distance(net, x, method="cells", budget=5.0).upper for x in X[:30:3]]
+    assert median <= np.max(exact)
+
+
+def test_finding_of_a_linear_network():
+    rng = np.random.default_rng(1)
+    W, b, X = rng.standard_normal((3, 4)), rng.standard_normal(3), rng.standard_normal((40, 4))
+    report = audit(ReluNetwork.from_layers([(W, b)]), X, budget=30.0, only=CODES)
+    assert report["ROB-02"].number.value == pytest.approx(
+        np.median(linear_distance(W, b, X, norm="linf"))
+    )
+    assert "no ReLU" in report["ROB-01"].verdict
+
+
+def test_values_are_no_classes(small):
+    net, X = small
+    report = audit(net, X, net(X) + 0.1, budget=10.0, only=CODES)
+    assert all("no classes" in finding.verdict for finding in report.findings)
+    one = ReluNetwork(net[:1].layers + ReluNetwork.from_layers([(np.ones((1, 5)), [0])]).layers)
+    assert "one output" in audit(one, X, budget=10.0, only=["ROB-01"])["ROB-01"].verdict
+
+
+def test_no_time_is_no_error(small):
+    net, X = small
+    for finding in audit(net, X, budget=1e-6, only=CODES).findings:
+        assert finding.status in ("not run", "not applicable")

@@ -1,0 +1,137 @@
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from pindown.errors import ModelFileError
+from pindown.learn.one_class import LocalMaximaDetector
+
+QUICK = {"max_epochs": 2, "n_estimators": 2, "random_state": 0}
+X = np.random.default_rng(0).normal(size=(60, 3))
+IMAGES = np.random.default_rng(0).random(size=(30, 9, 8))
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "model.safetensors"
+    LocalMaximaDetector(**QUICK).fit(X).save(path)
+    return path
+
+
+@pytest.mark.parametrize("data", [X, IMAGES])
+@pytest.mark.parametrize("preset", ["auto", "paper"])
+def test_what_is_read_scores_as_what_was_written(data, preset, tmp_path):
+    model = LocalMaximaDetector(preset, hidden=4, contamination=0.1, **QUICK).fit(data)
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    again = LocalMaximaDetector.load(path)
+    assert np.array_equal(model.score_samples(data), again.score_samples(data))
+    assert np.array_equal(model.quality(data), again.quality(data))
+    assert np.array_equal(model.predict(data), again.predict(data))
+    assert again.get_params() == model.get_params()
+    assert again.history_ == model.history_
+
+
+def test_reading_then_learning_goes_on_from_the_density(saved):
+    again = LocalMaximaDetector.load(saved)
+    assert np.isfinite(again.partial_fit(X + 1).score_samples(X)).all()
+
+
+def test_other_endings_are_refused(saved, tmp_path):
+    with pytest.raises(ValueError, match="safetensors"):
+        LocalMaximaDetector.load(saved).save(tmp_path / "model.pkl")
+
+
+def test_garbage_is_refused_in_one_sentence(saved, tmp_path):
+    data = saved.read_bytes()
+    path = tmp_path / "bad.safetensors"
+    rng = np.random.default_rng(0)
+    for bad in (b"", b"hello", data[: len(data) // 2], b"\xff" * 100, rng.bytes(5000)):
+        path.write_bytes(bad)
+        with pytest.raises(ValueError, match=r"\w+") as caught:
+            LocalMaximaDetector.load(path)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match="no such file"):
+        LocalMaximaDetector.load(tmp_path / "missing.safetensors")
+
+
+def _facts(path):
+    data = path.read_bytes()
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return json.loads(header["__metadata__"]["pindown-detector"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda f: f["plan"]["membership"].update(inputs=60_000, hidden=[60_000, 60_000]),
+        lambda f: f["plan"]["membership"].update(kind="__import__"),
+        lambda f: f["plan"].update(n_members=10**9),
+        lambda f: f.update(n_features=10**12),
+        lambda f: f.update(offset="nan"),
+        lambda f: f.update(density=[1.0]),
+        lambda f: f.update(image_shape=[3, 3, 3]),
+        lambda f: f.update(format=99),
+        lambda f: f["parameters"].update(evil=1),
+        lambda f: f.pop("plan"),
+        lambda f: f.update(mixture=None),
+        lambda f: f.update(history=[3]),
+        lambda f: f["plan"].update(membership="perceptron"),
+        lambda f: f["plan"]["comparator"].update(bound=[1]),
+        lambda f: f["plan"]["comparator"].update(hidden=[1] * 10_000),
+        lambda f: f["plan"]["membership"].update(inputs=10**400),
+        lambda f: f["density"].__setitem__(0, 0.0),
+        lambda f: f["parameters"].update(contamination={"a": 1}),
+    ],
+)
+def test_changed_texts_are_refused(saved, tmp_path, change):
+    facts = _facts(saved)
+    change(facts)
+    path = tmp_path / "changed.safetensors"
+    save_file(load_file(saved), path, metadata={"pindown-detector": json.dumps(facts)})
+    with pytest.raises(ModelFileError) as caught:
+        LocalMaximaDetector.load(path)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
+
+
+def test_an_image_of_a_trillion_pixels_is_refused_before_memory_is_taken(tmp_path):
+    path = tmp_path / "model.safetensors"
+    LocalMaximaDetector(**QUICK).fit(IMAGES).save(path)
+    facts = _facts(path) | {"n_features": 10**10, "image_shape": [10**5, 10**5, 1]}
+    save_file(load_file(path), path, metadata={"pindown-detector": json.dumps(facts)})
+    with pytest.raises(ModelFileError, match="does not hold"):
+        LocalMaximaDetector.load(path)
+
+
+def test_parameters_come_back(tmp_path):
+    given = {
+        "ingredients": {"density", "negatives", "comparator"},
+        "n_estimators": np.int64(1),
+        "image_shape": (9, 8),
+        "contamination": np.float64(0.25),
+        "hidden": (4, 5),
+    }
+    model = LocalMaximaDetector(max_epochs=1, **given).fit(IMAGES.reshape(30, -1))
+    model.save(tmp_path / "model.safetensors")
+    again = LocalMaximaDetector.load(tmp_path / "model.safetensors")
+    assert set(again.ingredients) == given["ingredients"] and list(again.hidden) == [4, 5]
+    assert (again.n_estimators, again.image_shape, again.contamination) == (1, (9, 8), 0.25)
+
+
+def test_changed_tensors_are_refused(saved, tmp_path):
+    tensors, facts = load_file(saved), _facts(saved)
+    path = tmp_path / "changed.safetensors"
+    name = next(key for key in tensors if key.startswith("c.0"))
+    for value in (None, np.zeros((1, 1), np.float32), np.full_like(tensors[name], np.nan)):
+        changed = dict(tensors) if value is None else {**tensors, name: value}
+        if value is None:
+            changed.pop(name)
+        save_file(changed, path, metadata={"pindown-detector": json.dumps(facts)})
+        with pytest.raises(ValueError, match=r"\w+"):
+            LocalMaximaDetector.load(path)
+    save_file(
+        {**tensors, "more": np.zeros(2, np.float32)}, path, {"pindown-detector": json.dumps(facts)}
+    )
+    with pytest.raises(ValueError, match="belongs to nothing"):
+        LocalMaximaDetector.load(path)
