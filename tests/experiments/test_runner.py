@@ -9,6 +9,7 @@ from pindown import cli_experiments
 from pindown.experiments import EXPERIMENTS, Experiment, Outcome, reproduce
 
 RUNS = []
+LONG = {"digits-margin", "fourier-masks"}  # a single cell takes a quarter of a minute
 ENOUGH = 3.0  # CPU seconds of one cell after which the second is left out
 
 
@@ -61,7 +62,11 @@ def test_an_unknown_scale_is_refused(tmp_path):
         reproduce(squares(), out=tmp_path, scale="huge")
 
 
-@pytest.mark.parametrize("name", list(EXPERIMENTS))
+def part_of(name):
+    return pytest.param(name, marks=pytest.mark.slow) if name in LONG else name
+
+
+@pytest.mark.parametrize("name", [part_of(name) for name in EXPERIMENTS])
 def test_every_experiment_runs_on_a_small_part_of_itself(name, tmp_path):
     experiment = EXPERIMENTS[name]
     assert {"quick", "paper"} <= set(experiment.settings) and experiment.rule and experiment.source

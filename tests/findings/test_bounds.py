@@ -43,3 +43,15 @@ def test_not_applicable_says_why():
     assert all("real values" in values[code].verdict for code in CODES)
     none = audit(identity(), only=CODES)
     assert all(not none[code].answered for code in CODES)
+
+
+def test_a_bound_on_noisy_networks_is_not_said_of_the_network():
+    # Ties are mistakes: a network of zeros is always wrong, and its noisy copies are half the time.
+    layers = [(np.zeros((5, 3)), np.zeros(5)), (np.zeros((2, 5)), np.zeros(2))]
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    report = audit(
+        ReluNetwork.from_layers(layers), X, (X[:, 0] > 0).astype(int), only=CODES, budget=60.0
+    )
+    found = report["BND-02"]
+    assert found.number.value < 1.0 and "100%" in found.scale
+    assert found.verdict.startswith("expected risk under weight noise at most")

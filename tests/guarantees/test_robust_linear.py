@@ -265,3 +265,13 @@ def test_answers_print_themselves():
     assert max_fourier_margin(X, y).margin == pytest.approx(
         most_robust_classifier(X, y, "fourier").radius
     )
+
+
+def test_scales_at_the_ends_of_float64():
+    """Squares of these weights vanish, which made the radius infinite."""
+    for norm in ("l1", "l2", "linf", "fourier"):
+        unit = linear_robustness([1.0, 1.0], 1.0, [[0.0, 0.0]], [1], norm).radius
+        tiny = linear_robustness([1e-180, 1e-180], 1e-180, [[0.0, 0.0]], [1], norm).radius
+        assert tiny == pytest.approx(unit)
+    with pytest.raises(ValueError, match="leave float64"):
+        linear_robustness([1e200, 1e200], 0.0, [[1e200, 0.0]], [1])

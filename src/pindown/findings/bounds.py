@@ -84,7 +84,7 @@ def training_bounds(subject: Subject) -> Finding:
         f"all {len(rows)} bounds are vacuous; the nearest, {best.name}, gives "
         f"{at_most(best.formula_value)}"
         if best.vacuous
-        else f"at most {at_most(best.value)} with confidence 95% by {best.name}"
+        else f"{best.about} at most {at_most(best.value)} with confidence 95%, by {best.name}"
     )
     values = [(b.formula_value, b.name) for b in table.bounds]
     return Finding(
@@ -99,9 +99,8 @@ def training_bounds(subject: Subject) -> Finding:
         "little noise on its weights. All rows hold together. A number of 1 or more says nothing: that "
         "is "
         "the usual state of such bounds for networks that were not trained to have a small one.",
-        scale=f"The network is wrong on {percent(table.train_error)} of the data; a bound can never be "
-        "below "
-        "the error it is a bound on.",
+        scale=f"The network is wrong on {percent(table.train_error)} of the data. A bound on the risk "
+        "under weight noise is about other networks near it, which can be wrong more or less often.",
         table=Table("Bounds on the error rate", ("bound", "value", "", "about", "source"), rows),
         figure=Scale(
             "What the bounds give; 1 is certain without any theorem",
@@ -151,7 +150,7 @@ def best_copy(subject: Subject) -> Finding:
         reading="The bound is computed from weights, but it is about the function: scaling a unit up "
         "and "
         "what it feeds down changes the first and not the second, so the smallest over all copies "
-        "counts.",
+        "counts. It bounds the expected risk of networks with small noise on these weights.",
         scale=f"As given it is {number_text(values['given'])}; 1 or more is vacuous.",
         table=Table("Spectral margin bound by copy", ("copy", "bound"), rows),
     )

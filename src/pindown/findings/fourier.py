@@ -114,8 +114,8 @@ def _finding(found: FourierMask, check: MaskCheck, X: Array, named: str, fresh: 
             Hypothesis("inputs are images whose last two axes are height and width"),
         ),
         reading="Images were filtered so that only some frequencies are left, the same for all images: "
-        "the fewest, in the order of a trained mask, that keep 95% of the right answers on images set "
-        "apart. "
+        "the first in the order of a trained mask, as few as bisection found to keep 95% of the right "
+        "answers on the images that trained it. "
         f"Their mean, weighted by the mask, is {number_text(round(profile.centroid, 2))} cycles per "
         "image. "
         "If few low frequencies suffice, the network decides by coarse shapes; if it needs high ones, "

@@ -70,10 +70,14 @@ def certified_radius(subject: Subject) -> Finding:
     n = len(radius)
     median = float(np.median(radius))
     none = int(np.count_nonzero(radius == 0.0))
-    seen = f"{n:,} rows" if n == found.n_given else f"{n:,} of {found.n_given:,} rows"
+    if none == n and time.monotonic() >= until:
+        raise OutOfTime
+    seen = count(n, "row") if n == found.n_given else f"{n:,} of {found.n_given:,} rows"
+    proved = f"under any change of all coordinates by up to {at_least(median)}"
     return Finding(
-        verdict=f"half of the rows keep their class under any change of all coordinates by up to "
-        f"{at_least(median)}",
+        verdict=f"half of the rows keep their class {proved}"
+        if median > 0
+        else f"for {none:,} of {count(n, 'row')} no change at all is proved harmless",
         number=Quantity(median, "exact", label="median certified linf radius", bound="lower"),
         hypotheses=(
             Hypothesis(f"a statement about {seen}, and {found.meaning}", "checked"),
@@ -81,7 +85,7 @@ def certified_radius(subject: Subject) -> Finding:
         ),
         reading="Within the radius no input, whatever its other coordinates, has another class: that is "
         f"proved, not sampled. A larger radius may be safe, too. No radius was proved for "
-        f"{count(none, 'row')}: their class is wrong, or the bounds are too wide there.",
+        f"{count(none, 'row')}: their class is wrong, the bounds are too wide there, or time ended.",
         scale=f"The data vary by {number_text(top)} in the median coordinate; larger radii were "
         "not tried.",
         figure=_histogram(radius),
@@ -96,7 +100,9 @@ def certified_radius(subject: Subject) -> Finding:
             ),
         ),
         sentence=f"Half of {seen} certainly keep their class if no coordinate changes by more than "
-        f"{at_least(median)}.",
+        f"{at_least(median)}."
+        if median > 0
+        else "",
     )
 
 
@@ -130,7 +136,9 @@ def nearest_other_class(subject: Subject) -> Finding:
     exact = sum(result.complete for result in results)
     return Finding(
         verdict=f"of {count(len(results), 'row')} the nearest to another class is between "
-        f"{at_least(lower)} and {at_most(upper) if isfinite(upper) else 'infinitely far'} away",
+        f"{at_least(lower)} and {at_most(upper) if isfinite(upper) else 'infinitely far'} away"
+        if isfinite(lower)
+        else f"no input has another class than {count(len(results), 'row')} that were asked about",
         number=Quantity(lower, "exact", label="smallest linf distance", bound="lower"),
         hypotheses=(
             Hypothesis(f"rows drawn at random, {len(results)} of {found.n_given:,}", "checked"),
@@ -160,7 +168,8 @@ def _linear_distances(subject: Subject) -> Finding:
     if not isfinite(median):
         raise NotApplicable("the classifier gives one class only to half of the rows and their like")
     return Finding(
-        verdict=f"half of the rows change class when every coordinate moves by {number_text(median)}",
+        verdict="half of the rows can be given another class by moving every coordinate by "
+        f"{at_most(median)}",
         number=Quantity(median, "exact", label="median linf distance"),
         hypotheses=(Hypothesis("the network is affine, so the distance has a closed form", "checked"),),
         reading="The class of a row changes at this distance and not before: the score over the best "

@@ -146,9 +146,12 @@ def linear_robustness(
     if not (np.isfinite(points).all() and np.isfinite(weights).all() and np.isfinite(b)):
         raise ValueError("w, b and X must be finite; some number is NaN or infinite.")
     labels = signed_labels(y, len(points))
-    scores = labels * (points @ weights + b)
-    slack = gamma(len(weights) + 2) * (np.abs(points) @ np.abs(weights) + abs(b))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = labels * (points @ weights + b)
+        slack = gamma(len(weights) + 2) * (np.abs(points) @ np.abs(weights) + abs(b))
     size = dual_length(weights, kind, shape)
+    if not (np.isfinite(scores).all() and np.isfinite(slack).all() and np.isfinite(size)):
+        raise ValueError("scores of w, b and X leave float64; scale them down.")
     with np.errstate(divide="ignore", invalid="ignore"):
         radii = np.nextafter((scores - slack) / size, -np.inf)
     if size == 0.0:

@@ -87,3 +87,8 @@ def test_number_checks(check, value):
 def test_counts(value):
     with pytest.raises(ValueError, match="integer"):
         count("n", value)
+
+
+def test_a_tiny_delta_is_not_shown_as_certainty():
+    assert "with probability 1 - 1e-09" in str(Bound("x", 0.5, 1e-9))
+    assert "with probability 0.99999 " in str(Bound("x", 0.5, 1e-5))

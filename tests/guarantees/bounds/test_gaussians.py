@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -74,3 +75,12 @@ def test_far_away_is_infinite_not_nan():
 def test_refuses(call):
     with pytest.raises(ValueError, match=r"must|need"):
         call()
+
+
+@pytest.mark.parametrize("ratio", [1 + 1e-15, 1 + 1e-9, 1 - 1e-8, 0.7, 3.0, 1e-170, 1e170])
+def test_widths_are_rounded_up_also_where_they_nearly_agree(ratio):
+    with mpmath.workdps(60):
+        x = mpmath.mpf(ratio) ** 2
+        true = (x - 1 - mpmath.log(x)) / 2 * 1000
+        assert true <= gaussian_kl(np.zeros(1000), ratio, np.zeros(1000), 1.0)
+    assert gaussian_kl(np.zeros(1000), 1.0, np.zeros(1000), 1.0) == 0.0

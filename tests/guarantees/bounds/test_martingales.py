@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -107,3 +108,18 @@ def test_bad_numbers_are_refused(rise, c):
 def test_bad_probabilities_are_refused(p):
     with pytest.raises(ValueError, match="failure"):
         supermartingale_rise(p, [1])
+
+
+def test_what_can_happen_never_gets_probability_zero():
+    # 9,000 heads more than tails in 10,000 flips are rare, not impossible.
+    assert supermartingale_bound(9000.0, np.ones(10_000)).value > 0.0
+    assert supermartingale_bound(9000.0, np.ones(10_000), variance=10.0).terms["freedman"] > 0.0
+
+
+@pytest.mark.parametrize("rise", [3.7, 31.1, 37.3])
+def test_small_probabilities_are_rounded_up(rise):
+    with mpmath.workdps(50):
+        true = mpmath.exp(-(mpmath.mpf(rise) ** 2) / (2 * mpmath.mpf(0.3) ** 2 * 11))
+        found = mpmath.mpf(supermartingale_bound(rise, np.full(11, 0.3)).value)
+        assert true <= found
+        assert found <= true * (1 + mpmath.mpf(10) ** -9)

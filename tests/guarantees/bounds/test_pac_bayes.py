@@ -149,3 +149,13 @@ def test_infinite_divergence_is_vacuous():
 def test_more_errors_than_examples_are_refused():
     with pytest.raises(ValueError, match="at most"):
         held_out_bound(11, 10)
+
+
+def test_held_out_examples_at_a_confidence_beyond_rounding():
+    # 1 - delta is 1 in float64, but delta**(1/n) is not 0.
+    assert held_out_bound(0, 1000, 1e-30).value == pytest.approx(-np.expm1(np.log(1e-30) / 1000))
+
+
+def test_no_temperature_is_refused():
+    with pytest.raises(ValueError, match="empty list"):
+        catoni_bound(0.1, 1.0, 100, temperature=[])

@@ -113,3 +113,8 @@ def test_extreme_norms(norms):
 def test_refuses(call):
     with pytest.raises(ValueError, match=r"must|need|zero"):
         call()
+
+
+def test_a_tail_is_never_zero():
+    for form in ("sharp", "source"):
+        assert 0.0 < norm_tail(2, 2, 1e3, form=form) < 1e-300

@@ -6,6 +6,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.guarantees import bound_table
 from pindown.guarantees.bounds import WeightList, weight_noise_bound
+from pindown.guarantees.bounds.table import stored_bits
 
 
 def easy(rng, m):
@@ -100,3 +101,26 @@ def test_refuses(change, words):
     arguments = {"X": np.ones((10, 1)), "y": np.ones(10, int)} | change
     with pytest.raises(ValueError, match=words):
         bound_table(identity(), **arguments)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e100])
+def test_weights_of_any_size(scale):
+    rng = np.random.default_rng(0)
+    layers = [(scale * rng.normal(size=(o, i)), np.zeros(o)) for i, o in ((3, 5), (5, 2))]
+    X = rng.normal(size=(40, 3))
+    table = bound_table(ReluNetwork.from_layers(layers), X, X[:, 0] > 0)
+    assert all(bound.vacuous for bound in table.bounds) and len(table.bounds) == 4
+
+
+def test_inputs_of_zeros():
+    rng = np.random.default_rng(0)
+    layers = [(rng.normal(size=(o, i)), np.zeros(o)) for i, o in ((3, 5), (5, 2))]
+    table = bound_table(ReluNetwork.from_layers(layers), np.zeros((40, 3)), np.arange(40) % 2)
+    assert table.train_error == 1.0 and all(bound.vacuous for bound in table.bounds)
+
+
+def test_which_of_two_codes_was_used_is_part_of_the_description():
+    # Kraft: networks of one number that float32 holds, and all others, share a total weight of one.
+    short, long = (ReluNetwork.from_layers([([[w]], [0.0])]) for w in (0.5, 0.1))
+    weight = 2.0**64 * 2.0 ** -stored_bits(short) + 2.0**128 * 2.0 ** -stored_bits(long)
+    assert weight <= 1.0

@@ -186,3 +186,9 @@ def test_more_data_can_harm_the_risk_although_not_the_angle():
 def test_refuses(call):
     with pytest.raises(ValueError, match="must"):
         call()
+
+
+def test_large_exponents_and_samples_stay_above_zero():
+    assert 0.0 < polynomial_angle_bound(1e4, 10).value < 1e-300
+    assert 0.0 < large_margin_bound(0.5, 5000).value < 1e-300
+    assert large_margin_bound(0.0, 3).value == 0.0

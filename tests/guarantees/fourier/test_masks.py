@@ -170,6 +170,13 @@ def test_ctrl_c_keeps_the_mask_so_far(monkeypatch):
     some = fourier_mask(planted((3, 2)), noise(4), mode="image", steps=3, batch_size=1, verbose=0)
     assert some.stopped == "interrupted" and some.finished == 1
     assert some.mask[0].max() < 1 and (some.mask[2:] == 1).all()
+    assert some.mask[1].max() < 1  # one step was done
+
+
+def test_counts_are_whole_numbers():
+    for settings in ({"steps": float("nan")}, {"steps": 2.5}, {"batch_size": float("inf")}):
+        with pytest.raises(ValueError, match="whole number"):
+            fourier_mask(planted((3, 2)), noise(4), verbose=0, **settings)
 
 
 def test_a_budget_ends_training():

@@ -59,3 +59,17 @@ def test_no_time_is_no_error(small):
     net, X = small
     for finding in audit(net, X, budget=1e-6, only=CODES).findings:
         assert finding.status in ("not run", "not applicable")
+
+
+def test_wrong_rows_are_not_said_to_keep_their_class(small):
+    net, X = small
+    wrong = (np.argmax(net(X), axis=1) + 1) % 3
+    found = audit(net, X, wrong, budget=30.0, only=["ROB-01"])["ROB-01"]
+    assert found.number.value == 0 and "keep" not in found.verdict and not found.sentence
+
+
+def test_one_class_everywhere_is_said_so():
+    net = ReluNetwork.from_layers([(np.ones((2, 2)), [0, -1]), (np.zeros((2, 2)), [0, 1.0])])
+    X = np.random.default_rng(0).standard_normal((10, 2))
+    found = audit(net, X, budget=30.0, only=["ROB-02"])["ROB-02"]
+    assert "no input has another class" in found.verdict

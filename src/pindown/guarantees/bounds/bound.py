@@ -16,6 +16,7 @@ Status: TypeAlias = Literal["checked", "assumed", "violated"]
 # units in the last place; this covers them all.
 _SLACK = 2.0**-44
 _DIGITS = 3
+_SHOWN_DELTA = 1e-5  # below it, six digits of the confidence say 1
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class Bound:
         }
 
     def __str__(self) -> str:
-        chance = f" with probability {self.confidence:.6g}" if self.delta > 0 else ""
+        chance = f" with probability {shown_confidence(self.delta)}" if self.delta > 0 else ""
         said = f"at most {shown_up(self.value)}{chance}"
         if self.vacuous:
             said = (
@@ -144,6 +145,15 @@ def shown_up(value: float) -> str:
     return f"{float(Context(prec=_DIGITS, rounding=ROUND_CEILING).create_decimal(Decimal(value))):g}"
 
 
+def shown_confidence(delta: float) -> str:
+    """Return one minus delta in words that do not round to certainty.
+
+    >>> shown_confidence(0.05), shown_confidence(1e-9)
+    ('0.95', '1 - 1e-09')
+    """
+    return f"{1.0 - delta:.6g}" if delta >= _SHOWN_DELTA else f"1 - {delta:.3g}"
+
+
 def outward(value: float) -> float:
     """Return a number a little above, by more than rounding in a short formula can have taken.
 
@@ -153,6 +163,16 @@ def outward(value: float) -> float:
     if value == 0.0 or not math.isfinite(value):
         return value
     return math.nextafter(value + abs(value) * _SLACK, math.inf)
+
+
+def exp_up(exponent: float) -> float:
+    """Return ``exp(exponent)``, rounded up: above zero also where float64 has no such number.
+
+    >>> exp_up(0.0) - 1.0 < 1e-12, exp_up(-1e6) > 0.0
+    (True, True)
+    """
+    # An exponent that is right to a few units in the last place may be off by many times that.
+    return outward(math.exp(exponent + abs(exponent) * _SLACK)) or math.ulp(0.0)
 
 
 def half_square(a: float, b: float) -> float:

@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from pindown.affine import Array
-from pindown.geometry.rounding import norm_up
+from pindown.geometry.rounding import UNIT_ROUNDOFF, norm_up
 from pindown.guarantees.bounds.bound import half_square, outward, positive
+
+_ROUNDINGS = 8  # of a ratio, its square, its logarithm and their difference
 
 
 def gaussian_kl(
@@ -97,9 +99,15 @@ def mixture_exponent(distances: Array, scale: float, weights: Array | None = Non
 
 
 def _width_term(n: int, scale: float, prior: float) -> float:
-    """Return n(x - 1 - log x)/2 at x = (scale / prior)**2, which is not negative."""
-    x = (scale / prior) ** 2
-    return 0.5 * n * max(0.0, x - 1.0 - math.log(x)) if x != 1.0 else 0.0
+    """Return n(x - 1 - log x)/2 at x = (scale / prior)**2, which is not negative, rounded up."""
+    if scale == prior:
+        return 0.0
+    ratio = scale / prior
+    if not 0.0 < ratio < math.inf:
+        return math.inf
+    x, log = ratio * ratio, 2.0 * math.log(ratio)
+    lost = _ROUNDINGS * UNIT_ROUNDOFF * (1.0 + x + abs(log))  # near x = 1 the difference cancels
+    return 0.5 * n * (max(0.0, x - 1.0 - log) + lost)
 
 
 def _vector(name: str, values: ArrayLike) -> Array:

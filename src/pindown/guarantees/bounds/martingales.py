@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.guarantees.bounds.bound import Assumption, Bound, outward, positive, probability
+from pindown.guarantees.bounds.bound import (
+    Assumption,
+    Bound,
+    exp_up,
+    half_square,
+    outward,
+    positive,
+    probability,
+)
 
 
 def supermartingale_bound(rise: float, increments: ArrayLike, *, variance: float | None = None) -> Bound:
@@ -81,12 +89,12 @@ def supermartingale_rise(
 
 
 def _azuma(lift: float, total: float) -> float:
-    return outward(math.exp(-((lift / total) ** 2) / 2)) if total > 0 else 0.0
+    return exp_up(-half_square(lift, total)) if total > 0 else 0.0
 
 
 def _freedman(lift: float, variance: float, largest: float) -> float:
     below = 2.0 * (variance + largest * lift / 3)
-    return outward(math.exp(-lift * lift / below)) if below > 0 else 0.0
+    return exp_up(-lift * (lift / below)) if below > 0 else 0.0
 
 
 def _increments(increments: ArrayLike) -> Array:

@@ -95,7 +95,7 @@ def mixture_bound(
             f"cluster and starts must be networks of shapes {centre.shapes}, at least one each."
         )
     sample, delta = read_sample(centre, rows, y), probability("delta", delta)
-    B = float(sample.norms.max()) if input_norm is None else positive("input_norm", input_norm)
+    B = float(sample.norms.max()) or 1.0 if input_norm is None else positive("input_norm", input_norm)
     nice = niceness(centre, cluster, rows)
     if form == "printed":
         if margin is None:

@@ -141,6 +141,8 @@ def catoni_bound(
     risk, kl, n, delta = _checked(risk, kl, n, delta)
     given = _TEMPERATURES if temperature is None else temperature
     grid = [positive("temperature", float(c)) for c in np.atleast_1d(np.asarray(given, dtype=float))]
+    if not grid:
+        raise ValueError("temperature is an empty list; give at least one number, or None.")
     confidence = outward(math.log(len(grid) / delta))
     level = outward((kl + confidence) / n)
     values = [_catoni(risk, level, c) for c in grid]
@@ -229,12 +231,12 @@ def clopper_pearson(successes: int, n: int, delta: float) -> float:
     >>> clopper_pearson(10, 10, 0.05)
     1.0
     """
-    from scipy.special import bdtr, betaincinv
+    from scipy.special import bdtr, betainccinv
 
     if successes >= n:
         return 1.0
     # SciPy's inverse is right to about 1e-12; the check below does not trust it.
-    value = outward(float(betaincinv(successes + 1, n - successes, 1.0 - delta)))
+    value = outward(float(betainccinv(successes + 1, n - successes, delta)))
     step = _SCIPY_ERROR * value
     while value < 1.0 and bdtr(successes, n, value) * (1.0 + _SCIPY_ERROR) > delta:
         value, step = min(1.0, value + step), 2.0 * step

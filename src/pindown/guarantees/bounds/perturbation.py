@@ -15,7 +15,14 @@ import math
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from pindown.guarantees.bounds.bound import count, outward, positive, probability
+from pindown.guarantees.bounds.bound import (
+    count,
+    exp_up,
+    half_square,
+    outward,
+    positive,
+    probability,
+)
 
 Form: TypeAlias = Literal["sharp", "source"]
 _HALVINGS = 200  # of an interval of scales; ends at neighbouring numbers long before
@@ -84,8 +91,10 @@ def norm_tail(rows: int, columns: int, level: float, *, form: Form = "sharp") ->
     """
     p, q, t = count("rows", rows), count("columns", columns), positive("level", level, zero=True)
     if form == "sharp":
-        return min(1.0, outward(math.exp(-(max(0.0, t - math.sqrt(p) - math.sqrt(q)) ** 2) / 2)))
-    return min(1.0, outward((p + q) * math.exp(-t * t / (2 * max(p, q)))))
+        # Subtracting roots may lose digits of the excess, so they are rounded up first.
+        excess = max(0.0, t - outward(math.sqrt(p) + math.sqrt(q)))
+        return min(1.0, exp_up(-half_square(excess, 1.0)))
+    return min(1.0, outward((p + q) * exp_up(-half_square(t, math.sqrt(max(p, q))))))
 
 
 def norm_level(rows: int, columns: int, failure: float, *, form: Form = "sharp") -> float:

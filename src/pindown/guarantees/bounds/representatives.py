@@ -163,7 +163,8 @@ def representatives(weights: WeightList) -> tuple[WeightList, ...]:
 def _least_divergence(W: Array, norm: float) -> float:
     """Return the factor that is best for one layer, up to one common to all layers."""
     noise = np.sqrt(W.shape[0]) + np.sqrt(W.shape[1])
-    return float(np.cbrt(noise / (norm * norm_up(W) ** 2)))
+    # Roots before products: squares of tiny and huge weights leave float64.
+    return float(np.cbrt(noise) / np.cbrt(norm) / np.cbrt(norm_up(W)) ** 2)
 
 
 def _unit_balanced(weights: WeightList) -> WeightList:

@@ -111,7 +111,8 @@ def spectral_margin_bound(
         return _sharp(weights, sample, delta, _copies(representative, centres), centres, n_choices)
     if centres is not None:
         raise ValueError(f"centres belong to form='sharp'; got form={form!r}. See mixture_bound.")
-    B = float(sample.norms.max()) if input_norm is None else positive("input_norm", input_norm)
+    # Any length bounds inputs that are all zero.
+    B = float(sample.norms.max()) or 1.0 if input_norm is None else positive("input_norm", input_norm)
     if form == "corrected":
         which = _copies(representative, None)
         return corrected_bound(weights, sample, delta, which, margin, B, input_norm is not None)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array, dense
-from pindown.guarantees.bounds.bound import Bound, probability, shown_up
+from pindown.guarantees.bounds.bound import Bound, probability, shown_confidence, shown_up
 from pindown.guarantees.bounds.labels import margins_of
 from pindown.guarantees.bounds.pac_bayes import held_out_bound, occam_bound
 from pindown.guarantees.bounds.representatives import has_biases, homogeneous
@@ -51,7 +51,7 @@ class BoundTable:
         )
         lines = [
             f"errors: {self.train_error:.4g} of {self.n_train:,} training examples{test}; bounds hold "
-            f"together with probability {1 - self.delta:.6g}",
+            f"together with probability {shown_confidence(self.delta)}",
         ]
         width = max(len(bound.name) for bound in self.bounds)
         for bound in self.bounds:
@@ -147,13 +147,14 @@ def _makers(
 def stored_bits(net: ReluNetwork) -> int:
     """Return the bits of all weights and biases as they are: 32 each if float32 holds them, else 64.
 
-    The shape of the network counts as known.
+    One bit more says which of the two. The shape of the network counts as known.
 
     >>> stored_bits(ReluNetwork.from_layers([([[0.5]], [0.25])]))
-    64
+    65
     >>> stored_bits(ReluNetwork.from_layers([([[0.1]], [0.0])]))
-    128
+    129
     """
     numbers = np.concatenate([np.append(dense(W).ravel(), b) for W, b in net.layers])
-    short = bool((numbers.astype(np.float32).astype(np.float64) == numbers).all())
-    return int(numbers.size) * (32 if short else 64)
+    with np.errstate(over="ignore"):
+        short = bool((numbers.astype(np.float32).astype(np.float64) == numbers).all())
+    return int(numbers.size) * (32 if short else 64) + 1

@@ -20,7 +20,15 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.guarantees.bounds.angular import AngularProfile, unsigned_angle
-from pindown.guarantees.bounds.bound import Assumption, Bound, count, outward, positive, share
+from pindown.guarantees.bounds.bound import (
+    Assumption,
+    Bound,
+    count,
+    exp_up,
+    outward,
+    positive,
+    share,
+)
 
 _ANGLES = 20_000  # every angle gives a valid bound; the best of these is taken
 _SAME_ANGLE = 1e-12  # radians
@@ -137,7 +145,7 @@ def large_margin_bound(rate: float, n: int) -> Bound:
     rests = (_INDEPENDENT, Assumption("no input has an angle of beta or more"))
     return Bound(
         "transfer risk, large margin",
-        outward(gamma**n),
+        exp_up(n * math.log(gamma)) if gamma > 0.0 else 0.0,
         0.0,
         "expected risk of the student",
         {"rate": gamma},
@@ -158,7 +166,8 @@ def polynomial_angle_bound(exponent: float, n: int) -> Bound:
     """
     kappa, n = positive("exponent", exponent, zero=True), count("n", n)
     rests = (_INDEPENDENT, Assumption(f"angles are at least as favourable as the power {kappa:g}"))
-    value = (1.0 + math.log(n) ** kappa) / n**kappa
+    # Each term by itself: n to a large power leaves float64.
+    value = exp_up(-kappa * math.log(n)) + (math.log(n) / n) ** kappa
     return Bound(
         "transfer risk, power",
         outward(value),

@@ -85,7 +85,8 @@ def weight_noise_bound(
     best: dict[str, float] = {}
     for scale, cost in scales:
         observed = _mean_error(weights, rows, y, scale, draws, rng)
-        risk = float(small_kl_inverse(observed, outward(math.log(len(scales) / for_draws) / draws)))
+        seen = min(1.0, outward(observed))
+        risk = float(small_kl_inverse(seen, outward(math.log(len(scales) / for_draws) / draws)))
         kl = outward(half_square(distance, scale))
         log_terms = outward(math.log(2.0 * math.sqrt(m) / (delta - for_draws)) + cost)
         level = outward((kl + log_terms) / m)

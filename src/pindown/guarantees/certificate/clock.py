@@ -93,13 +93,14 @@ class _Show:
 
 @contextmanager
 def own_randomness(seed: int, threads: int | None) -> Iterator[None]:
-    """Seed torch within, use so many threads, and put both back."""
+    """Seed torch within, use so many threads, allow gradients, and put all back."""
     before = torch.get_num_threads()
     if threads is not None:
         torch.set_num_threads(threads)
     try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)  # what modules draw themselves: first weights, dropout
+        with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad():
+            # What modules draw themselves. Not torch.manual_seed, which seeds other devices for good.
+            torch.default_generator.manual_seed(seed)
             yield
     finally:
         torch.set_num_threads(before)

@@ -88,7 +88,8 @@ class Prior(NamedTuple):
             scores = noisy_scores(self.module, means, scales, batch.inputs, generator)
         else:
             drawn = {
-                n: m + scales[n] * torch.randn(m.shape, generator=generator) for n, m in means.items()
+                n: m + scales[n] * torch.randn(m.shape, generator=generator, dtype=m.dtype)
+                for n, m in means.items()
             }
             scores = class_scores(functional_call(self.module, drawn, (batch.inputs,)))
         return 1.0 - torch.softmax(scores, 1).gather(1, batch.classes[:, None]).mean()
@@ -121,13 +122,16 @@ def descend(
         rows = torch.randint(m, (min(_BATCH, m),), generator=generator)
         leaves = [t.requires_grad_() for part in (moves.u, moves.v) for t in part.values()]
         value = prior.soft_error(moves, examples.at(rows), generator)
-        slopes = torch.autograd.grad(value, leaves)
+        # A parameter that no output depends on has no slope; the divergence still holds it.
+        found = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
         for leaf in leaves:
             leaf.requires_grad_(False)
         now = float(value.detach())
+        if not math.isfinite(now):
+            break  # noise beyond float32: nothing to follow, and the best so far is kept
         loss = now if loss is None else _MEMORY * loss + (1 - _MEMORY) * now
         price = _price(loss, moves.kl(), m, delta)
-        _step(moves, speed, slopes, price, _RATE * (1.0 - stage.progress))
+        _step(moves, speed, found, price, _RATE * (1.0 - stage.progress))
         if step % every == every - 1:
             watch(moves)
     return moves

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+_LARGEST_CLASS = 2**31 - 1
 LEAST_EXAMPLES = 2  # one for the prior, one for the certificate
 
 
@@ -71,7 +72,8 @@ def part(n: int, share: float, generator: torch.Generator) -> tuple[Tensor, Tens
 
 def _array(name: str, values: Any) -> np.ndarray[Any, Any]:
     if isinstance(values, Tensor):
-        values = values.detach().cpu().numpy()
+        values = values.detach().cpu()
+        values = (values.float() if values.dtype is torch.bfloat16 else values).numpy()
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}.")
@@ -80,9 +82,9 @@ def _array(name: str, values: Any) -> np.ndarray[Any, Any]:
 
 def _classes(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     values = labels.astype(np.float64)
-    if not np.isfinite(values).all() or not (values == np.round(values)).all():
-        wrong = values[~(values == np.round(values))][0]
-        raise ValueError(f"y must hold classes as integers, 0 to k - 1; got {wrong:g}.")
+    good = (values == np.round(values)) & (np.abs(values) <= _LARGEST_CLASS)  # false for NaN
+    if not good.all():
+        raise ValueError(f"y must hold classes as integers, 0 to k - 1; got {values[~good][0]:g}.")
     present = np.unique(values)
     if len(present) < 2:
         raise ValueError(f"y must hold at least two classes; every label is {present[0]:g}.")

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from pindown.guarantees.certificate.examples import Examples
 
+_ROUNDING = 1e-3  # of the largest score: far more than float32 products of other shapes differ by
 _PROBES = (2, 3)  # two batch sizes: a layer that sees each example once sees as many rows
 
 
@@ -40,28 +41,44 @@ def read_module(module: object) -> nn.Module:
                 f"{name!r} normalises by the batch at hand, so that outputs depend on other examples; "
                 f"use track_running_stats=True."
             )
-    return copy.deepcopy(module).to(device="cpu", dtype=torch.float32)
+    try:
+        return copy.deepcopy(module).to(device="cpu", dtype=torch.float32)
+    except RuntimeError as error:  # weights that hooks compute hang on a graph
+        raise ValueError(f"the module cannot be copied: {error}") from None
 
 
 def start_again(module: nn.Module) -> None:
     """Draw new parameters, so that nothing is left of what the module has learnt.
 
     Parts whose parameters are all frozen stay: they count as fixed before the examples were seen.
+    Running statistics of parts without parameters start again too.
 
     Raises:
-        ValueError: If a part holds parameters and has no ``reset_parameters``.
+        ValueError: If a part holds parameters and has no ``reset_parameters``, or that leaves some.
     """
+    learning = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    with torch.no_grad():
+        for parameter in learning.values():
+            parameter.fill_(torch.nan)  # what reset_parameters forgets must not go unnoticed
     for name, part in module.named_modules():
         own = list(part.parameters(recurse=False))
-        if not any(parameter.requires_grad for parameter in own):
-            continue
         reset = getattr(part, "reset_parameters", None) or getattr(part, "_reset_parameters", None)
+        if not any(parameter.requires_grad for parameter in own):
+            if reset is not None and not own and any(True for _ in part.buffers(recurse=False)):
+                reset()
+            continue
         if reset is None:
             raise ValueError(
                 f"{name or 'the module'!r} ({type(part).__name__}) has no reset_parameters(), so it "
                 f"cannot start again; add it, or say prior='given' if its weights never saw this data."
             )
         reset()
+    for name, parameter in learning.items():
+        if not bool(torch.isfinite(parameter).all()):
+            raise ValueError(
+                f"reset_parameters() does not draw all of {name!r} anew, so it cannot start again; mend "
+                f"it, or say prior='given' if its weights never saw this data."
+            )
 
 
 def class_scores(outputs: Tensor) -> Tensor:
@@ -79,7 +96,8 @@ def check_outputs(module: nn.Module, examples: Examples) -> int:
     """Run a few examples and return the number of classes.
 
     Raises:
-        ValueError: If the module does not take X, or its outputs are not one score per class of y.
+        ValueError: If the module does not take X, its outputs are not one score per class of y, or they
+            depend on other examples.
     """
     rows = min(examples.n, _PROBES[-1])
     module.eval()
@@ -97,7 +115,32 @@ def check_outputs(module: nn.Module, examples: Examples) -> int:
         raise ValueError(
             f"the module has scores for {classes} classes, 0 to {classes - 1}; y holds class {largest}."
         )
+    _require_row_by_row(module, examples.inputs[:rows])
     return classes
+
+
+def _require_row_by_row(module: nn.Module, batch: Tensor) -> None:
+    """Refuse a module whose outputs depend on the rest of the batch, or on what it has met before."""
+    before = [buffer.clone() for buffer in module.buffers()]
+    with torch.no_grad():
+        together, again = class_scores(module(batch)), class_scores(module(batch))
+        single = [module(row[None]) for row in batch]
+    for output in single:
+        if output.ndim < 1 or class_scores(output).shape != (1, together.shape[1]):
+            raise ValueError(
+                f"the module must give one row of scores for one example; got shape "
+                f"{tuple(output.shape)}. A squeeze() without a dimension does that."
+            )
+    alone = torch.cat([class_scores(output) for output in single])
+    same = all(torch.equal(old, new) for old, new in zip(before, module.buffers(), strict=True))
+    if same and not torch.equal(together, again):
+        return  # noise of its own, drawn for every call: part of the classifier
+    size = float(together.abs().nan_to_num(0.0, 0.0).max())
+    if not (same and torch.allclose(together, alone, rtol=0.0, atol=_ROUNDING * size, equal_nan=True)):
+        raise ValueError(
+            "the module's outputs depend on the other examples of a batch or on earlier ones, also in "
+            "evaluation mode; a certificate needs one output per example."
+        )
 
 
 def only_linear(module: nn.Module, examples: Examples) -> bool:
@@ -111,7 +154,11 @@ def only_linear(module: nn.Module, examples: Examples) -> bool:
         if any(p.requires_grad for p in part.parameters(recurse=False))
     }
     plain = all(
-        type(part) is nn.Linear and all(p.requires_grad for p in part.parameters())
+        type(part) is nn.Linear
+        and all(p.requires_grad for p in part.parameters())
+        # Weights made from other parameters, and outputs that a hook changes, are not layers W h + b.
+        and {name for name, _ in part.named_parameters()} <= {"weight", "bias"}
+        and not (part._forward_hooks or part._forward_pre_hooks)
         for part in layers.values()
     )
     tensors = [id(p) for part in layers.values() for p in part.parameters()]

@@ -12,6 +12,7 @@ so that one matrix product draws fresh weights for every row of a batch.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -103,7 +104,8 @@ class WeightPosterior:
 
     def _drawn(self, generator: torch.Generator) -> dict[str, Tensor]:
         return {
-            name: mean + self.scales[name] * torch.randn(mean.shape, generator=generator)
+            name: mean
+            + self.scales[name] * torch.randn(mean.shape, generator=generator, dtype=mean.dtype)
             for name, mean in self.means.items()
         }
 
@@ -131,6 +133,8 @@ def diagonal_kl(
         >>> round(diagonal_kl(np.array([3.0, 4.0]), one, np.zeros(2), one), 9)
         12.5
     """
+    if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0.0).all()):
+        return math.inf  # beyond float32
     moved = ((mean - prior_mean) / prior_scale) ** 2
     ratio = scale / prior_scale
     x = (ratio - 1.0) * (ratio + 1.0)
@@ -159,7 +163,7 @@ def _noise_at_outputs(module: nn.Module, scales: Tensors, generator: torch.Gener
         def add(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
             squares = None if bias is None else bias**2
             variance = nn.functional.linear(inputs[0] ** 2, weight**2, squares)
-            noise = torch.randn(output.shape, generator=generator)
+            noise = torch.randn(output.shape, generator=generator, dtype=output.dtype)
             return output + variance.clamp_min(_LEAST_VARIANCE).sqrt() * noise
 
         return add

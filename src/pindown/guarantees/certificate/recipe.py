@@ -40,7 +40,6 @@ from pindown.guarantees.certificate.modules import (
     start_again,
 )
 from pindown.guarantees.certificate.posterior import WeightPosterior
-from pindown.guarantees.certificate.prior import around
 from pindown.guarantees.certificate.result import Certificate
 from pindown.guarantees.certificate.run import Run
 
@@ -74,6 +73,9 @@ def certify(
     every prediction, ``certificate.posterior.predict(X)``. With ``method="test-set"`` it is about the
     network that was trained on the first part, ``certificate.network``, by the share of errors on the
     second. That bound is reported beside the first in any case, and is often the smaller one.
+
+    One call makes one claim: the best of K calls, over seeds or settings, fails with probability K delta
+    at most, so give each delta / K.
 
     The weights of ``module`` are not used, because they may have seen the examples: a copy starts again
     (``reset_parameters``). Say ``prior="given"`` only if they did not.
@@ -138,12 +140,12 @@ def certify(
         verbose,
     )
     prior_part = probability("prior_share", _SHARES[prior] if prior_share is None else prior_share)
-    network, examples = read_module(module), read_examples(X, y)
-    check_outputs(network, examples)
     # Draws that certify must know nothing of those that trained: each has its own stream.
     seeds = np.random.SeedSequence(count("random_state", random_state, least=0)).generate_state(4)
     streams = [torch.Generator().manual_seed(int(seed)) for seed in seeds[1:]]
     with own_randomness(int(seeds[0]), None if threads is None else count("threads", threads)):
+        network, examples = read_module(module), read_examples(X, y)
+        check_outputs(network, examples)
         seen, rows = part(examples.n, prior_part, streams[0])
         first, second = examples.at(seen), examples.at(rows)
         if prior == "train":
@@ -155,7 +157,7 @@ def certify(
         if method == "test-set":
             return _test_set(beside, rests, network, rows, first.n, run)
         local = only_linear(network, first)
-        centre, level = around(network, first, local, run.noise, streams[1])
+        centre, level = run.surround(network, first, local, streams[1])
         posterior = run.move(centre, second, streams[1])
         counted = run.count(posterior, second, streams[2])
         extra = {
@@ -233,7 +235,15 @@ def _test_set(
 def _assumptions(network: nn.Module, prior: str) -> list[Assumption]:
     if prior == "given":
         return [Assumption("the given weights never saw these examples")]
-    unseen = Assumption("the prior was trained on examples that do not certify", "checked")
-    if all(parameter.requires_grad for parameter in network.parameters()):
-        return [unseen]
-    return [unseen, Assumption("the frozen parameters never saw these examples")]
+    found = [Assumption("the prior was trained on examples that do not certify", "checked")]
+    if not all(parameter.requires_grad for parameter in network.parameters()):
+        found.append(Assumption("the frozen parameters never saw these examples"))
+    # Parts without reset_parameters keep their buffers: scalings, masks, tables.
+    if any(
+        True
+        for part in network.modules()
+        if not hasattr(part, "reset_parameters")
+        for _ in part.buffers(recurse=False)
+    ):
+        found.append(Assumption("the module's buffers never saw these examples"))
+    return found

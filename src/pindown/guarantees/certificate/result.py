@@ -46,7 +46,7 @@ class Certificate(Bound):
             f"{lines}\n"
             f"beside it: the network without noise, trained on {self.terms['prior examples']:,.0f} "
             f"examples, has risk at most {shown_up(self.test_set.value)} "
-            f"by {self.test_set.terms['n']:,.0f} held-out ones"
+            f"by {self.test_set.terms['n']:,.0f} held-out ones (either claim alone has this confidence)"
         )
 
     def __repr__(self) -> str:

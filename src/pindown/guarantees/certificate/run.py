@@ -16,7 +16,7 @@ from pindown.guarantees.certificate.descent import Moves, Prior, descend
 from pindown.guarantees.certificate.evaluation import Count, count_errors, evaluate, plan
 from pindown.guarantees.certificate.examples import Examples
 from pindown.guarantees.certificate.posterior import WeightPosterior
-from pindown.guarantees.certificate.prior import train
+from pindown.guarantees.certificate.prior import around, train
 
 _MONTE_CARLO_SHARE = 0.1  # of delta; draws are cheap, so they get little of it
 _LEAST_EPOCHS, _MOST_EPOCHS, _ENOUGH_STEPS = 20, 100, 2000
@@ -25,6 +25,7 @@ _LOOKS = 8  # at the bound while it falls
 _LOOK_TRIALS, _LOOK_ROWS = 20_000, 200  # predictions per look; rows per draw where layers are not linear
 # Shares of the budget at which the prior's training and the posterior's end; counting gets the rest.
 _PRIOR_UNTIL, _POSTERIOR_UNTIL = 0.5, 0.8
+_LITTLE_NOISE = 0.03  # of the size of weights: most networks bear it
 _HURRY = 10  # so many times fewer draws after an interrupt
 
 
@@ -71,13 +72,24 @@ class Run:
         )
         self.late |= stage.late
 
+    def surround(
+        self, network: nn.Module, examples: Examples, local: bool, generator: torch.Generator
+    ) -> tuple[Prior, float]:
+        """Return the prior and its noise, chosen on its part; little noise after an interrupt."""
+        try:
+            return around(network, examples, local, self.noise, generator)
+        except KeyboardInterrupt:
+            warnings.warn("interrupted: the prior has little noise", stacklevel=3)
+            self.interrupted = True
+            return around(network, examples, local, _LITTLE_NOISE, generator)
+
     def move(self, prior: Prior, examples: Examples, generator: torch.Generator) -> WeightPosterior:
         """Return the posterior with the lowest bound on the way, the prior included."""
         best = Moves.none(prior.means())
         if not self.steps or self.interrupted:
             return prior.moved(best)
         seed = int(torch.randint(2**31, (), generator=generator))
-        lowest = self._look(prior.moved(best), examples, seed)
+        lowest = math.inf
 
         def watch(moves: Moves) -> None:
             nonlocal best, lowest
@@ -88,6 +100,7 @@ class Run:
         stage = self._stage("lowering the bound", self.steps, _POSTERIOR_UNTIL)
         every = max(1, self.steps // _LOOKS)
         try:
+            watch(best)
             descend(prior, examples, self.sample_delta, stage, generator, watch, every)
         except KeyboardInterrupt:
             warnings.warn("interrupted: the best posterior so far is certified", stacklevel=3)

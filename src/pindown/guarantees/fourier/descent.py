@@ -89,11 +89,13 @@ def train_each(model: Classifier, images: Tensor, classes: Tensor, plan: Plan, s
             optimiser = torch.optim.Adam([logits], lr=plan.rate)
             spectra, losses = _before(model, images[rows], classes[rows])
             curve: list[float] = []
-            while len(curve) < plan.steps and next(ticks, None) is not None:
-                curve.append(_step(model, logits, spectra, classes[rows], losses, plan, optimiser))
-            if curve:
-                masks[rows.numpy()] = symmetric_mask(logits.detach(), model.axes).cpu().numpy()
-                curves.append(curve)
+            try:
+                while len(curve) < plan.steps and next(ticks, None) is not None:
+                    curve.append(_step(model, logits, spectra, classes[rows], losses, plan, optimiser))
+            finally:  # interrupted, they are what they were by then
+                if curve:
+                    masks[rows.numpy()] = symmetric_mask(logits.detach(), model.axes).cpu().numpy()
+                    curves.append(curve)
             if len(curve) < plan.steps:
                 stopped = "budget"
                 break

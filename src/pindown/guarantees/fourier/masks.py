@@ -189,7 +189,7 @@ def _check_settings(
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name} must be a finite number > 0; got {value}.")
     for name, count in (("steps", steps), ("batch_size", batch_size)):
-        if count != int(count) or count < 1:
+        if not isinstance(count, int | np.integer) or count < 1:
             raise ValueError(f"{name} must be a whole number of at least 1; got {count}.")
     if budget is not None and not budget >= 0:
         raise ValueError(f"budget must be seconds >= 0, or None; got {budget}.")

@@ -23,7 +23,7 @@ from pindown.geometry.box import Box
 from pindown.guarantees.robustness.bar import watched
 from pindown.guarantees.robustness.certificates import certified
 from pindown.guarantees.robustness.classes import as_classes, classifier, predicted
-from pindown.guarantees.robustness.inputs import BoxLike, as_inputs, as_radii
+from pindown.guarantees.robustness.inputs import BoxLike, as_inputs, as_radii, as_seconds
 from pindown.guarantees.robustness.norms import Norm, as_norm
 from pindown.guarantees.robustness.projected_gradient import gradient_attack
 from pindown.network import ReluNetwork
@@ -121,7 +121,7 @@ def certified_accuracy(
     ascending = np.unique(as_radii(radii, np.size(radii)))
     if not len(ascending):
         raise ValueError("radii is empty; give at least one radius.")
-    end = time.monotonic() + budget
+    end = time.monotonic() + as_seconds(budget)
     run = _Run(deep, inputs, labels, kind, limits, optimise, n_jobs, seed, end)
     safe, broken, complete = run.curve(ascending, verbose)
     return CertifiedAccuracy(
@@ -154,7 +154,7 @@ class _Run:
         n = len(self.X)
         safe, broken = np.full(n, -1.0), np.full(n, inf)
         broken[predicted(self.net, self.X) != self.y] = 0.0
-        failed = np.zeros(n, bool)  # at a radius: at larger ones a proof is not to be expected
+        failed = np.full(n, inf)  # the least radius without a proof: none is to be expected beyond
         blocks = [np.arange(n)[start : start + _BLOCK] for start in range(0, n, _BLOCK)]
         work = [(radius, block) for radius in radii for block in blocks]
         tasks = each(
@@ -177,14 +177,14 @@ class _Run:
         block: NDArray[np.intp],
         safe: Array,
         broken: Array,
-        failed: NDArray[np.bool_],
+        failed: Array,
     ) -> bool:
         """Attack and certify a block of inputs at a radius; return whether there was time for it."""
         now = time.monotonic()
         if now > self.end:
             return False
         hard = now + _ATTACK_SHARE * (self.end - now)
-        open_rows = block[np.isinf(broken[block])]
+        open_rows = block[broken[block] > radius]  # threads may take the radii in any order
         if radius == 0.0:
             safe[open_rows] = np.maximum(safe[open_rows], 0.0)
             return True
@@ -195,15 +195,15 @@ class _Run:
             box=self.box, seed=self.seed, deadline=hard,
         )  # fmt: skip
         hit = open_rows[attack.success]
-        broken[hit] = np.minimum(broken[hit], radius)  # threads may take the radii in any order
+        broken[hit] = np.minimum(broken[hit], radius)
         open_rows = open_rows[~attack.success]
-        rows = open_rows[~failed[open_rows]]
+        rows = open_rows[failed[open_rows] > radius]
         proved = certified(
             self.net, self.X[rows], self.y[rows], radius=radius, norm=self.norm, box=self.box,
             method="optimised" if self.optimise else "linear", deadline=self.end,
         )  # fmt: skip
         safe[rows[proved]] = np.maximum(safe[rows[proved]], radius)
-        failed[rows[~proved]] = True
+        failed[rows[~proved]] = np.minimum(failed[rows[~proved]], radius)
         return time.monotonic() <= self.end
 
 

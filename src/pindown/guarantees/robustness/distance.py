@@ -27,7 +27,7 @@ from pindown.guarantees.robustness.distance_milp import programs
 from pindown.guarantees.robustness.distance_state import DistanceState, Problem
 from pindown.guarantees.robustness.distance_upper import attacked
 from pindown.guarantees.robustness.distance_walk import SAFETY, walk_cells
-from pindown.guarantees.robustness.inputs import BoxLike, one_input
+from pindown.guarantees.robustness.inputs import BoxLike, as_seconds, one_input
 from pindown.guarantees.robustness.norms import Norm, as_norm
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
@@ -146,13 +146,12 @@ def minimum_distance(
 
 
 def _checked(budget: float, norm: str, method: str) -> float:
-    if not (isinstance(budget, (int, float)) and budget >= 0):
-        raise ValueError(f"budget must be a number of seconds >= 0; got {budget!r}.")
+    seconds = as_seconds(budget)
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     if method == "programs" and as_norm(norm) == "l2":
         raise ValueError("programs are linear: with norm='l2' choose method='cells' or 'auto'.")
-    return float(budget)
+    return seconds
 
 
 def _enclosed(problem: Problem, method: str, end: float, seed: int) -> DistanceState:
@@ -160,14 +159,15 @@ def _enclosed(problem: Problem, method: str, end: float, seed: int) -> DistanceS
     state = attacked(problem, DistanceState(), deadline=_share(end, _ATTACK_SHARE), seed=seed)
     if method in ("auto", "relaxation"):
         state = _relaxed(problem, state, _share(end, _RELAX_SHARE))
-    programs_fit = problem.norm != "l2" and isfinite(state.upper) and problem.net.size <= _MOST_BINARIES
+    bounded = isfinite(state.upper) or problem.box is not None
+    programs_fit = problem.norm != "l2" and bounded and problem.net.size <= _MOST_BINARIES
     small = problem.net.in_features <= _FEW_INPUTS and problem.net.size <= _FEW_UNITS
     if method == "cells" or (method == "auto" and small and not _meets(state, _MEET)):
         until = _share(end, _WALK_SHARE) if method == "auto" and programs_fit else end
         if _has_interior(problem):
             state = walk_cells(problem, state, deadline=until)
     wanted = method == "programs" or (method == "auto" and programs_fit and not _meets(state, _MEET))
-    if wanted and isfinite(state.upper) and time.monotonic() < end:
+    if wanted and time.monotonic() < end:
         state = programs(problem, state, deadline=end)
     return state
 

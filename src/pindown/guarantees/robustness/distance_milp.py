@@ -27,6 +27,7 @@ from pindown.geometry.linear_bounds import linear_bounds
 from pindown.geometry.regions.inner_point import varying_sides
 from pindown.guarantees.robustness.balls import Balls
 from pindown.guarantees.robustness.distance_state import DistanceState, Problem, beyond
+from pindown.guarantees.robustness.norms import lengths
 
 _METHOD = "mixed-integer programs"
 _BOUNDS_SHARE = 0.2  # of the time, for bounds that make the programs smaller
@@ -53,7 +54,8 @@ def programs(problem: Problem, state: DistanceState, *, deadline: float = inf) -
 
     Args:
         problem: The question, in ``"linf"`` or ``"l1"``.
-        state: What is known; its ``upper`` must be finite, it bounds the search.
+        state: What is known; its ``upper`` or else the box bounds the search. Without both, nothing is
+            done.
         deadline: When to stop, as ``time.monotonic()`` counts.
 
     Returns:
@@ -71,7 +73,9 @@ def programs(problem: Problem, state: DistanceState, *, deadline: float = inf) -
     if problem.norm == "l2":
         raise ValueError("programs are linear: norm must be 'linf' or 'l1'; got 'l2'.")
     now = time.monotonic()
-    program = _program(problem, state.upper, now + _BOUNDS_SHARE * (deadline - now))
+    program = _program(
+        problem, min(state.upper, _across(problem)), now + _BOUNDS_SHARE * (deadline - now)
+    )
     if program is None:
         return state
     rows = problem.differences
@@ -88,12 +92,22 @@ def programs(problem: Problem, state: DistanceState, *, deadline: float = inf) -
     return state.raised(proved, _METHOD)
 
 
+def _across(problem: Problem) -> float:
+    """Return a length that no change within the box exceeds."""
+    if problem.box is None:
+        return inf
+    ends = np.maximum(problem.box.upper - problem.x, problem.x - problem.box.lower)
+    return float(lengths(ends, problem.norm)) * _ROOM
+
+
 def _program(problem: Problem, radius: float, deadline: float) -> _Program | None:
     """Encode the network on the ball, and the length of the change; None if it leaves float64."""
+    if not 0.0 < radius < inf:
+        return None
     ball = Balls.around(problem.x[None], np.array([radius]), "linf", problem.box)
     box = Box(ball.lower[0], ball.upper[0])
     encoding = _tight(problem, box, deadline)
-    if encoding is None or not 0.0 < radius < inf:
+    if encoding is None:
         return None
     d, n = box.dim, encoding.rows.shape[1]
     eye, columns = sp.eye_array(d, format="csr"), 1 if problem.norm == "linf" else d
@@ -139,7 +153,7 @@ def _solve(program: _Program, row: Array, seconds: float) -> tuple[float, Array 
         options={"time_limit": max(seconds, _SHORTEST), "mip_rel_gap": 0.0},
     )
     if result.status == _INFEASIBLE:
-        return program.scale, None  # nothing nearer than what is known
+        return inf, None  # nothing nearer than what is known, or in the box
     dual = getattr(result, "mip_dual_bound", None)
     if dual is None:
         dual = result.fun if result.status == 0 else 0.0

@@ -27,7 +27,7 @@ from pindown.geometry.regions.neighbours import Crossing, crossings
 from pindown.geometry.regions.region import Region, region_at
 from pindown.guarantees.robustness.balls import Balls
 from pindown.guarantees.robustness.distance_state import DistanceState, Problem
-from pindown.guarantees.robustness.nearest import nearest_point
+from pindown.guarantees.robustness.nearest import LEFT_OUT, LEFT_OUT_MOVES, nearest_point
 from pindown.guarantees.robustness.norms import DUALS, lengths
 
 SAFETY = 1e-8  # of a distance: what float64 and the solvers may have lost
@@ -111,6 +111,8 @@ class _Walk:
         return state
 
     def _add_neighbours(self, region: Region, key: float) -> None:
+        if _blurred(varying_sides(self.problem.net, region.pattern)[1][:, :-1], self.room):
+            self.floor = min(self.floor, key)  # a neighbour may be overlooked
         try:
             for crossing in crossings(region):
                 name = crossing.pattern.tobytes()
@@ -134,6 +136,16 @@ def _room(problem: Problem, upper: float) -> Box | None:
         return problem.box
     ball = Balls.around(problem.x[None], np.array([_AROUND * upper]), problem.norm, problem.box)
     return Box(ball.lower[0], ball.upper[0])
+
+
+def _blurred(sides: Array, room: Box | None) -> bool:
+    """Return whether linear programs over the room leave out entries of the sides that matter there."""
+    sizes = np.abs(sides)
+    small = np.where(sizes < LEFT_OUT * sizes.max(axis=1, keepdims=True, initial=0.0), sizes, 0.0)
+    if room is None or not small.any():
+        return bool(small.any())
+    widths = room.upper - room.lower
+    return bool(np.any(small @ widths > LEFT_OUT_MOVES * (sizes @ widths)))
 
 
 def _least_distance(G: Array, h: Array, problem: Problem) -> float:

@@ -40,6 +40,17 @@ def one_input(net: ReluNetwork, x: ArrayLike, box: BoxLike) -> tuple[Array, Box 
     return rows[0], limits
 
 
+def as_seconds(budget: float) -> float:
+    """Return how long a search may take, or refuse it.
+
+    >>> as_seconds(2)
+    2.0
+    """
+    if not (isinstance(budget, (int, float, np.integer, np.floating)) and budget >= 0):
+        raise ValueError(f"budget must be a number of seconds >= 0; got {budget!r}.")
+    return float(budget)
+
+
 def as_radii(radius: ArrayLike, n: int) -> Array:
     """Return one radius >= 0 for each of n inputs.
 

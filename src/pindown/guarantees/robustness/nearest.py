@@ -26,6 +26,8 @@ FEASIBLE = 1e-8
 # rows contradict each other, and below this float64 cannot tell that from a distance of a million.
 _NO_SOLUTION = 1e-12
 _INFEASIBLE = 2  # status of scipy.optimize.linprog
+# The solver of linear programs takes entries below 1e-9 for zero; what it leaves out may move a row by
+LEFT_OUT, LEFT_OUT_MOVES = 2e-9, 1e-9  # this much, in units of the worst violation.
 _ROUNDS = 3  # of refinement; the second mostly changes nothing
 
 
@@ -53,7 +55,7 @@ def nearest_point(G: Array, h: Array, x: Array, norm: Norm, *, limit: float = in
     >>> corner.point, round(corner.distance, 9)
     (array([1., 1.]), 1.414213562)
     """
-    sizes = np.linalg.norm(G, axis=1)
+    sizes = lengths(G, "l2")
     flat = sizes == 0.0
     if np.any(h[flat] < 0.0):
         return None
@@ -65,7 +67,7 @@ def nearest_point(G: Array, h: Array, x: Array, norm: Norm, *, limit: float = in
     if norm == "l2":
         scaled = _least_length(rows, room / unit, limit / unit)
     else:
-        scaled = _least_program(rows, room / unit, norm)
+        scaled = _least_program(rows, room / unit, norm, limit / unit)
     if scaled is None:
         return None
     change = unit * scaled
@@ -89,7 +91,8 @@ def _least_length(rows: Array, room: Array, limit: float) -> Array | None:
         raise ArithmeticError("a least-squares problem with signs did not converge.") from None
     residual = dual @ weights - goal
     if -residual[-1] <= _NO_SOLUTION:
-        if 1.0 / _NO_SOLUTION < limit**2 < inf:
+        far = limit**2 > 1.0 / _NO_SOLUTION  # then a point so far away would matter
+        if far and _least_program(rows, room, "linf", limit) is not None:
             raise ArithmeticError("rows contradict each other almost; float64 cannot tell.")
         return None
     change = np.asarray(-residual[:-1] / residual[-1])
@@ -104,10 +107,13 @@ def _refined(change: Array, rows: Array, room: Array) -> Array:
     return change
 
 
-def _least_program(rows: Array, room: Array, norm: Norm) -> Array | None:
+def _least_program(rows: Array, room: Array, norm: Norm, limit: float) -> Array | None:
     """Return the shortest r with ``rows @ r <= room`` in l1 or linf."""
     from scipy.optimize import linprog
 
+    lost = np.where(np.abs(rows) < LEFT_OUT, np.abs(rows), 0.0).sum(axis=1).max()
+    if lost > 0.0 and not lost * limit <= LEFT_OUT_MOVES:
+        raise ArithmeticError("a linear program has entries too small for its solver.")
     m, d = rows.shape
     if norm == "linf":  # variables r and their largest size
         eye, ones = np.eye(d), np.ones((d, 1))

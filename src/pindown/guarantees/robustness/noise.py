@@ -47,6 +47,8 @@ class NoiseComparison:
     exact: bool
 
     def __str__(self) -> str:
+        if self.margin == inf:
+            return "neither noise nor an attack changes the class: all inputs have the same"
         sign = "" if self.exact else "at most "
         return (
             f"noise of length {sign}{self.noise_norm:.4g} changes the class with probability "
@@ -131,10 +133,13 @@ def noise_versus_adversarial(
     if not 0.0 < probability < 0.5:
         raise ValueError(f"probability must lie between 0 and 0.5; got {probability}.")
     weight = np.atleast_2d(np.asarray(W, dtype=np.float64))
-    margin = float(linear_distance(W, b, x)[0])
-    d, classes = weight.shape[1], len(weight)
+    margins = linear_distance(W, b, x)
+    if len(margins) != 1:
+        raise ValueError(f"x must be one input; got {len(margins)}.")
+    margin, d, classes = float(margins[0]), weight.shape[1], len(weight)
     if not isfinite(margin):
-        return NoiseComparison(inf, inf, inf, sqrt(d), probability, classes <= 2)
+        ratio = sqrt(d) / -float(ndtri(probability))
+        return NoiseComparison(inf, inf, inf, ratio, probability, classes <= 2)
     sigma = margin / -float(ndtri(probability))
     length = sigma * sqrt(d)
     ratio = length / margin if margin > 0 else sqrt(d) / -float(ndtri(probability))

@@ -7,7 +7,7 @@ A change r of length at most :math:`\epsilon` moves :math:`w \cdot x` by at most
 
 from __future__ import annotations
 
-from math import nextafter
+from math import inf, nextafter
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ Norm: TypeAlias = Literal["l1", "l2", "linf"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
 _ORDERS: dict[Norm, float] = {"l1": 1, "l2": 2, "linf": np.inf}
 DUALS: dict[Norm, Norm] = {"l1": "linf", "l2": "l2", "linf": "l1"}
+_SQUARES_LOST = 1e-140  # lengths below have squares near 1e-308, where float64 loses digits
 
 
 def as_norm(norm: object) -> Norm:
@@ -34,8 +35,20 @@ def as_norm(norm: object) -> Norm:
 
 
 def lengths(changes: Array, norm: Norm) -> Array:
-    """Return the norm of every row, (..., d) -> (...), to rounding."""
-    return np.asarray(np.linalg.norm(changes, ord=_ORDERS[norm], axis=-1))
+    """Return the norm of every row, (..., d) -> (...), to rounding; also where squares leave float64.
+
+    >>> lengths(np.array([3e-200, 4e-200]), "l2")
+    array(5.e-200)
+    """
+    if norm != "l2":
+        return np.asarray(np.linalg.norm(changes, ord=_ORDERS[norm], axis=-1))
+    with np.errstate(over="ignore"):
+        values = np.asarray(np.linalg.norm(changes, axis=-1))
+    if values.size and not (values.min() > _SQUARES_LOST and values.max() < inf):
+        largest = np.max(np.abs(changes), axis=-1, initial=0.0)
+        unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+        values = np.asarray(np.linalg.norm(changes / unit[..., None], axis=-1) * unit)
+    return values
 
 
 def length_up(change: Array, norm: Norm) -> float:

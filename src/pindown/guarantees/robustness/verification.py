@@ -27,7 +27,7 @@ from pindown.geometry.linear_bounds import LinearForms
 from pindown.geometry.rounding import add_up
 from pindown.guarantees.robustness.balls import Balls
 from pindown.guarantees.robustness.certificates import margin_forms
-from pindown.guarantees.robustness.inputs import BoxLike
+from pindown.guarantees.robustness.inputs import BoxLike, as_seconds
 from pindown.guarantees.robustness.relaxed import balls_at_once
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
@@ -82,7 +82,8 @@ def verify(
         ``"holds"`` if there is no such input, ``"violated"`` with one if there is.
 
     Raises:
-        ValueError: If shapes do not fit, or numbers are not finite.
+        ValueError: If shapes or the budget do not fit, or numbers are not finite.
+        TypeError: If net is no network.
 
     Example:
         ``|x|`` is above -1 everywhere, and at most 1 somewhere:
@@ -94,10 +95,13 @@ def verify(
     Wang et al. 2018, section 4.
     """
     began = time.monotonic()
+    if not isinstance(net, ReluNetwork):
+        raise TypeError(f"net must be a ReluNetwork; got {type(net).__name__}.")
+    end = began + as_seconds(budget)
     region = as_box(box, net.in_features)
     forms, tops = _read(net, rows, limits)
     with few_threads(net):
-        verdict, witness, boxes = _search(net, region, forms, tops, began + budget, seed)
+        verdict, witness, boxes = _search(net, region, forms, tops, end, seed)
     return Verification(verdict, witness, boxes, time.monotonic() - began)
 
 
@@ -139,7 +143,7 @@ def _search(
         corner = np.where(slope > 0, high, low)
         witness = _violating(net, np.concatenate([corner, low / 2 + high / 2]), rows, limits)
         low, high, stuck = _cut(low, high, slope)
-        if stuck:
+        if stuck and witness is None:
             return "undecided", None, boxes
         lower, upper = np.concatenate([lower, low]), np.concatenate([upper, high])
     return ("holds", None, boxes) if witness is None else ("violated", witness, boxes)
