@@ -128,7 +128,7 @@ def test_what_could_not_be_said_is_on_the_page(open_page, tmp_path):
     result.to_html(path)
     page = open_page(url=path.as_uri())
     shown = page.eval_on_selector_all(".unsaid [data-code] .verdict", "v => v.map(e => e.textContent)")
-    assert shown == [f.verdict for f in result.findings if not f.answered] and len(shown) == 12
+    assert shown == [f.verdict for f in result.findings if not f.answered] and len(shown) > 12
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
