@@ -12,6 +12,7 @@ from pindown.experiments.local_maxima_common import (
     PRESET_NAMES,
     auc,
     fitted,
+    image_cell,
     mean,
     one_class_images,
     seen,
@@ -46,15 +47,7 @@ PUBLISHED: dict[str | None, dict[str, tuple[float, ...]]] = {
 def cells(settings: Mapping[str, Any]) -> list[Cell]:
     """One cell per preset, seed, class and variant."""
     return [
-        {
-            "data": settings["data"],
-            "class": label,
-            "preset": preset,
-            "ablation": variant,
-            "seed": seed,
-            **{key: settings[key] for key in ("train", "test", "members")},
-            "epochs": settings["epochs"][preset],
-        }
+        image_cell(settings, settings["data"], label, preset, seed, ablation=variant)
         for preset in settings["presets"]
         for seed in range(settings["seeds"])
         for label in settings["classes"]

@@ -82,6 +82,21 @@ def _test_rows(inside: NDArray[np.bool_], most: int | None, seed: int) -> NDArra
     return np.sort(np.concatenate([members, others]))
 
 
+def image_cell(
+    settings: Mapping[str, Any], data: str, label: int, preset: str, seed: int, **more: Any
+) -> Cell:
+    """Return the cell that trains one preset on one class with one seed."""
+    return {
+        "data": data,
+        "class": label,
+        "preset": preset,
+        "seed": seed,
+        **more,
+        **{key: settings[key] for key in ("train", "test", "members")},
+        "epochs": settings["epochs"][preset],
+    }
+
+
 def fitted(cell: Cell, X: Array, **settings: Any) -> Any:
     """Return a detector trained on the rows or images.
 

@@ -13,6 +13,7 @@ from pindown.experiments.local_maxima_common import (
     PRESETS,
     auc,
     fitted,
+    image_cell,
     noisy,
     one_class_images,
     seen,
@@ -28,15 +29,7 @@ PLACES = {"in class": "in class (Figure 1)", "all": "all classes (Figure 3)"}
 def cells(settings: Mapping[str, Any]) -> list[Cell]:
     """One cell per data set, seed, class and preset."""
     return [
-        {
-            "data": data,
-            "class": label,
-            "preset": preset,
-            "seed": seed,
-            "levels": settings["levels"],
-            **{key: settings[key] for key in ("train", "test", "members")},
-            "epochs": settings["epochs"][preset],
-        }
+        image_cell(settings, data, label, preset, seed, levels=settings["levels"])
         for data in settings["data"]
         for seed in range(settings["seeds"])
         for label in settings["classes"]

@@ -14,6 +14,7 @@ from pindown.experiments.local_maxima_common import (
     PRESETS,
     auc,
     fitted,
+    image_cell,
     mean,
     one_class_images,
     seconds,
@@ -48,14 +49,7 @@ _PAIRS = 500  # rows whose distances are in memory at once
 def cells(settings: Mapping[str, Any]) -> list[Cell]:
     """One cell per data set, class, preset and seed."""
     return [
-        {
-            "data": data,
-            "class": label,
-            "preset": preset,
-            "seed": seed,
-            **{key: settings[key] for key in ("train", "test", "members")},
-            "epochs": settings["epochs"][preset],
-        }
+        image_cell(settings, data, label, preset, seed)
         for data in settings["data"]
         for seed in range(settings["seeds"])
         for label in settings["classes"]

@@ -13,6 +13,7 @@ from pindown.experiments.local_maxima_common import (
     PRESETS,
     auc,
     fitted,
+    image_cell,
     mean,
     noisy,
     one_class_images,
@@ -33,14 +34,7 @@ PUBLISHED = {
 def cells(settings: Mapping[str, Any]) -> list[Cell]:
     """One cell per seed, class and preset."""
     return [
-        {
-            "data": "gtsrb",
-            "class": label,
-            "preset": preset,
-            "seed": seed,
-            **{key: settings[key] for key in ("train", "test", "members")},
-            "epochs": settings["epochs"][preset],
-        }
+        image_cell(settings, "gtsrb", label, preset, seed)
         for seed in range(settings["seeds"])
         for label in settings["classes"]
         for preset in settings["presets"]

@@ -11,19 +11,18 @@ Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mix
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
 from pindown.affine import Array
-from pindown.equivalence.gap.difference import Difference, difference
+from pindown.equivalence.gap.difference import difference
 from pindown.equivalence.gap.state import GapState
 from pindown.equivalence.gap.witness import proved_gap
 from pindown.geometry.box import Box
-from pindown.geometry.conditions.big_m import SOLVER_TOLERANCE, Encoding, encode, unit_sizes
-from pindown.geometry.intervals import interval_bounds
+from pindown.geometry.conditions.big_m import SOLVER_TOLERANCE, Encoding
+from pindown.geometry.conditions.tight_encoding import tight_encoding
 from pindown.geometry.linear_bounds import linear_bounds
 from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
@@ -31,7 +30,6 @@ from pindown.network import ReluNetwork
 # HiGHS looks at its clock now and then only, and building the model takes time.
 _SOLVER_SHARE = 0.9
 _BOUNDS_SHARE = 0.3  # of the time, what bounds that make programs smaller may take
-_ROOM = 1.0 + 2.0**-40  # for the rounding of scaled bounds, far below the tolerance of the solver
 _SLOPE_TOLERANCE = 1e-7  # HiGHS takes a slope of an objective of size one for zero below this
 _SHORTEST = 0.01  # seconds; HiGHS takes 0 for no limit
 
@@ -76,7 +74,7 @@ def gap_by_milp(a: ReluNetwork, b: ReluNetwork, box: Box, *, budget: float = 60.
     began = time.monotonic()
     until = began + _BOUNDS_SHARE * budget
     joint = difference(a, b, box, deadline=until)
-    encoding = None if joint is None else _tight_encoding(joint, box, until)
+    encoding = None if joint is None else tight_encoding(joint.net, box, deadline=until)
     if joint is None or encoding is None:
         return GapState()
     upper, best, where = 0.0, 0.0, None
@@ -118,29 +116,3 @@ def _solve(encoding: Encoding, output: int, sign: float, seconds: float) -> _Sol
     if result.x is None:
         return _Solved(-inf, bound, None)
     return _Solved(offset - scale * float(result.fun), bound, np.asarray(result.x))
-
-
-def _tight_encoding(joint: Difference, box: Box, deadline: float) -> Encoding | None:
-    """Encode the difference, variables narrowed by linear bounds."""
-    plain = encode(joint.net, box)
-    if plain is None:
-        return None
-    wide = interval_bounds(joint.net, box)
-    tight = linear_bounds(joint.net, box, deadline=deadline)
-    upper = plain.upper.copy()
-    lower = plain.lower.copy()
-    place = box.dim
-    binary = box.dim + joint.net.size
-    for z, own in zip(wide[:-1], tight[:-1], strict=True):
-        size = unit_sizes(z)
-        end = place + len(size)
-        upper[place:end] = np.minimum(upper[place:end], np.maximum(own.upper, 0.0) / size * _ROOM)
-        place = end
-        was_open = (z.lower < 0) & (z.upper > 0)
-        switches = slice(binary, binary + int(was_open.sum()))
-        lower[switches] = np.where(own.lower[was_open] >= 0, 1.0, 0.0)
-        upper[switches] = np.where(own.upper[was_open] <= 0, 0.0, 1.0)
-        binary = switches.stop
-    both = (lower == 1.0) & (upper == 0.0) & (plain.integrality == 1)
-    lower[both] = 0.0  # a unit that is 0 everywhere
-    return replace(plain, lower=lower, upper=upper)

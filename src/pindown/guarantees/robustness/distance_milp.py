@@ -12,7 +12,6 @@ Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mix
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
@@ -21,9 +20,8 @@ import scipy.sparse as sp
 
 from pindown.affine import Array
 from pindown.geometry.box import Box
-from pindown.geometry.conditions.big_m import SOLVER_TOLERANCE, Encoding, encode, unit_sizes
-from pindown.geometry.intervals import interval_bounds
-from pindown.geometry.linear_bounds import linear_bounds
+from pindown.geometry.conditions.big_m import SOLVER_TOLERANCE, Encoding
+from pindown.geometry.conditions.tight_encoding import tight_encoding
 from pindown.geometry.regions.inner_point import varying_sides
 from pindown.guarantees.robustness.balls import Balls
 from pindown.guarantees.robustness.distance_state import DistanceState, Problem, beyond
@@ -31,7 +29,7 @@ from pindown.guarantees.robustness.norms import lengths
 
 _METHOD = "mixed-integer programs"
 _BOUNDS_SHARE = 0.2  # of the time, for bounds that make the programs smaller
-_ROOM = 1.0 + 2.0**-40  # for the rounding of scaled bounds, far below the tolerance of the solver
+_ROOM = 1.0 + 2.0**-40  # for the rounding of lengths, far below the tolerance of the solver
 _SHORTEST = 0.05  # seconds; the solver takes 0 for no limit
 _INFEASIBLE = 2  # status of scipy.optimize.milp
 
@@ -106,7 +104,7 @@ def _program(problem: Problem, radius: float, deadline: float) -> _Program | Non
         return None
     ball = Balls.around(problem.x[None], np.array([radius]), "linf", problem.box)
     box = Box(ball.lower[0], ball.upper[0])
-    encoding = _tight(problem, box, deadline)
+    encoding = tight_encoding(problem.net, box, deadline=deadline)
     if encoding is None:
         return None
     d, n = box.dim, encoding.rows.shape[1]
@@ -177,25 +175,3 @@ def _polished(problem: Problem, state: DistanceState, point: Array, row: Array) 
         return state.tried_on(problem, cell, form, offset)[0]
     except ArithmeticError:
         return state
-
-
-def _tight(problem: Problem, box: Box, deadline: float) -> Encoding | None:
-    """Encode the network on a box, variables narrowed by linear bounds."""
-    net = problem.net
-    plain = encode(net, box)
-    if plain is None:
-        return None
-    wide, tight = interval_bounds(net, box), linear_bounds(net, box, deadline=deadline)
-    lower, upper = plain.lower.copy(), plain.upper.copy()
-    place, binary = box.dim, box.dim + net.size
-    for z, own in zip(wide[:-1], tight[:-1], strict=True):
-        size = unit_sizes(z)
-        end = place + len(size)
-        upper[place:end] = np.minimum(upper[place:end], np.maximum(own.upper, 0.0) / size * _ROOM)
-        place = end
-        was_open = (z.lower < 0) & (z.upper > 0)
-        switches = slice(binary, binary + int(was_open.sum()))
-        lower[switches] = np.where(own.lower[was_open] >= 0, 1.0, 0.0)
-        upper[switches] = np.where(own.upper[was_open] <= 0, 0.0, 1.0)
-        binary = switches.stop
-    return replace(plain, lower=lower, upper=upper)
