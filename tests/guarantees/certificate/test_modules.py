@@ -33,6 +33,10 @@ def pruned():
 
 
 class HalfReset(nn.Linear):
+    def __init__(self, inputs, outputs):
+        super().__init__(inputs, outputs)
+        nn.init.ones_(self.weight)  # else it is whatever the memory held, at times not a number
+
     def reset_parameters(self):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
