@@ -1,0 +1,243 @@
+"""Finite groups: elements, multiplication table, and how they act on vectors or anything else."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Action = Callable[[int, NDArray[np.float64]], NDArray[np.float64]]
+
+# A table of this many elements takes 200 MB and its associativity check about a minute.
+LARGEST_ORDER = 5040
+# The regular representation holds the order to the third power numbers.
+LARGEST_REGULAR = 400
+# Products of matrices given as floats agree with the table's up to rounding.
+REPRESENTATION_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A finite group with one action.
+
+    Args:
+        name: What it is called, such as ``C6``.
+        elements: One label per element; the first is the identity.
+        table: ``table[i, j]`` is the index of the product of element i and element j.
+        generators: Indices of elements whose products reach all others.
+        representation: Matrices ``(order, d, d)``; ``None`` means the regular representation.
+        action: ``action(i, X)`` moves samples by element i; ``None`` means by the matrices.
+        points: The natural permutations ``(order, n)``, if it moves n points: i goes to points[g, i].
+
+    >>> group = cyclic(3)
+    >>> group.order, group.table.tolist()
+    (3, [[0, 1, 2], [1, 2, 0], [2, 0, 1]])
+    >>> group.orbit([1.0, 2.0, 3.0]).tolist()
+    [[1.0, 2.0, 3.0], [3.0, 1.0, 2.0], [2.0, 3.0, 1.0]]
+    """
+
+    name: str
+    elements: tuple[Hashable, ...]
+    table: NDArray[np.int64] = field(repr=False)
+    generators: tuple[int, ...]
+    representation: NDArray[np.float64] | None = field(default=None, repr=False)
+    action: Action | None = field(default=None, repr=False)
+    points: NDArray[np.int64] | None = field(default=None, repr=False)
+
+    @property
+    def order(self) -> int:
+        """The number of elements."""
+        return len(self.elements)
+
+    @property
+    def degree(self) -> int:
+        """The dimension of the vectors that the matrices act on."""
+        return self.order if self.representation is None else int(self.representation.shape[1])
+
+    @cached_property
+    def inverses(self) -> NDArray[np.int64]:
+        """The index of each element's inverse."""
+        return np.argmin(self.table, axis=1)
+
+    @cached_property
+    def matrices(self) -> NDArray[np.float64]:
+        """The matrices of the action, ``(order, d, d)``: those given, else the regular ones.
+
+        In the regular representation element g sends the basis vector of h to that of g h.
+        """
+        if self.action is not None and self.representation is None:
+            raise ValueError(
+                f"{self.name} acts by a function here; say regular() or acting_by(matrices)."
+            )
+        if self.representation is not None:
+            return self.representation
+        if self.order > LARGEST_REGULAR:
+            raise ValueError(
+                f"the regular representation of {self.name} holds {self.order}^3 numbers; use "
+                f"permuting() or acting_by(matrices), or a group of at most {LARGEST_REGULAR} elements."
+            )
+        return permutation_matrices(self.table)
+
+    def regular(self) -> Group:
+        """The same group, acting on functions on itself."""
+        return replace(self, representation=None, action=None)
+
+    def permuting(self) -> Group:
+        """The same group, acting by permutation matrices on the points it moves by nature.
+
+        >>> dihedral(4).permuting().matrices.shape
+        (8, 4, 4)
+        """
+        if self.points is None:
+            raise ValueError(
+                f"{self.name} moves no points by nature; use regular() or acting_by(matrices)."
+            )
+        return self.acting_by(permutation_matrices(self.points))
+
+    def acting_by(self, how: ArrayLike | Action) -> Group:
+        """The same group with another action: matrices, one per element, or a function of (i, X).
+
+        Raises:
+            ValueError: If the matrices do not multiply as the elements do.
+        """
+        if callable(how):
+            return replace(self, representation=None, action=how)
+        matrices = check_representation(how)
+        if len(matrices) != self.order:
+            raise ValueError(f"{len(matrices)} matrices for the {self.order} elements of {self.name}.")
+        scale = 1.0 + float(np.abs(matrices).max()) ** 2
+        for generator in (0, *self.generators):
+            wrong = np.abs(matrices[generator] @ matrices - matrices[self.table[generator]]).max()
+            if wrong > REPRESENTATION_TOLERANCE * scale:
+                raise ValueError(
+                    f"the matrices do not multiply as {self.name} does (off by {wrong:.2g} at element "
+                    f"{self.elements[generator]!r}); give them in the order of .elements."
+                )
+        return replace(self, representation=matrices, action=None)
+
+    def act(self, index: int, X: ArrayLike) -> NDArray[np.float64]:
+        """Move every sample by one element: rows of X are vectors, unless the action says otherwise."""
+        samples = np.asarray(X, dtype=float)
+        if self.action is not None:
+            return np.asarray(self.action(index, samples), dtype=float)
+        if samples.shape[-1:] != (self.degree,):
+            raise ValueError(
+                f"{self.name} acts here on vectors of {self.degree} numbers; got shape {samples.shape}. "
+                f"Choose another action with acting_by() or permuting()."
+            )
+        return samples @ self.matrices[index].T
+
+    def orbit(self, x: ArrayLike) -> NDArray[np.float64]:
+        """All images of one sample, ``(order, ...)``, in the order of the elements."""
+        sample = np.asarray(x, dtype=float)[None]
+        return np.concatenate([self.act(index, sample) for index in range(self.order)])
+
+
+def permutation_matrices(permutations: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Matrices that send the basis vector of i to that of ``permutations[g, i]``.
+
+    >>> permutation_matrices(np.array([[1, 2, 0]]))[0] @ [10.0, 20.0, 30.0]
+    array([30., 10., 20.])
+    """
+    order, n = permutations.shape
+    matrices = np.zeros((order, n, n))
+    matrices[np.arange(order)[:, None], permutations, np.arange(n)] = 1.0
+    return matrices
+
+
+def check_representation(matrices: object) -> NDArray[np.float64]:
+    """Return matrices as an array ``(order, d, d)`` of finite numbers, or say what is wrong."""
+    array = np.asarray(matrices, dtype=float)
+    if array.ndim != 3 or array.shape[1] != array.shape[2] or 0 in array.shape:
+        raise ValueError(
+            f"a representation has shape (order, d, d), one matrix per element; got {array.shape}."
+        )
+    if not np.isfinite(array).all():
+        raise ValueError("a representation holds finite numbers; these hold NaN or infinity.")
+    return array
+
+
+def from_permutations(
+    permutations: Sequence[Sequence[int]],
+    name: str = "G",
+    labels: Sequence[Hashable] | None = None,
+    generators: tuple[int, ...] | None = None,
+) -> Group:
+    """The group that some permutations of 0, ..., n - 1 form; the first must be the identity.
+
+    The product g h applies h first: (g h)[i] = g[h[i]].
+
+    >>> from_permutations([(0, 1), (1, 0)]).table.tolist()
+    [[0, 1], [1, 0]]
+    """
+    if not 1 <= len(permutations) <= LARGEST_ORDER:
+        raise ValueError(f"a group has 1 to {LARGEST_ORDER} elements here; got {len(permutations)}.")
+    points = np.array(permutations, dtype=np.int64)
+    n = points.shape[1] if points.ndim == 2 else 0
+    if n == 0 or not (np.sort(points, axis=1) == np.arange(n)).all():
+        raise ValueError("each element must be a permutation of 0, ..., n - 1.")
+    index = {row.tobytes(): position for position, row in enumerate(points)}
+    if len(index) < len(points) or not (points[0] == np.arange(n)).all():
+        raise ValueError("the permutations must differ, and the first must be the identity.")
+    try:
+        table = np.array([[index[row.tobytes()] for row in g[points]] for g in points], dtype=np.int64)
+    except KeyError:
+        raise ValueError("the permutations are not closed under products; use generate().") from None
+    chosen = tuple(range(1, len(points))) if generators is None else generators
+    names = tuple(map(tuple, points.tolist())) if labels is None else tuple(labels)
+    return Group(name, names, table, chosen, points=points)
+
+
+def cyclic(n: int) -> Group:
+    """The n rotations of n points on a circle; element k sends i to i + k.
+
+    >>> cyclic(6).order, cyclic(6).elements
+    (6, (0, 1, 2, 3, 4, 5))
+    """
+    order = _size(n, 1, 2000)
+    steps = np.arange(order)
+    table = (steps[:, None] + steps) % order
+    return Group(f"C{order}", tuple(range(order)), table, (1 % order,), points=table)
+
+
+def dihedral(n: int) -> Group:
+    """The n rotations and n reflections of a regular n-gon: (k, s) sends i to k + i or k - i.
+
+    >>> group = dihedral(3)
+    >>> group.order, group.elements[4], group.points[4].tolist()
+    (6, (1, 1), [1, 0, 2])
+    """
+    size = _size(n, 1, 1000)
+    labels = [(k, s) for s in (0, 1) for k in range(size)]
+    turn, flip = np.array(labels).T
+    sign = 1 - 2 * flip
+    # (k, s)(l, t) = (k + (-1)^s l, s + t)
+    table = (turn[:, None] + sign[:, None] * turn) % size + size * ((flip[:, None] + flip) % 2)
+    points = (turn[:, None] + sign[:, None] * np.arange(size)) % size
+    return Group(f"D{size}", tuple(labels), table, (1 % size, size), points=points)
+
+
+def symmetric(n: int) -> Group:
+    """All n! permutations of n things.
+
+    >>> symmetric(3).order, symmetric(3).elements[1]
+    (6, (0, 2, 1))
+    """
+    size = _size(n, 1, 7)
+    elements = list(itertools.permutations(range(size)))
+    if size == 1:
+        return from_permutations(elements, "S1", generators=(0,))
+    swap, cycle = (1, 0, *range(2, size)), (*range(1, size), 0)
+    return from_permutations(
+        elements, f"S{size}", generators=(elements.index(swap), elements.index(cycle))
+    )
+
+
+def _size(n: int, least: int, most: int) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not least <= n <= most:
+        raise ValueError(f"n must be a whole number from {least} to {most}; got {n!r}.")
+    return int(n)
