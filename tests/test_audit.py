@@ -39,9 +39,10 @@ def test_all_questions_are_answered(classified):
     result = audit(*classified, budget=PATIENT)
     assert [f.code for f in result.findings] == [q.code for q in CATALOGUE]
     assert all(f.reading and f.scale and f.number for f in result.findings if f.answered)
-    assert {f.code for f in result.findings if not f.answered} == {"FRQ-01"}  # rows are no images
+    rows_are_no_images_or_sets = {"FRQ-01", "SYM-02", "SYM-03"}
+    assert {f.code for f in result.findings if not f.answered} == rows_are_no_images_or_sets
     assert "6 inputs to 3 outputs through 20 ReLUs" in result.verdict
-    assert "ARC-01" in str(result) and f"{len(CATALOGUE) - 1} of {len(CATALOGUE)} questions" in repr(
+    assert "ARC-01" in str(result) and f"{len(CATALOGUE) - 3} of {len(CATALOGUE)} questions" in repr(
         result
     )
     assert "ACC-01" in result._repr_html_()
@@ -71,7 +72,8 @@ def test_without_data_some_questions_do_not_apply():
     assert reasons["UNIT-01"] == "not applicable, because no data were given"
     assert reasons["UNIT-02"] == "not applicable, because neither data nor a box was given"
     geometry = {f"{name}-0{i}" for name in ("GEO", "BIAS") for i in range(1, 6)}
-    geometry |= {f"BND-0{i}" for i in range(1, 4)} | {"FRQ-01", "ROB-01", "ROB-02"}
+    geometry |= {f"BND-0{i}" for i in range(1, 4)} | {"FRQ-01", "SYM-02", "SYM-03"}
+    geometry |= {"ROB-01", "ROB-02"}
     assert set(reasons) == {"UNIT-01", "UNIT-02", "EQV-02", "ACC-01", "ACC-02"} | geometry
     affine = audit(random_net((4, 2)), np.zeros((2, 4)))
     assert "it has no ReLU" in affine["UNIT-01"].verdict and affine["LIP-01"].answered

@@ -48,6 +48,8 @@ def test_catalogue_is_complete_and_stable():
         "BND-02",
         "BND-03",
         "FRQ-01",
+        "SYM-02",
+        "SYM-03",
         "ROB-01",
         "ROB-02",
         "GEO-01",

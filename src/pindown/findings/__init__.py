@@ -9,6 +9,7 @@ from pindown.findings import architecture, units, weights, lossless, accuracy, n
 from pindown.findings import bias_theory, bias_margin, bias_features, bias_rank, bias_kernel  # noqa: F401
 from pindown.findings import bounds  # noqa: F401
 from pindown.findings import fourier  # noqa: F401
+from pindown.findings import symmetry  # noqa: F401
 from pindown.findings import robustness  # noqa: F401
 from pindown.findings import regions, fold_distance, dead_zones, near_data, cell_picture  # noqa: F401
 from pindown.findings.finding import KINDS, Finding, Hypothesis, Quantity, Table

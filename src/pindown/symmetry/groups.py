@@ -10,6 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pindown.symmetry.tables import check_table, spread_rows
+
 Action = Callable[[int, NDArray[np.float64]], NDArray[np.float64]]
 
 # A table of this many elements takes 200 MB and its associativity check about a minute.
@@ -82,6 +84,20 @@ class Group:
             )
         return permutation_matrices(self.table)
 
+    def verify(self) -> Group:
+        """Return the group itself if its table and its matrices are those of a group.
+
+        Raises:
+            ValueError: Naming the axiom that fails, and where.
+
+        >>> cyclic(4).verify().order
+        4
+        """
+        check_table(self.table, self.generators)
+        if len(self.table) != self.order:
+            raise ValueError(f"{self.order} labels for a table of {len(self.table)} elements.")
+        return self if self.representation is None else self.acting_by(self.representation)
+
     def regular(self) -> Group:
         """The same group, acting on functions on itself."""
         return replace(self, representation=None, action=None)
@@ -132,7 +148,7 @@ class Group:
         return samples @ self.matrices[index].T
 
     def orbit(self, x: ArrayLike) -> NDArray[np.float64]:
-        """All images of one sample, ``(order, ...)``, in the order of the elements."""
+        """All images g x of one sample x, ``(order, ...)``, in the order of the elements."""
         sample = np.asarray(x, dtype=float)[None]
         return np.concatenate([self.act(index, sample) for index in range(self.order)])
 
@@ -183,13 +199,39 @@ def from_permutations(
     index = {row.tobytes(): position for position, row in enumerate(points)}
     if len(index) < len(points) or not (points[0] == np.arange(n)).all():
         raise ValueError("the permutations must differ, and the first must be the identity.")
-    try:
-        table = np.array([[index[row.tobytes()] for row in g[points]] for g in points], dtype=np.int64)
-    except KeyError:
-        raise ValueError("the permutations are not closed under products; use generate().") from None
-    chosen = tuple(range(1, len(points))) if generators is None else generators
+    table, found = _table_by_rows(points, index, generators)
     names = tuple(map(tuple, points.tolist())) if labels is None else tuple(labels)
-    return Group(name, names, table, chosen, points=points)
+    if len(names) != len(points):
+        raise ValueError(f"{len(names)} labels for {len(points)} elements; give one for each.")
+    return Group(name, names, table, found, points=points)
+
+
+def _table_by_rows(
+    points: NDArray[np.int64], index: dict[bytes, int], generators: tuple[int, ...] | None
+) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """Return the table and generators; only the rows of generators need a search.
+
+    The row of a product follows from the rows of its factors: (g h) j = g (h j).
+    """
+    order = len(points)
+    if generators is not None and not all(0 <= generator < order for generator in generators):
+        raise ValueError(f"generators are elements from 0 to {order - 1}; got {generators}.")
+    table = np.zeros((order, order), dtype=np.int64)
+    table[0], known, chosen = np.arange(order), np.zeros(order, dtype=bool), []
+    known[0] = True
+    for generator in range(1, order) if generators is None else generators:
+        if known[generator] and generators is None:
+            continue
+        try:
+            products = [index[row.tobytes()] for row in points[generator][points]]
+        except KeyError:
+            raise ValueError("the permutations are not closed under products; use generate().") from None
+        table[generator], known[generator] = products, True
+        chosen.append(int(generator))
+        spread_rows(table, known, chosen)
+    if not known.all():
+        raise ValueError(f"the generators {generators} reach {int(known.sum())} of {order} elements.")
+    return table, tuple(chosen) or (0,)
 
 
 def cyclic(n: int) -> Group:

@@ -160,7 +160,7 @@ def _first_weight(net):
 def test_paper_preset_scores_are_the_bare_log_odds_of_c(blob, digits):
     model = LocalMaximaDetector("paper", max_epochs=1, random_state=0).fit(blob)
     (c,) = model.networks_["c"]
-    inputs = torch.as_tensor(model.frame_.scaled(blob))
+    inputs = model.frame_.inputs(blob, torch.float64)
     assert np.allclose(model.score_samples(blob), c(inputs)[:, 0].numpy())
     (h,) = model.networks_["h"]
     assert np.allclose(model.quality(blob), h(torch.cat([inputs, inputs], 1))[:, 0].numpy())
@@ -292,7 +292,7 @@ def test_interruption_keeps_what_was_trained(blob, monkeypatch):
 def test_learned_network_equals_the_mean_of_the_members(blob):
     model = LocalMaximaDetector(**QUICK).fit(blob * [1.0, 100.0, 0.01])
     rows = np.random.default_rng(3).normal(size=(40, 3)) * [3.0, 2000.0, 0.03]
-    inputs = torch.as_tensor(model.frame_.scaled(rows))
+    inputs = model.frame_.inputs(rows, torch.float64)
     direct = np.mean([c(inputs)[:, 0].numpy() for c in model.networks_["c"]], axis=0)
     assert np.allclose(model.learned_network_(rows)[:, 0], direct, atol=1e-9)
     with pytest.raises(ValueError, match="nearest-neighbour"):

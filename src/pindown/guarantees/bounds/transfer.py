@@ -31,7 +31,7 @@ from pindown.guarantees.bounds.bound import (
 )
 
 _ANGLES = 20_000  # every angle gives a valid bound; the best of these is taken
-_SAME_ANGLE = 1e-12  # radians
+SAME_ANGLE = 1e-12  # radians; angles that differ by less are the same
 Form = Literal["tight", "printed"]
 Learner = Callable[[Array, np.random.Generator], Array]
 _INDEPENDENT = Assumption("inputs, old and new, are drawn independently from one distribution")
@@ -221,12 +221,32 @@ def monotonicity_index(
 
     Phuong 2021, Lemma 5.1 and (5.34). That more data never harm is true of the angle, not of the risk.
     """
-    rng, teacher = np.random.default_rng(random_state), np.asarray(w, dtype=np.float64)
-    better, n = 0, count("n", n)
-    for _ in range(count("repetitions", repetitions)):
+    angles = angles_before_and_after(
+        learner, draw, w, n, repetitions=repetitions, random_state=random_state
+    )
+    turned = angles[:, 1] - angles[:, 0]
+    better = turned < -SAME_ANGLE if strict else turned <= SAME_ANGLE
+    return int(better.sum()) / len(angles)
+
+
+def angles_before_and_after(
+    learner: Learner,
+    draw: Callable[[int, np.random.Generator], Array],
+    w: ArrayLike,
+    n: int,
+    *,
+    repetitions: int = 1000,
+    random_state: int | np.random.Generator | None = None,
+) -> Array:
+    """Return the student's angle to the teacher with n inputs and with one more, (repetitions, 2).
+
+    Arguments are those of :func:`monotonicity_index`.
+    """
+    rng, teacher, n = np.random.default_rng(random_state), np.asarray(w, dtype=np.float64), count("n", n)
+    angles = np.empty((count("repetitions", repetitions), 2))
+    for pair in angles:
         X = draw(n + 1, rng)
-        before, after = (
+        pair[:] = [
             float(unsigned_angle(learner(rows, rng)[None, :], teacher)[0]) for rows in (X[:-1], X)
-        )
-        better += after < before - _SAME_ANGLE if strict else after <= before + _SAME_ANGLE
-    return better / repetitions
+        ]
+    return angles

@@ -65,7 +65,7 @@ def certify(
     budget: float | None = None,
     threads: int | None = 1,
     random_state: int = 0,
-    verbose: int = 0,
+    verbose: int = 1,
 ) -> Certificate:
     """Bound the risk of a classifier of this architecture, trained on these examples.
 
@@ -103,7 +103,7 @@ def certify(
         budget: Seconds after which training stops; one pass of counting is always made.
         threads: Torch threads meanwhile; None leaves them.
         random_state: Seed of everything random.
-        verbose: Whether to show a bar.
+        verbose: 0 for no progress bar; it shows on terminals only.
 
     Returns:
         The certificate, a :class:`Bound` that carries the classifier.

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pindown.guarantees.robustness.certificates import certified as certified
     from pindown.guarantees.robustness.distance import MinimumDistance as MinimumDistance
     from pindown.guarantees.robustness.distance import minimum_distance as minimum_distance
+    from pindown.guarantees.robustness.foolbox import AttackComparison as AttackComparison
+    from pindown.guarantees.robustness.foolbox import foolbox_attack as foolbox_attack
     from pindown.guarantees.robustness.linear_attacks import linear_distance as linear_distance
     from pindown.guarantees.robustness.linear_attacks import (
         linear_maximum_allowable_attack as linear_maximum_allowable_attack,
@@ -51,6 +53,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "certificates": "certified",
         "linearised_steps": "deepfool deepfool_binary",
         "distance": "MinimumDistance minimum_distance",
+        "foolbox": "AttackComparison foolbox_attack",
         "projected_gradient": "gradient_attack",
         "linear_attacks": "linear_distance linear_maximum_allowable_attack linear_minimum_norm_attack "
         "linear_regularised_attack",

@@ -1,6 +1,6 @@
 r"""The detector's networks as piecewise-linear functions of a row of X, exactly.
 
-Standardising is affine, and holding a feature within a box is two ReLU units,
+Standardising is affine, bending a feature takes one ReLU unit per bend, and holding it within a box two,
 :math:`\mathrm{clip}(z) = -B + \rho(z + B) - \rho(z - B)`; so the mean of the members is one network.
 """
 
@@ -16,8 +16,12 @@ from pindown.network import ReluNetwork
 
 if TYPE_CHECKING:
     from pindown.learn.one_class.detector import LocalMaximaDetector
+    from pindown.learn.one_class.frame import Frame
 
 Layers = list[tuple[Any, Array]]
+
+# A change of slope below this fraction of the slope is rounding.
+_STRAIGHT = 1e-12
 
 
 def learned_network(detector: LocalMaximaDetector) -> ReluNetwork:
@@ -58,13 +62,10 @@ def _mean_network(detector: LocalMaximaDetector, nets: list[Any]) -> ReluNetwork
             "piecewise-linear function); vectors with the default preset are."
         )
     bound = detector.plan_.membership["bound"]
-    centre, scale = detector.frame_.centre, detector.frame_.scale
-    slope = sp.diags_array(1.0 / scale)  # dense, it would take d times d numbers
+    first, (slope, shift) = _seen_by_networks(detector.frame_)
     clip: Layers = [
-        (
-            sp.csr_array(sp.vstack([slope, slope])),
-            np.concatenate([-centre / scale + bound, -centre / scale - bound]),
-        )
+        *first,
+        (sp.csr_array(sp.vstack([slope, slope])), np.concatenate([shift + bound, shift - bound])),
     ]
     weights = [[_arrays(layer) for layer in net.body if hasattr(layer, "weight")] for net in nets]
     depth = len(weights[0])
@@ -81,6 +82,26 @@ def _mean_network(detector: LocalMaximaDetector, nets: list[Any]) -> ReluNetwork
             b = np.mean([b for _, b in parts], axis=0)
         clip.append((W, b))
     return ReluNetwork.from_layers(clip)
+
+
+def _seen_by_networks(frame: Frame) -> tuple[Layers, tuple[Any, Array]]:
+    """Layers, and the affine map that makes the networks' inputs of what comes out of them."""
+    # Diagonal matrices stay sparse: dense, they would take d times d numbers.
+    scaled = sp.csr_array(sp.diags_array(1.0 / frame.scale)), -frame.centre / frame.scale
+    if frame.bending is None:
+        return [], scaled
+    knots, values, slopes = frame.bending.knots, frame.bending.values, frame.bending.slopes
+    turns = np.diff(slopes, axis=1)
+    feature, bend = np.nonzero(np.abs(turns) > _STRAIGHT * slopes[:, :1])
+    every = np.arange(len(knots))
+    # Units: above the first knot, below it, and above each knot where the slope changes.
+    source = np.concatenate([every, every, feature])
+    sign = np.concatenate([np.ones(len(every)), -np.ones(len(every)), np.ones(len(feature))])
+    place = np.concatenate([knots[:, 0], knots[:, 0], knots[feature, bend + 1]])
+    units = sp.csr_array(scaled[0][source] * sign[:, None]), sign * (scaled[1][source] - place)
+    weight = np.concatenate([slopes[:, 0], -slopes[:, 0], turns[feature, bend]])
+    gather = sp.csr_array((weight, (source, np.arange(len(source)))), shape=(len(every), len(source)))
+    return [units], (gather, values[:, 0])
 
 
 def _arrays(layer: Any) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.datasets.checks import is_number, require_whole
-from pindown.learn.one_class.checks import check_parameters, flat
+from pindown.learn.one_class.checks import check_parameters, chosen_ingredients, flat
 from pindown.learn.one_class.frame import Frame
 from pindown.learn.one_class.improvement import Path, walk
 from pindown.learn.one_class.learning import Learner
@@ -37,7 +37,7 @@ class LocalMaximaDetector(Learner):
         learning_rate: Of Adam; None for 5e-3 (2e-3 for images, 2e-4 for ``"paper"``).
         learned_weight: Weight of the networks beside the density; None for the preset's.
         ingredients: Names of those that take part, of density, negatives, generators, comparator,
-            averaging; None for all. (``"paper"`` has its own and takes no notice.)
+            averaging, bending; None for all. (``"paper"`` has its own and takes no notice.)
         ablation: ``"c"`` (c alone with its generator), ``"h"`` (h alone with its own; scores are then
             h(x, x)), ``"only_g_c"``, ``"only_g_h"`` (both, with one generator), or None.
         symmetric: Whether h also learns h(x, G(x)) = 1; None for yes (no for ``"paper"``).
@@ -134,7 +134,8 @@ class LocalMaximaDetector(Learner):
             layout, channels_first = self._layout(X)
             with np.errstate(all="ignore"):  # sums of the largest numbers overflow while checked
                 rows = validate_data(self, flat(X), dtype=np.float64, ensure_min_samples=2)
-            self.frame_ = Frame.of(rows, layout, channels_first)
+            bent = self.preset != "paper" and "bending" in chosen_ingredients(self.ingredients)
+            self.frame_ = Frame.of(rows, layout, channels_first, bent)
             self._learn(rows, None)
         return self
 

@@ -1,7 +1,8 @@
 r"""How rows become the inputs of the networks: shapes, scales and limits, learned from training data.
 
 Vectors are standardised feature by feature, :math:`z = (x - m) / s`; a feature that never changes is
-measured in its own size, so a change of it stays visible. Images are brought to [0, 1] by one range for
+measured in its own size, so a change of it stays visible. For the networks they may then be bent
+(:mod:`~pindown.learn.one_class.bending`). Images are brought to [0, 1] by one range for
 all pixels, and to at most 32 pixels a side.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from torch.nn.functional import adaptive_avg_pool2d, pad
 
 from pindown.affine import Array
 from pindown.datasets.checks import is_whole
+from pindown.learn.one_class.bending import Bending
 from pindown.learn.one_class.networks import PAPER_SIDE
 
 LARGEST_SIDE = 32
@@ -38,16 +40,20 @@ class Frame:
         scale: Their standard deviations, or the range of the pixels.
         image_shape: (height, width, channels) of one row, or () for vectors.
         channels_first: Whether a row holds its channels first.
+        bending: What happens to standardised features on their way to the networks, or None.
     """
 
     centre: Array
     scale: Array
     image_shape: tuple[int, ...] = ()
     channels_first: bool = False
+    bending: Bending | None = None
 
     @classmethod
-    def of(cls, rows: Array, image_shape: tuple[int, ...], channels_first: bool) -> Frame:
-        """Learn the frame from training rows, (n, d)."""
+    def of(
+        cls, rows: Array, image_shape: tuple[int, ...], channels_first: bool, bent: bool = False
+    ) -> Frame:
+        """Learn the frame from training rows, (n, d); vectors are bent if asked for."""
         if image_shape:
             low, high = float(rows.min()), float(rows.max())
             if not np.isfinite(high - low):
@@ -61,7 +67,8 @@ class Frame:
         spread = (rows / unit).std(axis=0)
         changes = (spread > _SMALLEST_SPREAD) & (spread * unit > 0)  # the smallest numbers underflow
         scale = np.where(changes, spread * unit, np.where(largest > 0, largest, 1.0))
-        return cls(centre, scale)
+        straight = cls(centre, scale)
+        return replace(straight, bending=Bending.of(straight.scaled(rows))) if bent else straight
 
     @property
     def is_image(self) -> bool:
@@ -88,7 +95,10 @@ class Frame:
 
     def inputs(self, rows: Array, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return what the networks take: (n, d), or (n, channels, height, width) in [0, 1]."""
-        values = torch.as_tensor(self.scaled(rows), dtype=dtype)
+        scaled = self.scaled(rows)
+        if self.bending is not None:
+            scaled = np.clip(self.bending(scaled), -_FARTHEST, _FARTHEST)
+        values = torch.as_tensor(scaled, dtype=dtype)
         if not self.is_image:
             return values
         height, width, channels = self.image_shape
@@ -118,7 +128,10 @@ class Frame:
                 )
             if not self.channels_first:
                 values = values.permute(0, 2, 3, 1)
-        return values.reshape(len(values), -1).double().numpy() * self.scale + self.centre
+        scaled = values.reshape(len(values), -1).double().numpy()
+        if self.bending is not None:
+            scaled = self.bending.back(scaled)
+        return scaled * self.scale + self.centre
 
 
 def paper_inputs(images: Tensor) -> Tensor:

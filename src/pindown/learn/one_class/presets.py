@@ -14,7 +14,7 @@ from pindown.learn.one_class.negatives import IMAGE_KINDS
 from pindown.learn.one_class.networks import Description
 
 PRESETS = ("auto", "tabular", "image", "paper")
-INGREDIENTS = ("density", "negatives", "generators", "comparator", "averaging")
+INGREDIENTS = ("density", "negatives", "generators", "comparator", "averaging", "bending")
 ABLATIONS = ("c", "h", "only_g_c", "only_g_h")
 
 BOUND = 8.0  # standard deviations at which a feature is held: beyond it nothing was ever seen

@@ -20,6 +20,7 @@ from torch import nn
 
 from pindown.errors import ModelFileError
 from pindown.io.files import read_bytes
+from pindown.learn.one_class.bending import Bending
 from pindown.learn.one_class.checks import check_parameters
 from pindown.learn.one_class.density import Calibration, NeighbourDensity
 from pindown.learn.one_class.ensemble import Ensemble, settled
@@ -106,7 +107,8 @@ def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any])
         raise ValueError("the scales do not fit the features")
     if shape and (len(shape) != 3 or math.prod(shape) != n or n > MOST_PIXELS):
         raise ValueError(f"the image shape {shape} does not hold {n} values")
-    made.frame_ = Frame(centre, scale, shape, bool(facts["channels_first"]))
+    bending = _bending(tensors, n) if not shape and "frame.knots" in tensors else None
+    made.frame_ = Frame(centre, scale, shape, bool(facts["channels_first"]), bending)
     made.offset_ = _number(facts["offset"])
     made.density_ = _density(tensors, facts["density"])
     made.mixture_ = _mixture(facts["mixture"])
@@ -148,6 +150,15 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"a finite number is needed, got {value!r}")
     return float(value)
+
+
+def _bending(tensors: dict[str, NDArray[Any]], n: int) -> Bending:
+    knots, values = tensors.pop("frame.knots"), tensors.pop("frame.values")
+    if knots.shape != values.shape or knots.ndim != 2 or len(knots) != n or knots.shape[1] < 2:
+        raise ValueError("the bent features do not fit the features")
+    if not (np.diff(knots) > 0).all() or not (np.diff(values) > 0).all():
+        raise ValueError("the maps of the features do not increase")
+    return Bending(knots.astype(float), values.astype(float))
 
 
 def _density(tensors: dict[str, NDArray[Any]], facts: Any) -> NeighbourDensity | None:

@@ -30,6 +30,9 @@ def write(detector: Any, path: str | PathLike[str]) -> None:
         "frame.centre": detector.frame_.centre,
         "frame.scale": detector.frame_.scale,
     }
+    if detector.frame_.bending is not None:
+        tensors["frame.knots"] = detector.frame_.bending.knots
+        tensors["frame.values"] = detector.frame_.bending.values
     if detector.density_ is not None:
         tensors["density.points"] = detector.density_.points
     for name, nets in detector.networks_.items():

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.learn.segmented.moments import moments_between
 from pindown.learn.segmented.quadratics import compiled, extend
 
 Indices = NDArray[np.int64]
@@ -26,32 +27,13 @@ _MEETS = 1e-12
 
 
 @compiled
-def segment_stats(x: Array, y: Array, w: Array, gaps: Indices) -> Array:
+def segment_stats(blocks: Array, n: int, gaps: Indices) -> Array:
     """(W, mean x, mean y, Sxx, Sxy, Syy) of the points between consecutive gaps."""
-    n, K = len(x), len(gaps) + 1
-    stats = np.zeros((K, 6))
+    K = len(gaps) + 1
+    stats = np.empty((K, 6))
     for s in range(K):
         first = 0 if s == 0 else gaps[s - 1] + 1
-        stop = n if s == K - 1 else gaps[s] + 1
-        W = mx = my = 0.0
-        for i in range(first, stop):
-            W += w[i]
-            mx += w[i] * x[i]
-            my += w[i] * y[i]
-        if W == 0.0:
-            continue
-        mx /= W
-        my /= W
-        Sxx = Sxy = Syy = 0.0
-        for i in range(first, stop):
-            dx, dy = x[i] - mx, y[i] - my
-            Sxx += w[i] * dx * dx
-            Sxy += w[i] * dx * dy
-            Syy += w[i] * dy * dy
-        if stop - first == 1:  # exactly the point, or rounding would give it a slope
-            mx, my, Sxx, Sxy, Syy = x[first], y[first], 0.0, 0.0, 0.0
-        stats[s, 0], stats[s, 1], stats[s, 2] = W, mx, my
-        stats[s, 3], stats[s, 4], stats[s, 5] = Sxx, Sxy, Syy
+        moments_between(blocks, first, n if s == K - 1 else gaps[s] + 1, stats[s])
     return stats
 
 
@@ -141,10 +123,10 @@ def crosses(x: Array, gaps: Indices, stats: Array, lines: Array, joint: int) -> 
 
 
 @compiled
-def best_in_gaps(x: Array, y: Array, w: Array, gaps: Indices, cap: float) -> tuple[float, int]:
+def best_in_gaps(x: Array, blocks: Array, gaps: Indices, cap: float) -> tuple[float, int]:
     """Least loss below ``cap`` with a breakpoint in each listed gap, and its knots (-1: none)."""
     K = len(gaps) + 1
-    stats = segment_stats(x, y, w, gaps)
+    stats = segment_stats(blocks, len(x), gaps)
     lines = np.zeros((K, 2))
     best, best_mask = cap, -1
     masks = np.zeros(K * K + 2, dtype=np.int64)
@@ -169,31 +151,3 @@ def best_in_gaps(x: Array, y: Array, w: Array, gaps: Indices, cap: float) -> tup
                 froms[height] = joint + 1
                 height += 1
     return best, best_mask
-
-
-@compiled
-def improve(
-    x: Array, y: Array, w: Array, gaps: Indices, best: float, mask: int
-) -> tuple[float, int, Indices]:
-    """Move one breakpoint at a time, by 1, 2, 4, ... gaps, while the loss falls."""
-    J, last = len(gaps), len(x) - 2
-    gaps = gaps.copy()
-    moved = True
-    while moved:
-        moved = False
-        for j in range(J):
-            for sign in (-1, 1):
-                step = 1
-                while step <= last:
-                    trial = gaps.copy()
-                    trial[j] = min(max(trial[j] + sign * step, 0), last)
-                    trial = np.sort(trial)
-                    loss, found = best_in_gaps(x, y, w, trial, best)
-                    if found >= 0:
-                        best, mask, gaps, moved = loss, found, trial, True
-                        step *= 2
-                    elif step > 64 and step > last // 8:
-                        break
-                    else:
-                        step *= 2
-    return best, mask, gaps

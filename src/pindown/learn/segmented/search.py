@@ -121,6 +121,7 @@ def explore(
     x: Array,
     y: Array,
     w: Array,
+    blocks: Array,
     gaps: Indices,
     ties: Array,
     sizes: Array,
@@ -148,7 +149,7 @@ def explore(
             places = np.empty(len(path), dtype=np.int64)
             for i in range(len(path)):
                 places[i] = gaps[int(path[i])]
-            loss, mask = best_in_gaps(x, y, w, places, best)
+            loss, mask = best_in_gaps(x, blocks, places, best)
             if mask >= 0:
                 best, best_mask = loss, mask
                 best_path[:] = places

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.learn.segmented import joints, relaxation, search, ties
+from pindown.learn.segmented import descent, joints, relaxation, search, ties
+from pindown.learn.segmented.moments import moment_blocks
 from pindown.learn.segmented.problem import RESOLUTION, Clock, Fit, OutOfTimeError
 
 Indices = NDArray[np.int64]
 
 # Gaps of the coarse grid for the upper bound, and how many tuples to solve before a finer one is tried.
-_ATTEMPTS = ((40, 20_000), (160, 100_000), (640, np.inf))
+_ATTEMPTS = ((40, 20_000), (160, np.inf))
 # On many points the first grid has at least one gap in this many: still a small part of the cost.
 _SPARSE = 16
 # How often the clock is read: rows of the dynamic program, nodes of the search.
@@ -52,7 +53,8 @@ def least_squares(x: Array, y: Array, w: Array, n_pieces: int, clock: Clock, cap
         The fit; unless time ran out, its bound is its loss or ``cap``, up to the resolution.
     """
     no_gaps = np.empty(0, dtype=np.int64)
-    one, _ = joints.best_in_gaps(x, y, w, no_gaps, np.inf)
+    blocks = moment_blocks(x, y, w)
+    one, _ = joints.best_in_gaps(x, blocks, no_gaps, np.inf)
     best = _Best(no_gaps, 0, one)
     slack = _slack(one, w)
     bound, leaves = max(min(one, cap) - slack, 0.0), 0
@@ -84,7 +86,7 @@ class _Best:
 
     def lines(self, x: Array, y: Array, w: Array) -> tuple[Array, Array]:
         """Return (value at the centre of mass, slope) per piece, and the statistics of the pieces."""
-        stats = joints.segment_stats(x, y, w, self.gaps)
+        stats = joints.segment_stats(moment_blocks(x, y, w), len(x), self.gaps)
         lines = np.zeros((len(stats), 2))
         joints.fit_with_knots(x, self.gaps, stats, self.mask, lines)
         return lines, stats
@@ -97,7 +99,8 @@ def _fit(x: Array, y: Array, w: Array, best: _Best, bound: float, leaves: int) -
 
 
 def _upper_bound(x: Array, y: Array, w: Array, n_pieces: int, cap: float, coarse: int) -> _Best:
-    """Best tuple on a coarse grid of gaps, then local moves."""
+    """Best tuple on a coarse grid of gaps, then local moves and jumps."""
+    blocks = moment_blocks(x, y, w)
     last = len(x) - 2
     grid = np.unique(
         np.linspace(0, last, min(last + 1, max(coarse, last // _SPARSE))).round().astype(np.int64)
@@ -109,9 +112,10 @@ def _upper_bound(x: Array, y: Array, w: Array, n_pieces: int, cap: float, coarse
         tree.run(best, 1)
     if best.mask < 0:  # no relaxed tuple keeps its promise: begin with evenly spread breakpoints
         spread = np.linspace(0, last, n_pieces + 1)[1:-1].round().astype(np.int64)
-        loss, mask = joints.best_in_gaps(x, y, w, spread, np.inf)
+        loss, mask = joints.best_in_gaps(x, blocks, spread, np.inf)
         best = _Best(spread, mask, loss)
-    loss, mask, gaps = joints.improve(x, y, w, best.gaps, best.loss, best.mask)
+    loss, mask, gaps = descent.improve(x, blocks, best.gaps, best.loss, best.mask)
+    loss, mask, gaps = descent.jump(x, blocks, gaps, loss, mask)
     return _Best(gaps, int(mask), float(loss))
 
 
@@ -129,6 +133,7 @@ class _Tree:
         cap: float = np.inf,
     ) -> None:
         self.data = x, y, w
+        self.blocks = moment_blocks(x, y, w)
         self.grid, self.n_pieces, self.slack, self.cap = grid, n_pieces, slack, cap
         self.stack = np.empty((n_pieces * (len(grid) + 1) + 1, 7 + n_pieces - 1))
         self.height = 0
@@ -229,6 +234,7 @@ class _Tree:
         )
         self.height, loss, mask, leaves, _ = search.explore(
             *self.data,
+            self.blocks,
             self.grid,
             self.ties,
             self.sizes,

@@ -1,0 +1,116 @@
+"""Exits that learn from the last one, budget mode: the best exit that can be afforded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.multi_exit_common import (
+    BUDGET,
+    LOSSES,
+    PAPER,
+    QUICK,
+    cells_by,
+    draw_curves,
+    early,
+    half_width,
+    seeds_of,
+    shown,
+    trained,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_VARIANTS = [{"loss": loss} for loss in LOSSES]
+
+
+def cells(settings: Mapping[str, Any]) -> list[Cell]:
+    """One cell per loss and seed."""
+    return cells_by(settings, _VARIANTS)
+
+
+def run(cell: Cell) -> dict[str, Any]:
+    """Train a network and pick, for the budget of each exit, the best one so far on validation data."""
+    result = dict(trained(cell))
+    best = [int(np.argmax(result["held"][: m + 1])) for m in range(len(result["held"]))]
+    result["budget"] = [result["exits"][m] for m in best]
+    return result
+
+
+def gains(results: Results, key: str, loss: str) -> NDArray[np.float64]:
+    """Return the paired differences to the exit-wise loss, (seeds, exits)."""
+    base, other = (seeds_of(results, key, loss=name) for name in ("exit-wise", loss))
+    n = min(len(base), len(other))
+    return other[:n] - base[:n] if n else np.zeros((0, 1))
+
+
+def judge(results: Results, key: str, published: Mapping[str, tuple[float, ...]], what: str) -> Outcome:
+    """Compare the losses exit by exit; shared by budget and anytime mode."""
+    base = seeds_of(results, key, loss="exit-wise")
+    n_exits = base.shape[1]
+    found = {loss: gains(results, key, loss) for loss in LOSSES[1:]}
+    rows = []
+    for m in range(n_exits):
+        place = round(m / max(1, n_exits - 1) * (len(published["exit-wise"]) - 1))
+        row: list[Any] = [m + 1, f"{base[:, m].mean():.1f}"]
+        for loss, difference in found.items():
+            measured = "-"
+            if len(difference):
+                measured = shown(float(difference[:, m].mean()), float(half_width(difference)[m]))
+            row += [measured, f"{published[loss][place] - published['exit-wise'][place]:+.1f}"]
+        rows.append((*row, place + 1))
+    ours = found["distillation"]
+    good = bool(
+        len(ours)
+        and ours[:, 0].mean() > np.nan_to_num(half_width(ours)[0])
+        and ours[:, early(n_exits)].mean() > 0
+    )
+    first = shown(float(ours[:, 0].mean()), float(half_width(ours)[0])) if len(ours) else "nothing"
+    last = shown(float(ours[:, -1].mean()), float(half_width(ours)[-1])) if len(ours) else "nothing"
+    wins = int((ours[:, early(n_exits)].mean(axis=1) > 0).sum()) if len(ours) else 0
+    words = (
+        f"On {results[0][1]['data']} with {results[0][0]['labels']} labels per class, {what} of the "
+        f"first exit changes by {first} points with distillation; the early half gains in {wins} of "
+        f"{len(ours)} seeds, the last exit changes by {last}."
+    )
+    columns = (
+        *("exit", "exit-wise, %", "distillation gains", "published", "semi-supervised gains"),
+        *("published ", "published exit"),
+    )
+    return Outcome("reproduced" if good else "not reproduced", words, columns, tuple(rows))
+
+
+def compare(results: Results) -> Outcome:
+    """Set the gains beside those of the source's smallest training set."""
+    return judge(results, "budget", BUDGET[150], "the accuracy")
+
+
+def draw(results: Results) -> Figure:
+    """Draw accuracy against the exit that can be afforded."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.8, 3.4), layout="constrained")
+    draw_curves(figure.add_subplot(), results, "budget", _VARIANTS)
+    return figure
+
+
+EXPERIMENT = Experiment(
+    id="multi-exit-budget",
+    title="Early exits gain from learning from the last one (budget mode)",
+    source="Phuong 2021, Tables 6.1 and 6.2",
+    published="CIFAR-100 with 150 images per class, top-5: exit 1 gains 6.3 points by distillation and "
+    "7.5 with unlabelled images, exit 6 gains 1.4 and 1.2, the last one 0.8 and 0.7.",
+    rule="Reproduced if, paired over seeds, distillation beats the exit-wise loss at exit 1 by more "
+    "than 1.96 standard errors, and on average over the first half of the exits. What the last exit "
+    "loses or gains is told. Exits are matched by depth.",
+    settings={"quick": {**QUICK, "seeds": 3}, "paper": {**PAPER, "seeds": 10}},
+    cells=cells,
+    run=run,
+    compare=compare,
+    draw=draw,
+)

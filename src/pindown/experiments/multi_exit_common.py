@@ -1,0 +1,333 @@
+"""What the experiments on networks with exits share: data with few labels, training, published tables.
+
+The folder with the data is named by the environment variable ``PINDOWN_DATA``. The published data set is
+CIFAR-100 (``cifar100/*.npz``, only for the paper scale); the quick scale takes MNIST at half its
+size, or, if that is not there, the digits that come with scikit-learn, and its tables say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.datasets.files import load_arrays
+from pindown.datasets.images import ImageClasses, load_mnist, small_digits
+from pindown.experiments.declaration import Cell, Results
+from pindown.experiments.optimiser_data import data_folder
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LOSSES = ("exit-wise", "distillation", "semi-supervised")
+# Top-5 accuracy in percent on CIFAR-100 with 150, 250, 350 and all 500 images per class, by exit.
+# Phuong 2021, Table 6.2 (budget mode).
+BUDGET = {
+    150: {
+        "exit-wise": (72.4, 75.5, 77.4, 78.4, 79.2, 79.8, 80.1, 80.3, 80.3, 80.4, 80.3),
+        "distillation": (78.7, 80.5, 80.9, 81.2, 81.2, 81.2, 81.1, 81.1, 81.1, 81.1, 81.1),
+        "semi-supervised": (79.9, 81.1, 81.0, 81.0, 81.0, 81.0, 81.0, 81.0, 81.0, 81.0, 81.0),
+    },
+    250: {
+        "exit-wise": (80.6, 83.4, 84.9, 86.0, 86.8, 87.4, 87.6, 87.9, 88.0, 88.0, 87.9),
+        "distillation": (85.6, 87.5, 88.4, 88.6, 88.8, 88.8, 88.8, 88.8, 88.8, 88.8, 88.8),
+        "semi-supervised": (86.5, 88.2, 88.5, 88.7, 88.7, 88.7, 88.7, 88.7, 88.7, 88.7, 88.7),
+    },
+    350: {
+        "exit-wise": (84.5, 87.2, 88.8, 89.6, 90.1, 90.5, 90.7, 90.8, 90.8, 90.8, 90.8),
+        "distillation": (88.1, 90.1, 91.1, 91.3, 91.4, 91.5, 91.5, 91.5, 91.5, 91.5, 91.5),
+        "semi-supervised": (88.5, 90.4, 91.2, 91.5, 91.5, 91.5, 91.5, 91.5, 91.5, 91.5, 91.5),
+    },
+    500: {
+        "exit-wise": (87.5, 89.8, 91.2, 91.8, 92.3, 92.6, 92.9, 93.0, 93.1, 93.1, 93.1),
+        "distillation": (90.0, 92.0, 92.9, 93.1, 93.1, 93.1, 93.1, 93.1, 93.1, 93.1, 93.1),
+    },
+}
+# The same on ImageNet with 100 images per class and with all. Phuong 2021, Table 6.1.
+IMAGENET = {
+    "100": {"exit-wise": (64.4, 67.1, 68.1, 68.2, 68.1), "distillation": (68.1, 69.2, 69.3, 69.3, 69.3)},
+    "300": {"exit-wise": (79.5, 82.1, 83.0, 83.1, 83.3), "distillation": (82.3, 83.9, 84.2, 84.2, 84.2)},
+    "500": {"exit-wise": (83.4, 86.3, 87.3, 87.5, 87.8), "distillation": (85.6, 87.3, 87.7, 87.7, 87.7)},
+    "full": {
+        "exit-wise": (87.8, 90.4, 91.5, 91.8, 92.3),
+        "distillation": (88.8, 90.7, 91.3, 91.5, 91.7),
+    },
+}
+QUICK: dict[str, Any] = {
+    "data": "quick",
+    "labels": 20,
+    "pool": 100,
+    "network": "cnn",
+    "epochs": 60,
+    "batch": 64,
+    "optimiser": "sgd",
+    "rate": 0.1,
+    "mu": 0.55,
+    "test": 2000,
+}
+PAPER: dict[str, Any] = {
+    "data": "cifar100",
+    "labels": 100,  # 150 per class, of which 50 are for validation
+    "pool": 350,
+    "network": "msdnet",
+    "epochs": 300,
+    "batch": 64,
+    "optimiser": "sgd",
+    "rate": 0.5,
+    "mu": 0.5,
+    "test": 10_000,
+}
+_HELD = 50  # images per class that the source keeps for validation
+_TAU_STAR, _DECAY = 1.05, 1e-4
+_CHANNELS = (8, 16, 32, 32)
+
+
+@dataclass(frozen=True, eq=False)
+class FewLabels:
+    """A data set with few labels.
+
+    Attributes:
+        name: Which.
+        labelled: Images, (n, channels, side, side), channels scaled by the labelled ones.
+        labels: Their classes.
+        pool: Images without labels.
+        held: Images for validation, with labels ``held_labels``.
+        test: Test images, with labels ``test_labels``.
+    """
+
+    name: str
+    labelled: Any
+    labels: Any
+    pool: Any
+    held: Any
+    held_labels: NDArray[np.int64]
+    test: Any
+    test_labels: NDArray[np.int64]
+
+
+def few_labels(cell: Mapping[str, Any]) -> FewLabels:
+    """Draw labelled, unlabelled, validation and test images, by the cell's seed."""
+    import torch
+
+    source = _images(cell["data"])
+    rng = np.random.default_rng([7, cell["seed"]])
+    y = source.train_labels
+    groups = [rng.permutation(np.flatnonzero(y == k)) for k in np.unique(y)]
+    least = min(map(len, groups))
+    held = min(_HELD, least // 4)
+    n = min(cell["labels"], least - held)
+    parts = [(0, n), (n, n + held), (n + held, n + held + cell["pool"])]
+    rows, held_rows, pool_rows = (np.concatenate([own[a:b] for own in groups]) for a, b in parts)
+    test_rows = np.random.default_rng(0).permutation(len(source.test))[: cell["test"]]
+    images = {
+        name: _tensor(source.train[r]) for name, r in (("x", rows), ("h", held_rows), ("p", pool_rows))
+    }
+    centre = images["x"].mean((0, 2, 3), keepdim=True)
+    scale = images["x"].std((0, 2, 3), keepdim=True)
+    scaled = {name: (part - centre) / scale for name, part in images.items()}
+    return FewLabels(
+        source.name,
+        scaled["x"],
+        torch.from_numpy(y[rows]),
+        scaled["p"],
+        scaled["h"],
+        y[held_rows],
+        (_tensor(source.test[test_rows]) - centre) / scale,
+        source.test_labels[test_rows],
+    )
+
+
+@lru_cache(maxsize=1)
+def _images(which: str) -> ImageClasses:
+    folder = data_folder()
+    if which == "cifar100":
+        if folder is None or not (files := sorted((folder / "cifar100").glob("*.npz"))):
+            raise FileNotFoundError(
+                "the paper scale needs cifar100/*.npz with x_train, y_train, x_test and y_test in the "
+                "folder that PINDOWN_DATA names."
+            )
+        found = load_arrays(files[0], ["x_train", "y_train", "x_test", "y_test"])
+        labels = (found[name].astype(np.int64) for name in ("y_train", "y_test"))
+        return ImageClasses("CIFAR-100", found["x_train"], found["x_test"], *labels)
+    if folder is None or not (folder / "mnist").is_dir():
+        return small_digits()
+    whole = load_mnist(folder)
+    train, test = (_halved(part) for part in (whole.train, whole.test))
+    return ImageClasses("MNIST, 14 x 14", train, test, whole.train_labels, whole.test_labels)
+
+
+def _halved(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    n, height, width = images.shape
+    blocks = images.reshape(n, height // 2, 2, width // 2, 2)
+    return np.asarray(np.round(blocks.mean(axis=(2, 4))), dtype=np.uint8)
+
+
+def _tensor(images: NDArray[np.uint8]) -> Any:
+    import torch
+
+    values = images if images.ndim == 4 else images[..., None]
+    return torch.from_numpy(values.astype(np.float32) / 255).permute(0, 3, 1, 2).contiguous()
+
+
+def make_network(kind: str, in_channels: int, n_classes: int, seed: int) -> Any:
+    """Return an untrained network: the source's, or eight convolutions with four exits."""
+    import torch
+
+    from pindown.learn.multi_exit.model import MultiExitModel, PooledHead
+    from pindown.learn.multi_exit.msdnet import MSDNet
+    from pindown.learn.multi_exit.networks import multi_exit_cnn, seeded
+
+    if kind == "msdnet":
+        return seeded(lambda: MSDNet.cifar(n_classes), seed)
+
+    def small() -> MultiExitModel:
+        stages = multi_exit_cnn(in_channels, n_classes, channels=_CHANNELS).stages
+        return MultiExitModel(
+            stages, [PooledHead(torch.zeros(1, n, 1, 1), n_classes) for n in _CHANNELS]
+        )
+
+    return seeded(small, seed)
+
+
+def trained(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Train one network; return the accuracies of its exits and of ensembles of the first ones.
+
+    Args:
+        cell: Settings such as ``QUICK``, with ``loss``, ``seed`` and, if they are not the usual ones,
+            ``teachers`` and ``temperature``.
+    """
+    return _trained(tuple(sorted(_essential(cell).items())))
+
+
+def _essential(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that make a difference: experiments look at the same networks.
+
+    >>> _essential({"loss": "exit-wise", "teachers": "later"}) == _essential({"loss": "exit-wise"})
+    True
+    """
+    usual = {"teachers": "last", "temperature": None}
+    if cell["loss"] == "exit-wise":
+        return {name: value for name, value in cell.items() if name not in usual}
+    return {name: value for name, value in cell.items() if name not in usual or value != usual[name]}
+
+
+@lru_cache(maxsize=64)
+def _trained(settings: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    import torch
+
+    from pindown.learn.multi_exit.distiller import MultiExitDistiller
+    from pindown.learn.multi_exit.training import crop_and_flip, make_optimiser, train
+
+    cell = dict(settings)
+    torch.set_num_threads(1)
+    data = few_labels(cell)
+    n_classes = int(data.labels.max()) + 1
+    model = make_network(cell["network"], data.labelled.shape[1], n_classes, cell["seed"])
+    distiller = MultiExitDistiller(
+        model,
+        "none" if cell["loss"] == "exit-wise" else cell.get("teachers", "last"),
+        mu=cell["mu"],
+        tau_star=_TAU_STAR,
+        temperature=cell.get("temperature"),
+    )
+    history = train(
+        model,
+        distiller,
+        make_optimiser(cell["optimiser"], model, cell["rate"], _DECAY),
+        data.labelled,
+        data.labels,
+        unlabelled=data.pool if cell["loss"] == "semi-supervised" else None,
+        epochs=range(cell["epochs"]),
+        n_epochs=cell["epochs"],
+        batch_size=cell["batch"],
+        generator=torch.Generator().manual_seed(cell["seed"]),
+        augment=crop_and_flip if cell["network"] == "msdnet" else None,
+    )
+    top = 5 if n_classes >= 100 else 1
+    exits, ensembles = accuracies(model, data.test, data.test_labels, top)
+    held, _ = accuracies(model, data.held, data.held_labels, top)
+    return {
+        "data": data.name,
+        "exits": exits,
+        "ensembles": ensembles,
+        "held": held,
+        "temperature": history.temperature,
+        "confidence": [None if np.isnan(c) else c for c in history.confidence],
+    }
+
+
+def accuracies(model: Any, x: Any, y: NDArray[np.int64], top: int) -> tuple[list[float], list[float]]:
+    """Return the accuracies, in percent, of all exits and of the means of the first m."""
+    import torch
+
+    with torch.inference_mode():
+        parts = [torch.stack(model(part)).softmax(dim=2) for part in torch.split(x, 500)]
+    P = torch.cat(parts, dim=1)
+    means = P.cumsum(dim=0) / torch.arange(1, len(P) + 1)[:, None, None]
+    labels = torch.from_numpy(y)[None, :, None]
+
+    def right(scores: Any) -> list[float]:
+        hits = (scores.topk(top, dim=2).indices == labels).any(dim=2)
+        return [float(v) for v in (100 * hits.double().mean(dim=1)).tolist()]
+
+    return right(P), right(means)
+
+
+def seeds_of(results: Results, key: str, **wanted: Any) -> NDArray[np.float64]:
+    """Return a list-valued result of all cells with these settings, (seeds, entries), in seed order."""
+    chosen = [
+        (cell["seed"], result[key])
+        for cell, result in results
+        if all(cell.get(name) == value for name, value in wanted.items())
+    ]
+    return np.array([values for _, values in sorted(chosen, key=lambda pair: pair[0])], dtype=float)
+
+
+def half_width(differences: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 1.96 standard errors of the mean over the first axis; nan for a single seed."""
+    n = len(differences)
+    if n < 2:
+        return np.full(differences.shape[1:], np.nan)
+    return np.asarray(1.96 * differences.std(axis=0, ddof=1) / np.sqrt(n))
+
+
+def early(n_exits: int) -> slice:
+    """Return the first half of the exits, which the claims are about."""
+    return slice(0, max(1, n_exits // 2))
+
+
+def shown(mean: float, half: float) -> str:
+    """Return a mean with its half-width.
+
+    >>> shown(1.234, 0.5), shown(-2.0, float("nan"))
+    ('+1.23 ± 0.50', '-2.00')
+    """
+    return f"{mean:+.2f}" + ("" if np.isnan(half) else f" ± {half:.2f}")
+
+
+def draw_curves(ax: Axes, results: Results, key: str, groups: Sequence[Mapping[str, Any]]) -> None:
+    """Draw mean accuracies against the exit, a line for each group of cells."""
+    for group in groups:
+        values = seeds_of(results, key, **group)
+        if len(values):
+            exits = np.arange(1, values.shape[1] + 1)
+            label = ", ".join(str(v) for v in group.values())
+            half = np.nan_to_num(half_width(values))
+            ax.errorbar(
+                exits, values.mean(axis=0), half, marker="o", markersize=3, capsize=2, label=label
+            )
+    ax.set_xlabel("exit")
+    ax.set_ylabel("test accuracy, %")
+    ax.legend(fontsize=7, frameon=False)
+
+
+def cells_by(settings: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> list[Cell]:
+    """Return one cell per seed and variant; seeds outermost, so that the first cells can be compared."""
+    common = {name: value for name, value in settings.items() if name not in ("seeds", "variants")}
+    return [
+        {**common, **variant, "seed": seed} for seed in range(settings["seeds"]) for variant in variants
+    ]

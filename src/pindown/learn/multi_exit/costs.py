@@ -1,0 +1,155 @@
+"""What an exit costs: operations or seconds, counted or measured stage by stage and head by head."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+from pindown.datasets.checks import require_whole
+from pindown.learn.multi_exit.model import MultiExitModel
+
+
+@dataclass(frozen=True)
+class ExitCosts:
+    """Costs of the stages and heads of a network, for one input.
+
+    Attributes:
+        stages: Of each stage.
+        heads: Of each head.
+        unit: ``"operations"``: floating-point operations of matrix products and convolutions (a product
+            and a sum count two; what is done element by element is not counted); or ``"seconds"``.
+        kind: ``"exact"`` if counted, ``"estimate"`` if measured.
+
+    Example:
+        >>> costs = ExitCosts(stages=(10.0, 10.0), heads=(2.0, 2.0))
+        >>> print(costs)
+        operations of exits: 12 22; all heads on the way: 12 24
+    """
+
+    stages: tuple[float, ...]
+    heads: tuple[float, ...]
+    unit: str = "operations"
+    kind: str = "exact"
+
+    def __post_init__(self) -> None:
+        if len(self.stages) != len(self.heads) or not self.stages:
+            raise ValueError("costs need one number for each stage and each head.")
+        if min(self.stages) < 0 or min(self.heads) < 0 or self.alone[-1] <= 0:
+            raise ValueError("costs must not be negative, and not all zero.")
+
+    @property
+    def n_exits(self) -> int:
+        """Number of exits."""
+        return len(self.stages)
+
+    @property
+    def alone(self) -> tuple[float, ...]:
+        """Cost of each exit with its own head only."""
+        return tuple(sum(self.stages[: m + 1]) + self.heads[m] for m in range(len(self.stages)))
+
+    @property
+    def on_the_way(self) -> tuple[float, ...]:
+        """Cost of each exit with all heads before it."""
+        return tuple(
+            sum(self.stages[: m + 1]) + sum(self.heads[: m + 1]) for m in range(len(self.heads))
+        )
+
+    @property
+    def full(self) -> float:
+        """Cost of the last exit alone: what a network without early exits would need."""
+        return self.alone[-1]
+
+    def __str__(self) -> str:
+        alone, way = (" ".join(f"{c:.4g}" for c in part) for part in (self.alone, self.on_the_way))
+        return f"{self.unit} of exits: {alone}; all heads on the way: {way}"
+
+
+def exit_costs(model: MultiExitModel, example: Tensor) -> ExitCosts:
+    """Count the operations of every stage and head.
+
+    Args:
+        model: The network; it is left as it was.
+        example: A batch of inputs; costs are per input.
+
+    Example:
+        >>> from pindown.learn.multi_exit.networks import multi_exit_mlp
+        >>> costs = exit_costs(multi_exit_mlp(10, 2, hidden=(5, 5)), torch.zeros(1, 10))
+        >>> costs.stages, costs.heads  # 2 * 10 * 5 and 2 * 5 * 5; 2 * 5 * 2
+        ((100.0, 50.0), (20.0, 20.0))
+    """
+    stages, heads = [], []
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), _Counter() as counter:  # inference mode would hide operations from it
+            state = example
+            for stage, head in zip(model.stages, model.heads, strict=True):
+                state = stage(state)
+                stages.append(counter.since_last() / len(example))
+                head(state)
+                heads.append(counter.since_last() / len(example))
+    finally:
+        model.train(training)
+    return ExitCosts(tuple(stages), tuple(heads))
+
+
+def measured_costs(
+    model: MultiExitModel,
+    example: Tensor,
+    *,
+    runs: int = 31,
+    clock: Callable[[], float] = time.perf_counter,
+) -> ExitCosts:
+    """Measure how long every stage and head takes, for budgets of time in place of operations.
+
+    Small networks answer single inputs in a time that counts their modules, not their operations.
+
+    Args:
+        model: The network, in evaluation mode.
+        example: A batch as it will be used; costs are per input.
+        runs: The median of this many is taken, after three to warm up.
+        clock: Returns seconds.
+
+    Phuong 2021, section 6.2: budgets are of measured time.
+    """
+    require_whole("runs", runs)
+    seconds = torch.zeros(runs, 2, model.n_exits, dtype=torch.float64)
+    with torch.inference_mode():
+        for run in range(-3, runs):
+            state = example
+            for m, (stage, head) in enumerate(zip(model.stages, model.heads, strict=True)):
+                start = clock()
+                state = stage(state)
+                between = clock()
+                float(head(state).softmax(dim=1).amax(dim=1).sum())  # what deciding to leave takes
+                seconds[max(run, 0), :, m] = torch.tensor([between - start, clock() - between])
+    stages, heads = (seconds.median(dim=0).values / len(example)).tolist()
+    return ExitCosts(tuple(stages), tuple(heads), unit="seconds", kind="estimate")
+
+
+class _Counter(TorchDispatchMode):  # type: ignore[misc]
+    """Counts with torch's own formulas, without the second or two its counter takes to start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        found = func(*args, **(kwargs or {}))
+        formula = flop_registry.get(func._overloadpacket)
+        if formula is not None:
+            self.total += formula(*args, **(kwargs or {}), out_val=found)
+        return found
+
+    def since_last(self) -> int:
+        total, self.total = self.total, 0
+        return total

@@ -1,0 +1,171 @@
+"""Training a network with exits: labelled batches, and batches of everything for distillation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pindown.learn.multi_exit.distiller import MultiExitDistiller
+from pindown.learn.multi_exit.model import MultiExitModel
+
+_DROPS = (0.5, 0.75)  # shares of the epochs after which the step size falls to a tenth
+_LEAST_BATCH = 2  # batch normalisation has no variance of one sample
+
+
+@dataclass
+class History:
+    """What happened in training, epoch by epoch.
+
+    Attributes:
+        loss: Mean loss. Its distillation part grows with the squared temperature.
+        classification: Mean exit-wise loss of the labelled rows alone.
+        temperature: At the end of the epoch.
+        confidence: Tempered confidence of the teachers in the last batch.
+        interrupted: Whether it was stopped by hand.
+    """
+
+    loss: list[float] = field(default_factory=list)
+    classification: list[float] = field(default_factory=list)
+    temperature: list[float] = field(default_factory=list)
+    confidence: list[float] = field(default_factory=list)
+    interrupted: bool = False
+
+
+def make_optimiser(name: str, model: MultiExitModel, rate: float, decay: float) -> torch.optim.Optimizer:
+    """Return Adam, or stochastic gradient descent with Nesterov's momentum 0.9 as in the source."""
+    if name == "sgd":
+        return torch.optim.SGD(
+            model.parameters(), lr=rate, momentum=0.9, nesterov=True, weight_decay=decay, fused=True
+        )
+    return torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay, fused=True)
+
+
+def train(
+    model: MultiExitModel,
+    distiller: MultiExitDistiller,
+    optimiser: torch.optim.Optimizer,
+    X: Tensor,
+    y: Tensor,
+    *,
+    unlabelled: Tensor | None = None,
+    epochs: Iterable[int],
+    n_epochs: int,
+    batch_size: int,
+    generator: torch.Generator,
+    augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
+) -> History:
+    """Train in place; an interruption after the first epoch keeps the weights.
+
+    Args:
+        model: The network.
+        distiller: Its loss.
+        optimiser: Over the network's weights; its step size falls to a tenth after half and three
+            quarters of the epochs.
+        X: Inputs with labels.
+        y: The labels, whole numbers from 0.
+        unlabelled: Inputs without labels; with them, every step draws a second batch from all inputs.
+        epochs: Counts the epochs (a progress bar may hide in it).
+        n_epochs: How many there will be; one goes through the labelled inputs once.
+        batch_size: Samples in a batch.
+        generator: Of the random order.
+        augment: Changes a batch of inputs at random, such as :func:`crop_and_flip`.
+
+    Raises:
+        ValueError: If the loss is no longer finite.
+
+    Phuong 2021, Algorithm 6.1 and section 6.5.
+    """
+    history = History()
+    schedule = torch.optim.lr_scheduler.MultiStepLR(
+        optimiser, sorted({max(1, round(share * n_epochs)) for share in _DROPS})
+    )
+    everything = None if unlabelled is None else torch.cat([X, unlabelled])
+    draws = None if everything is None else _endless(len(everything), batch_size, generator)
+    model.train()
+    try:
+        for _ in epochs:
+            losses = []
+            for rows in _batches(len(X), batch_size, generator):
+                x = X[rows]
+                extra = None if draws is None or everything is None else everything[next(draws)]
+                if augment is not None:
+                    x = augment(x, generator)
+                    extra = None if extra is None else augment(extra, generator)
+                losses.append(_step(model, distiller, optimiser, x, y[rows], extra))
+            schedule.step()
+            history.loss.append(sum(total for total, _ in losses) / len(losses))
+            history.classification.append(sum(part for _, part in losses) / len(losses))
+            history.temperature.append(distiller.temperature)
+            annealer = distiller.annealer
+            history.confidence.append(float("nan") if annealer is None else annealer.confidence)
+            if not history.loss[-1] < float("inf"):
+                raise ValueError(
+                    "training diverged: the loss is not finite; use a smaller learning_rate."
+                )
+    except KeyboardInterrupt:
+        if not history.loss:
+            raise
+        history.interrupted = True
+        warnings.warn("interrupted: the weights so far are kept", stacklevel=3)
+    finally:
+        model.eval()
+    return history
+
+
+def _step(
+    model: MultiExitModel,
+    distiller: MultiExitDistiller,
+    optimiser: torch.optim.Optimizer,
+    x: Tensor,
+    y: Tensor,
+    extra: Tensor | None,
+) -> tuple[float, float]:
+    optimiser.zero_grad(set_to_none=True)
+    if extra is None:
+        labelled = seen = model(x)
+    else:  # one pass for both batches, which batch normalisation then treats alike
+        both = model(torch.cat([x, extra]))
+        labelled, seen = [z[: len(x)] for z in both], [z[len(x) :] for z in both]
+    classification = distiller.classification(labelled, y)
+    loss = classification + distiller.distillation(seen)
+    loss.backward()
+    optimiser.step()
+    distiller.update(seen)
+    return float(loss.detach()), float(classification.detach())
+
+
+def _batches(n: int, size: int, generator: torch.Generator) -> list[Tensor]:
+    """Return the rows of an epoch's batches; a last one that is too small joins the one before."""
+    parts = list(torch.split(torch.randperm(n, generator=generator), size))
+    if len(parts) > 1 and len(parts[-1]) < _LEAST_BATCH:
+        parts[-2:] = [torch.cat(parts[-2:])]
+    return parts
+
+
+def _endless(n: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
+    while True:
+        yield from _batches(n, size, generator)
+
+
+def crop_and_flip(x: Tensor, generator: torch.Generator, border: int = 4) -> Tensor:
+    """Return images moved by up to ``border`` pixels each way, zeros coming in, half of them mirrored.
+
+    Example:
+        >>> crop_and_flip(torch.ones(2, 3, 8, 8), torch.Generator().manual_seed(0)).shape
+        torch.Size([2, 3, 8, 8])
+    """
+    n, _, height, width = x.shape
+    padded = torch.nn.functional.pad(x, [border] * 4)
+    tops, lefts = torch.randint(2 * border + 1, (2, n), generator=generator).tolist()
+    mirrored = torch.rand(n, generator=generator) < 0.5
+    moved = torch.stack(
+        [
+            image[:, i : i + height, j : j + width]
+            for image, i, j in zip(padded, tops, lefts, strict=True)
+        ]
+    )
+    return torch.where(mirrored[:, None, None, None], moved.flip(3), moved)

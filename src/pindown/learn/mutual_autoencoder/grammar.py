@@ -1,0 +1,100 @@
+"""Short sentences about films from a small grammar, and how many words of a sentence came back.
+
+Every sentence has one derivation, so its probability and the entropy of the language are known exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import zip_longest
+
+import numpy as np
+
+_WORDS = {
+    "the": ("the", "this"),
+    "kind": ("dull", "clever", "slow", "noisy"),
+    "thing": ("film", "scene", "story", "actor", "ending", "song"),
+    "does": ("moves", "bores", "amuses", "surprises"),
+    "whom": ("me", "us", "critics", "children"),
+    "who": ("we", "they", "people"),
+    "feel": ("loved", "hated", "forgot", "watched"),
+    "when": ("again", "today", "twice"),
+}
+_FORMS = (
+    ("the", "kind", "thing", "does", "whom", "."),
+    ("who", "feel", "the", "kind", "thing", "when", "."),
+    ("the", "thing", "does", "whom", "when", "."),
+)
+LONGEST = 8  # words of a sentence, as in the source's selection
+
+
+def film_sentences(n: int, random_state: int = 0) -> list[str]:
+    """Draw sentences: a form, then each of its words, all with equal chances.
+
+    >>> film_sentences(2)
+    ['that ending bores us again .', 'the bright joke tires everyone .']
+    """
+    rng = np.random.default_rng(random_state)
+    found = []
+    for _ in range(n):
+        form = _FORMS[rng.integers(len(_FORMS))]
+        words = [_WORDS[slot][rng.integers(len(_WORDS[slot]))] if slot != "." else "." for slot in form]
+        found.append(" ".join(words))
+    return found
+
+
+def grammar_entropy() -> float:
+    """Return the entropy of a sentence in nats: no code can carry more.
+
+    >>> round(grammar_entropy(), 3)
+    10.323
+    """
+    inside = [sum(math.log(len(_WORDS[slot])) for slot in form if slot != ".") for form in _FORMS]
+    return math.log(len(_FORMS)) + sum(inside) / len(_FORMS)
+
+
+def exact_matches(given: Sequence[str], back: Sequence[str]) -> float:
+    """Return the share of sentences that came back word for word.
+
+    >>> exact_matches(["a b", "c d"], ["a b", "c e"])
+    0.5
+    """
+    _same_length(given, back)
+    return sum(a.split() == b.split() for a, b in zip(given, back, strict=True)) / len(given)
+
+
+def word_matches(given: Sequence[str], back: Sequence[str]) -> float:
+    """Return the share of words that came back at their place.
+
+    >>> word_matches(["a b", "c d e"], ["a x", "c d"])
+    0.6
+    """
+    _same_length(given, back)
+    total = sum(len(a.split()) for a in given)
+    pairs = [
+        pair for a, b in zip(given, back, strict=True) for pair in zip_longest(a.split(), b.split())
+    ]
+    return sum(a == b for a, b in pairs) / total
+
+
+def position_baseline(sentences: Sequence[str]) -> float:
+    """Return the share of words that the commonest word of every place gets right.
+
+    >>> position_baseline(["a b", "a c", "d b"])
+    0.6666666666666666
+    """
+    places: dict[int, Counter[str]] = {}
+    for sentence in sentences:
+        for i, word in enumerate(sentence.split()):
+            places.setdefault(i, Counter())[word] += 1
+    total = sum(sum(counts.values()) for counts in places.values())
+    return sum(counts.most_common(1)[0][1] for counts in places.values()) / total
+
+
+def _same_length(given: Sequence[str], back: Sequence[str]) -> None:
+    if not given or len(given) != len(back):
+        raise ValueError(
+            f"needs as many sentences back as given, at least one; got {len(given)}, {len(back)}."
+        )

@@ -1,0 +1,196 @@
+r"""The three networks: encoder q(z | x), decoder p(x | z), and r(z | x), which measures information.
+
+All read the data through a *reader*, which turns rows into plain features: nothing to do for numbers,
+indicators for symbols, a recurrent network for sentences. Whatever has these methods can be trained: an
+encoder returns mean and log standard deviation, a decoder has ``log_prob(x, z)``, ``sample(z, random)``
+and ``reparametrised``, a guess has ``log_prob(z, x)``.
+
+Phuong 2021, section 4.4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+# Standard deviations between e^-7 and e^3: beyond, float32 rounds them away or overflows their inverse.
+_LEAST_LOG, _MOST_LOG = -7.0, 3.0
+_LOG_TWO_PI = math.log(2.0 * math.pi)
+
+
+def perceptron(
+    inputs: int, hidden: Sequence[int], outputs: int, random: torch.Generator
+) -> nn.Sequential:
+    """Return a network with smooth hidden layers; without any it is affine.
+
+    Example:
+        >>> net = perceptron(2, (8,), 3, torch.Generator().manual_seed(0))
+        >>> tuple(net(torch.zeros(5, 2)).shape)
+        (5, 3)
+    """
+    blocks: list[nn.Module] = []
+    sizes = [inputs, *hidden]
+    for a, b in pairwise(sizes):
+        blocks += [_linear(a, b, random), nn.Tanh()]
+    return nn.Sequential(*blocks, _linear(sizes[-1], outputs, random))
+
+
+def _linear(inputs: int, outputs: int, random: torch.Generator) -> nn.Linear:
+    # Filled from a generator of one's own: the program's global seed is neither used nor moved.
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)
+    return fill(layer, 1.0 / math.sqrt(inputs), random)
+
+
+def fill(module: Any, bound: float, random: torch.Generator) -> Any:
+    """Fill all parameters uniformly from [-bound, bound]."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.uniform_(-bound, bound, generator=random)
+    return module
+
+
+def normal_log_density(x: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
+    """Return the log density of independent normals, summed over the last axis.
+
+    >>> zero = torch.zeros(1)
+    >>> round(float(normal_log_density(zero, zero, zero)), 4)
+    -0.9189
+    """
+    scaled = (x - mean) * torch.exp(-log_std)
+    return (-0.5 * scaled * scaled - log_std - 0.5 * _LOG_TWO_PI).sum(-1)
+
+
+def prior_log_density(z: Tensor) -> Tensor:
+    """Return log N(z; 0, I)."""
+    return (-0.5 * z * z - 0.5 * _LOG_TWO_PI).sum(-1)
+
+
+class Numbers(nn.Module):  # type: ignore[misc]
+    """Reader of rows of numbers: they are their own features."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the features, (n, width)."""
+        return x
+
+
+class Symbols(nn.Module):  # type: ignore[misc]
+    """Reader of rows of symbols 0, ..., size - 1: one indicator per symbol of every column."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.sizes = tuple(sizes)
+        self.width = sum(self.sizes)
+        self.register_buffer("unit", torch.ones(()))  # has the precision that the networks have
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the features, (n, width)."""
+        parts = [one_hot(x[..., j], size) for j, size in enumerate(self.sizes)]
+        return torch.cat(parts, -1).to(self.unit.dtype)
+
+
+class GaussianEncoder(nn.Module):  # type: ignore[misc]
+    """q(z | x): a normal with independent coordinates."""
+
+    def __init__(self, reader: Any, latent: int, hidden: Sequence[int], random: torch.Generator) -> None:
+        super().__init__()
+        self.reader, self.latent = reader, latent
+        self.body = perceptron(reader.width, hidden, 2 * latent, random)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return means and log standard deviations, (n, latent) each."""
+        mean, log_std = self.body(self.reader(x)).split(self.latent, -1)
+        return mean, log_std.clamp(_LEAST_LOG, _MOST_LOG)
+
+
+class GaussianDecoder(nn.Module):  # type: ignore[misc]
+    """p(x | z): a normal with independent coordinates, mean and deviation from a network."""
+
+    reparametrised = True
+
+    def __init__(self, width: int, latent: int, hidden: Sequence[int], random: torch.Generator) -> None:
+        super().__init__()
+        self.width, self.latent = width, latent
+        self.body = perceptron(latent, hidden, 2 * width, random)
+
+    def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Return means and log standard deviations, (n, width) each."""
+        mean, log_std = self.body(z).split(self.width, -1)
+        return mean, log_std.clamp(_LEAST_LOG, _MOST_LOG)
+
+    def log_prob(self, x: Tensor, z: Tensor) -> Tensor:
+        """Return log p(x | z)."""
+        return normal_log_density(x, *self(z))
+
+    def sample(self, z: Tensor, random: torch.Generator) -> Tensor:
+        """Draw x given z; gradients pass through x to the decoder."""
+        mean, log_std = self(z)
+        noise = torch.randn(mean.shape, generator=random, dtype=mean.dtype)
+        return mean + log_std.exp() * noise
+
+    def likeliest(self, z: Tensor) -> Tensor:
+        """Return the mean."""
+        return self(z)[0]
+
+
+class CategoricalDecoder(nn.Module):  # type: ignore[misc]
+    """p(x | z): independent columns, each a softmax over its symbols."""
+
+    reparametrised = False
+
+    def __init__(
+        self, sizes: Sequence[int], latent: int, hidden: Sequence[int], random: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.sizes, self.latent = tuple(sizes), latent
+        self.body = perceptron(latent, hidden, sum(self.sizes), random)
+
+    def forward(self, z: Tensor) -> list[Tensor]:
+        """Return log probabilities of the symbols, one (n, size) per column."""
+        return [part.log_softmax(-1) for part in self.body(z).split(self.sizes, -1)]
+
+    def log_prob(self, x: Tensor, z: Tensor) -> Tensor:
+        """Return log p(x | z)."""
+        total: Tensor = torch.zeros(())
+        for j, logits in enumerate(self(z)):
+            column = x[..., j].expand(logits.shape[:-1])
+            total = total + logits.gather(-1, column[..., None])[..., 0]
+        return total
+
+    def sample(self, z: Tensor, random: torch.Generator) -> Tensor:
+        """Draw x given z; no gradient passes through symbols."""
+        with torch.no_grad():
+            draws = [torch.multinomial(part.exp(), 1, generator=random) for part in self(z)]
+        return torch.cat(draws, -1)
+
+    def likeliest(self, z: Tensor) -> Tensor:
+        """Return the likeliest symbol of every column."""
+        return torch.stack([part.argmax(-1) for part in self(z)], -1)
+
+
+class MixtureGuess(nn.Module):  # type: ignore[misc]
+    """r(z | x): a mixture of normals whose parameters a network reads off x; one part is a normal."""
+
+    def __init__(
+        self, reader: Any, latent: int, hidden: Sequence[int], parts: int, random: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.reader, self.latent, self.parts = reader, latent, parts
+        self.body = perceptron(reader.width, hidden, parts * (2 * latent + 1), random)
+
+    def log_prob(self, z: Tensor, x: Tensor) -> Tensor:
+        """Return log r(z | x)."""
+        out = self.body(self.reader(x)).unflatten(-1, (self.parts, 2 * self.latent + 1))
+        weight = out[..., 0].log_softmax(-1)
+        mean, log_std = out[..., 1:].split(self.latent, -1)
+        inside = normal_log_density(z[..., None, :], mean, log_std.clamp(_LEAST_LOG, _MOST_LOG))
+        return torch.logsumexp(weight + inside, -1)

@@ -1,0 +1,77 @@
+r"""The evidence bound of plain and resampling encoders.
+
+The plain bound is :math:`E_q[\log p(x \mid z)] - \mathrm{KL}(q(z \mid x) \| p(z))`. The resampling
+encoder draws k proposals :math:`z_1, \dots, z_k \sim q(z \mid x)` and keeps :math:`z_j` with probability
+proportional to :math:`\omega_j = p(x, z_j) / q(z_j \mid x)`; its bound is
+
+.. math:: E\Big[\log \frac1k \sum_j \omega_j\Big] \le \log p(x),
+
+the plain one for k = 1, and never smaller for larger k.
+
+Phuong 2021, section 4.3; Cremer et al. 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pindown.learn.mutual_autoencoder.networks import normal_log_density, prior_log_density
+
+
+def divergence_from_prior(mean: Tensor, log_std: Tensor) -> Tensor:
+    r"""Return :math:`\mathrm{KL}(N(\mu, \sigma^2) \| N(0, I))` per row.
+
+    >>> float(divergence_from_prior(torch.tensor([[2.0]]), torch.tensor([[0.0]])))
+    2.0
+    """
+    return 0.5 * (mean * mean + torch.exp(2.0 * log_std) - 1.0 - 2.0 * log_std).sum(-1)
+
+
+def proposals(encoder: Any, x: Tensor, k: int, random: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Draw k codes per row from q; return them, (k, n, latent), and their log densities, (k, n)."""
+    mean, log_std = encoder(x)
+    noise = torch.randn((k, *mean.shape), generator=random, dtype=mean.dtype)
+    z = mean + log_std.exp() * noise
+    return z, normal_log_density(z, mean, log_std)
+
+
+def log_weights(
+    encoder: Any, decoder: Any, x: Tensor, k: int, random: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    r"""Draw k proposals per row; return them and their :math:`\log \omega_j`, (k, n)."""
+    z, log_q = proposals(encoder, x, k, random)
+    return z, decoder.log_prob(x, z) + prior_log_density(z) - log_q
+
+
+def evidence_bound(
+    encoder: Any, decoder: Any, x: Tensor, random: torch.Generator, k: int | None = None
+) -> Tensor:
+    """Return a one-draw estimate of the bound, per row.
+
+    Args:
+        encoder: q(z | x).
+        decoder: p(x | z).
+        x: Rows.
+        random: Where the draws come from.
+        k: Proposals of a resampling encoder; None for the plain bound.
+    """
+    if k is not None:
+        _, weights = log_weights(encoder, decoder, x, k, random)
+        return torch.logsumexp(weights, 0) - math.log(k)
+    mean, log_std = encoder(x)
+    z = mean + log_std.exp() * torch.randn(mean.shape, generator=random, dtype=mean.dtype)
+    return decoder.log_prob(x, z) - divergence_from_prior(mean, log_std)
+
+
+def resample(encoder: Any, decoder: Any, x: Tensor, k: int, random: torch.Generator) -> Tensor:
+    """Draw one code per row from the resampling encoder, (n, latent); k = 1 is the plain encoder."""
+    with torch.no_grad():
+        z, weights = log_weights(encoder, decoder, x, k, random)
+        if k == 1:
+            return z[0]
+        chosen = torch.multinomial(weights.softmax(0).T, 1, generator=random)[:, 0]
+        return z[chosen, torch.arange(z.shape[1])]

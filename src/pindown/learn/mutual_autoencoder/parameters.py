@@ -1,0 +1,57 @@
+"""Whether the parameters of the autoencoder mean something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pindown.datasets.checks import is_number, is_whole
+
+_PER_ROW, _FEWEST, _MOST = 3, 50, 1_200
+
+
+def default_steps(rows: int) -> int:
+    """Return how many steps to train where nobody said: tens of rows do not deserve thousands.
+
+    >>> default_steps(10), default_steps(200), default_steps(100_000)
+    (50, 600, 1200)
+    """
+    return min(max(_PER_ROW * rows, _FEWEST), _MOST)
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse what means nothing.
+
+    Raises:
+        ValueError: With the name, what was given and what is accepted.
+    """
+    choices = {
+        "decoder": ("gaussian", "categorical"),
+        "encoder": ("gaussian", "resampling"),
+        "control": ("integral", "clip", "sign"),
+    }
+    for name, known in choices.items():
+        value = getattr(model, name)
+        if not isinstance(value, str) or value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}.")
+    for name in ("n_components", "n_proposals", "batch_size", "guess_steps"):
+        value = getattr(model, name)
+        if not is_whole(value):
+            raise ValueError(f"{name} must be a positive integer; got {value!r}.")
+    for name in ("mixture", "max_iter"):
+        value = getattr(model, name)
+        if value is not None and not is_whole(value):
+            raise ValueError(f"{name} must be a positive integer or None; got {value!r}.")
+    for name in ("information", "penalty"):
+        value = getattr(model, name)
+        if not is_number(value, 0):
+            raise ValueError(f"{name} must be a finite number, zero or positive; got {value!r}.")
+    for name in ("width", "learning_rate"):
+        value = getattr(model, name)
+        if not is_number(value, 0) or value == 0:
+            raise ValueError(f"{name} must be a positive number; got {value!r}.")
+    try:
+        fine = not isinstance(model.hidden, str) and all(is_whole(size) for size in model.hidden)
+    except TypeError:
+        fine = False
+    if not fine:
+        raise ValueError(f"hidden must be a sequence of positive integers; got {model.hidden!r}.")

@@ -1,0 +1,96 @@
+"""Symmetries of the pixel grid, exact on every image: quarter turns, reflections, circular shifts.
+
+Images are arrays whose last two axes are height and width: (n, H, W) or (n, C, H, W).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.symmetry.groups import Group, cyclic, dihedral
+from pindown.symmetry.products import direct_product
+
+Images = NDArray[np.float64]
+
+
+def image_rotations() -> Group:
+    """The four quarter turns of square images, counter-clockwise.
+
+    >>> image_rotations().act(1, [[[1.0, 2.0], [3.0, 4.0]]]).tolist()
+    [[[2.0, 4.0], [1.0, 3.0]]]
+
+    Lecture course, slides on groups.
+    """
+    return cyclic(4).acting_by(lambda k, X: np.rot90(_square(X), k, axes=(-2, -1)))
+
+
+def image_reflection(axis: Literal["left-right", "up-down"] = "left-right") -> Group:
+    """An image and its mirror image.
+
+    >>> image_reflection().act(1, [[[1.0, 2.0], [3.0, 4.0]]]).tolist()
+    [[[2.0, 1.0], [4.0, 3.0]]]
+    """
+    if axis not in ("left-right", "up-down"):
+        raise ValueError(f"axis must be 'left-right' or 'up-down'; got {axis!r}.")
+    flipped = -1 if axis == "left-right" else -2
+    return cyclic(2).acting_by(lambda s, X: np.flip(_images(X), flipped) if s else _images(X))
+
+
+def image_dihedral() -> Group:
+    """The eight symmetries of the square: quarter turns after an optional left-right reflection.
+
+    >>> image_dihedral().order
+    8
+    """
+
+    def move(index: int, X: Images) -> Images:
+        turns, mirrored = index % 4, index >= 4
+        images = _square(X)
+        return np.rot90(np.flip(images, -1) if mirrored else images, turns, axes=(-2, -1))
+
+    return dihedral(4).acting_by(move)
+
+
+def image_translations(height: int, width: int, step: int = 1) -> Group:
+    """Circular shifts: what leaves the image on one side comes back on the other.
+
+    Args:
+        height: Rows of the images; must be a multiple of the step.
+        width: Columns; alike.
+        step: Shift by multiples of this many pixels.
+
+    >>> shifts = image_translations(2, 3)
+    >>> shifts.elements[1], shifts.act(1, [[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]).tolist()
+    ((0, 1), [[[3.0, 1.0, 2.0], [6.0, 4.0, 5.0]]])
+    """
+    if step < 1 or height % step or width % step:
+        raise ValueError(
+            f"height {height} and width {width} must be multiples of the step; got step {step}."
+        )
+    rows, columns = height // step, width // step
+
+    def move(index: int, X: Images) -> Images:
+        images = _images(X)
+        if images.shape[-2:] != (height, width):
+            raise ValueError(f"these shifts act on images ({height}, {width}); got shape {X.shape}.")
+        return np.roll(images, (step * (index // columns), step * (index % columns)), axis=(-2, -1))
+
+    return direct_product(cyclic(rows), cyclic(columns)).acting_by(move)
+
+
+def _images(X: Images) -> Images:
+    if X.ndim < 3:
+        raise ValueError(
+            f"images are (n, H, W) or (n, C, H, W); got shape {X.shape}. "
+            f"For flat rows say flattened(group, shape)."
+        )
+    return X
+
+
+def _square(X: Images) -> Images:
+    if _images(X).shape[-1] != X.shape[-2]:
+        raise ValueError(f"quarter turns need square images; got {X.shape[-2]} x {X.shape[-1]}.")
+    return X

@@ -1,0 +1,129 @@
+"""Orthogonal maps between samples: fitted, compared by what they do to the data, and kept in a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.symmetry.discovery.orbits import Pairs
+
+# Share of right pairs that a map may miss through noise alone.
+_MISSED = 1e-3
+# Rounds of refitting all maps together; one used by fewer than this share of what is usual is a remnant.
+_SETTLING = 3
+_RARE = 0.3
+
+
+@dataclass
+class Maps:
+    """Orthogonal maps found among pairs, the identity first.
+
+    Attributes:
+        matrices: The maps.
+        noise: Standard deviation of the noise in a coordinate that the limits assume.
+        explained: Whether each pair is explained.
+        out_of_time: Whether the search was cut short.
+        coarse: Whether maps drawn at random explain pairs too, so that none can be told from chance.
+        tried: Products that were looked at.
+        dead: How many of them are no map of the list and relate no pair.
+    """
+
+    matrices: list[Array]
+    noise: float
+    explained: NDArray[np.bool_] = field(repr=False)
+    out_of_time: bool = False
+    coarse: bool = False
+    tried: set[tuple[int, int]] = field(default_factory=set, repr=False)
+    dead: int = 0
+
+
+def residual_limit(noise: float, d: int) -> float:
+    r"""Return the length of y - gx that noise in both exceeds with probability a thousandth.
+
+    >>> round(residual_limit(1.0, 1), 2)  # 3.29 standard deviations of a difference of two
+    4.65
+    """
+    from scipy.stats import chi2
+
+    return float(noise * np.sqrt(2.0 * chi2.ppf(1.0 - _MISSED, d)))
+
+
+def nearest_orthogonal(matrix: Array) -> Array:
+    """Return the orthogonal matrix nearest to a matrix (or to each of a stack).
+
+    >>> nearest_orthogonal(np.array([[2.0, 0.0], [0.0, -3.0]])).tolist()
+    [[1.0, 0.0], [0.0, -1.0]]
+    """
+    left, _, right = np.linalg.svd(matrix)
+    return np.asarray(left @ right)
+
+
+def procrustes(first: Array, second: Array) -> Array:
+    """Return the orthogonal map that takes the rows of one array closest to the rows of another.
+
+    >>> procrustes(np.eye(2), np.array([[0.0, 1.0], [-1.0, 0.0]])).round(12).tolist()
+    [[0.0, -1.0], [1.0, 0.0]]
+    """
+    return nearest_orthogonal(second.T @ first)
+
+
+def residuals(matrix: Array, pairs: Pairs) -> Array:
+    """Return the lengths of y - gx."""
+    gap = pairs.second - pairs.first @ matrix.T
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", gap, gap)))
+
+
+def is_known(candidate: Array, matrices: list[Array], moment: Array, limit: float) -> bool:
+    r"""Return whether a map moves the data as one of some others does, up to noise.
+
+    For orthogonal g and h the mean of :math:`\lVert g x - h x \rVert^2` is :math:`2 \mathrm{tr}(C) - 2
+    \langle g C, h \rangle`, C the second moment of the data.
+
+    >>> one = np.eye(1)
+    >>> is_known(one, [-one], one, 1.0), is_known(one, [one], one, 1.0)
+    (False, True)
+    """
+    if not matrices:
+        return False
+    agreement = np.tensordot(np.array(matrices), candidate @ moment, axes=2)
+    return bool(2.0 * (np.trace(moment) - agreement.max()) <= limit**2)
+
+
+def second_moment(pairs: Pairs) -> Array:
+    """Return the mean of x x^T over the starts of pairs."""
+    return np.asarray(pairs.first.T @ pairs.first / len(pairs))
+
+
+def settled(found: Maps, pairs: Pairs, limit: float) -> Maps:
+    """Refit all maps to the pairs nearest to them; merge what noise split, drop what few pairs use."""
+    d, moment = pairs.first.shape[1], second_moment(pairs)
+    matrices = list(found.matrices)
+    for _ in range(_SETTLING):
+        nearest, hit = _assigned(matrices, pairs, limit)
+        support = [int((hit & (nearest == k)).sum()) for k in range(len(matrices))]
+        usual = _usual(support[1:])
+        kept: list[Array] = [np.eye(d)]
+        for k in sorted(range(1, len(matrices)), key=lambda k: -support[k]):
+            refitted = matrices[k]
+            if support[k] > d:
+                rows = hit & (nearest == k)
+                refitted = procrustes(pairs.first[rows], pairs.second[rows])
+            if support[k] >= max(1.0, _RARE * usual) and not is_known(refitted, kept, moment, limit):
+                kept.append(refitted)
+        matrices = kept
+    return Maps(matrices, found.noise, _assigned(matrices, pairs, limit)[1], found.out_of_time)
+
+
+def _assigned(
+    matrices: list[Array], pairs: Pairs, limit: float
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    distances = np.stack([residuals(matrix, pairs) for matrix in matrices])
+    return distances.argmin(axis=0), distances.min(axis=0) <= limit
+
+
+def _usual(support: list[int]) -> float:
+    """Return the support of the map that explains the middle pair: remnants are many but explain few."""
+    return float(np.median(np.repeat(support, support))) if any(support) else 0.0

@@ -1,0 +1,139 @@
+"""Representations of one finite group: sums, products, and the actions on the cosets of a subgroup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pindown.affine import Array
+from pindown.symmetry.groups import Group, check_representation
+
+# A group with its matrices, or one matrix for each element.
+Representation: TypeAlias = Group | ArrayLike
+# Products of rotation matrices that were computed from angles are off by rounding.
+ORTHOGONALITY_TOLERANCE = 1e-10
+
+
+def matrices_of(representation: Representation) -> Array:
+    """Return the matrices ``(order, d, d)``.
+
+    >>> matrices_of([[[1.0]], [[-1.0]]]).shape
+    (2, 1, 1)
+    """
+    if isinstance(representation, Group):
+        return representation.matrices
+    return check_representation(representation)
+
+
+def direct_sum(*representations: Representation) -> Array:
+    r"""Return the matrices of :math:`\rho_1 \oplus \dots \oplus \rho_m`: blocks on the diagonal.
+
+    >>> direct_sum([[[1.0]], [[1.0]]], [[[1.0]], [[-1.0]]])[1].tolist()
+    [[1.0, 0.0], [0.0, -1.0]]
+
+    Lecture course, section on equivariance and convolution.
+    """
+    parts = _alike(representations)
+    sizes = [part.shape[1] for part in parts]
+    total = np.zeros((len(parts[0]), sum(sizes), sum(sizes)))
+    start = 0
+    for part, size in zip(parts, sizes, strict=True):
+        total[:, start : start + size, start : start + size] = part
+        start += size
+    return total
+
+
+def tensor_product(*representations: Representation) -> Array:
+    r"""Return the matrices of :math:`\rho_1 \otimes \dots \otimes \rho_m`: Kronecker products.
+
+    >>> tensor_product([[[1.0]], [[-1.0]]], [[[1.0]], [[-1.0]]]).ravel().tolist()
+    [1.0, 1.0]
+
+    Lecture course, section on equivariance and convolution.
+    """
+    first, *others = _alike(representations)
+    for part in others:
+        size = first.shape[1] * part.shape[1]
+        first = np.einsum("gij,gkl->gikjl", first, part).reshape(len(part), size, size)
+    return first
+
+
+def trivial(order: int, dimension: int = 1) -> Array:
+    """Return identity matrices: an action that moves nothing.
+
+    >>> trivial(3).shape
+    (3, 1, 1)
+    """
+    return np.broadcast_to(np.eye(dimension), (order, dimension, dimension)).copy()
+
+
+def left_cosets(group: Group, subgroup: Sequence[int]) -> NDArray[np.int64]:
+    r"""Return the cosets :math:`uH`, one per row, as indices of elements; the first row is H.
+
+    Args:
+        group: The group G.
+        subgroup: Indices of the elements of H.
+
+    Returns:
+        Array ``(|G| / |H|, |H|)``.
+
+    Raises:
+        ValueError: If the indices are not a subgroup.
+
+    Example:
+        >>> from pindown.symmetry.groups import cyclic
+        >>> left_cosets(cyclic(6), [0, 3]).tolist()
+        [[0, 3], [1, 4], [2, 5]]
+
+    Lecture course, section on equivariance and convolution.
+    """
+    members = np.unique(np.asarray(subgroup, dtype=np.int64))
+    inside = members.size > 0 and members[0] >= 0 and members[-1] < group.order
+    if not inside or not np.isin(group.table[np.ix_(members, members)], members).all():
+        raise ValueError(
+            f"subgroup must list indices of elements of {group.name} that are closed under products; "
+            f"got {list(subgroup)!r}."
+        )
+    every = np.sort(group.table[:, members], axis=1)
+    return every[np.sort(np.unique(every[:, 0], return_index=True)[1])]
+
+
+def coset_representation(group: Group, subgroup: Sequence[int]) -> Group:
+    r"""Return the group acting on functions on :math:`G/H`: g sends the coset uH to guH.
+
+    >>> from pindown.symmetry.groups import dihedral
+    >>> coset_representation(dihedral(4), [0, 4]).matrices.shape  # the corners of a square
+    (8, 4, 4)
+
+    Lecture course, section on equivariance and convolution.
+    """
+    cosets = left_cosets(group, subgroup)
+    home = np.empty(group.order, dtype=np.int64)
+    home[cosets] = np.arange(len(cosets))[:, None]
+    moved = home[group.table[:, cosets[:, 0]]]
+    matrices = np.zeros((group.order, len(cosets), len(cosets)))
+    matrices[np.arange(group.order)[:, None], moved, np.arange(len(cosets))] = 1.0
+    return group.acting_by(matrices)
+
+
+def is_orthogonal(matrices: Array) -> bool:
+    """Say whether all matrices keep lengths.
+
+    >>> is_orthogonal(np.eye(2)[None]), is_orthogonal(2 * np.eye(2)[None])
+    (True, False)
+    """
+    gram = np.swapaxes(matrices, 1, 2) @ matrices
+    return bool(np.abs(gram - np.eye(matrices.shape[1])).max() <= ORTHOGONALITY_TOLERANCE)
+
+
+def _alike(representations: Sequence[Representation]) -> list[Array]:
+    parts = [matrices_of(each) for each in representations]
+    if not parts:
+        raise ValueError("no representation was given; give at least one.")
+    if len({len(part) for part in parts}) > 1:
+        orders = [len(part) for part in parts]
+        raise ValueError(f"representations of one group have one number of matrices; got {orders}.")
+    return parts

@@ -1,0 +1,141 @@
+"""Invariance and selectivity at once: distances within orbits beside distances between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.symmetry.groups import Group
+from pindown.symmetry.measure.errors import Family, _require_family, _samples
+from pindown.symmetry.measure.models import as_function
+from pindown.symmetry.orbits import orbit_partition
+
+# Distances of all pairs are held at once: 2,000 features make 2 million pairs.
+_MOST_FEATURES = 2_000
+# Distances below this share of the largest feature are rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class OrbitReport:
+    """How well features tell orbits apart, and only orbits.
+
+    Attributes:
+        max_intra: Largest distance of two features of one orbit; 0 for invariant features.
+        min_inter: Smallest distance of features of two orbits; above ``max_intra`` for selective ones.
+        mean_intra: Mean distance within orbits.
+        mean_inter: Mean distance between orbits.
+        auc: Probability that a pair of one orbit is closer than a pair of two, ties counted half.
+        selectivity: Share of pairs of orbits that stay farther apart than any orbit is wide, beyond
+            rounding.
+        n_orbits: How many different orbits.
+        n_features: How many samples were compared.
+        family: Name of the group.
+        kind: Always ``"estimate"``: other samples may show more.
+    """
+
+    max_intra: float
+    min_inter: float
+    mean_intra: float
+    mean_inter: float
+    auc: float
+    selectivity: float
+    n_orbits: int
+    n_features: int
+    family: str
+    kind: Literal["estimate"] = "estimate"
+
+    @property
+    def ratio(self) -> float:
+        """Mean distance within orbits divided by that between them: smaller is better."""
+        if self.mean_intra == 0.0:
+            return 0.0
+        return self.mean_intra / self.mean_inter if self.mean_inter else np.inf
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_orbits} orbits of {self.family}: within at most {self.max_intra:.3g}, between at "
+            f"least {self.min_inter:.3g}, AUC {self.auc:.3g}, {self.selectivity:.1%} of pairs apart "
+            f"({self.kind}, n = {self.n_features:,})"
+        )
+
+
+def orbit_report(model: Any, group: Any, X: Any, *, tol: float = 1e-9, seed: int = 0) -> OrbitReport:
+    """Compare features of moved samples within and between orbits.
+
+    A constant function is invariant and not selective; the identity is selective and not invariant.
+
+    Args:
+        model: Gives the features: anything that :func:`~pindown.symmetry.invariance` takes.
+        group: The group; samples of one orbit are recognised and counted as one orbit. Samples first
+            and then the group, as the source writes it, is taken as well.
+        X: Samples ``(n, ...)``, of at least two different orbits.
+        tol: Largest relative difference of samples of one orbit.
+        seed: For the elements drawn where all would be too many.
+
+    >>> from pindown.symmetry import cyclic
+    >>> X = np.array([[1.0, 2.0, 4.0], [0.0, 5.0, 1.0]])
+    >>> found = orbit_report(np.sort, cyclic(3), X)
+    >>> found.max_intra, round(found.min_inter, 3), found.auc, found.selectivity
+    (0.0, 1.732, 1.0, 1.0)
+    >>> orbit_report(lambda X: 0 * X, cyclic(3), X).auc
+    0.5
+
+    Lecture course, slides on invariance and selectivity.
+    """
+    from scipy.spatial.distance import pdist
+    from scipy.stats import rankdata
+
+    if hasattr(X, "act"):
+        group, X = X, group
+    samples = _samples(X)
+    _require_family(group)
+    labels = (
+        orbit_partition(group, samples, tol).labels
+        if isinstance(group, Group)
+        else np.arange(len(samples))
+    )
+    n_orbits = int(labels.max()) + 1
+    if n_orbits < 2:
+        raise ValueError("selectivity needs samples of at least two orbits; all of these are of one.")
+    features, owners = _features(model, group, samples, labels, seed)
+    distances = pdist(features)
+    i, j = np.triu_indices(len(owners), 1)
+    within = owners[i] == owners[j]
+    inside, outside = distances[within], distances[~within]
+    if not len(inside):
+        raise ValueError("no two samples are of one orbit; the group needs at least two elements.")
+    widest = float(inside.max())
+    rank = float(rankdata(distances)[~within].sum())
+    size = _ROUNDING * float(np.abs(features).max(initial=0.0))
+    nearest = np.full((n_orbits, n_orbits), np.inf)
+    np.minimum.at(nearest, (owners[i], owners[j]), distances)
+    pairs = np.minimum(nearest, nearest.T)[np.triu_indices(n_orbits, 1)]
+    return OrbitReport(
+        max_intra=widest,
+        min_inter=float(outside.min()),
+        mean_intra=float(inside.mean()),
+        mean_inter=float(outside.mean()),
+        auc=(rank - len(outside) * (len(outside) + 1) / 2) / (len(outside) * len(inside)),
+        selectivity=float((pairs > widest + size).mean()),
+        n_orbits=n_orbits,
+        n_features=len(owners),
+        family=group.name,
+    )
+
+
+def _features(
+    model: Any, group: Family, X: NDArray[np.float64], labels: NDArray[np.int64], seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    if len(X) > _MOST_FEATURES // 2:
+        raise ValueError(f"at most {_MOST_FEATURES // 2} samples are compared; got {len(X)}.")
+    elements = np.arange(group.order)
+    most = max(2, _MOST_FEATURES // len(X))
+    if len(elements) > most:
+        elements = np.sort(np.random.default_rng(seed).choice(elements, most, replace=False))
+    function = as_function(model)
+    moved = [function(group.act(int(index), X)).reshape(len(X), -1) for index in elements]
+    return np.concatenate(moved), np.tile(labels, len(elements))

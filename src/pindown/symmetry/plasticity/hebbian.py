@@ -1,0 +1,216 @@
+"""Hebbian learning of one unit or several: online principal components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pindown.affine import Array
+from pindown.symmetry.signatures.projections import as_samples
+
+Rule = Literal["oja", "hebb"]
+
+# Weights longer than this times the start have diverged: the step is too large for the data.
+_DIVERGED = 1e6
+_RECORDS = 50  # points of the history
+# Eigenvalues this close, relative to the largest, count as one: the leading eigenspace.
+TIE = 1e-9
+
+
+@dataclass(frozen=True)
+class HebbianRun:
+    """Weights after a stream of samples.
+
+    Attributes:
+        weights: w, (d,), or one row per unit.
+        steps: Samples seen.
+        norms: Length of the (first) unit's weights along the way.
+        turns: One minus the cosine between weights at neighbouring records: falls to zero.
+        converged: Whether the last of them is below the tolerance.
+        kind: ``"estimate"``.
+    """
+
+    weights: Array = field(repr=False)
+    steps: int
+    norms: tuple[float, ...] = field(repr=False)
+    turns: tuple[float, ...] = field(repr=False)
+    converged: bool
+    kind: str = "estimate"
+
+    def __str__(self) -> str:
+        state = "settled" if self.converged else "not settled"
+        last = f"{self.turns[-1]:.2g}" if self.turns else "unknown"
+        return f"{state} after {self.steps} samples: length {self.norms[-1]:.4f}, last turn {last}."
+
+
+def oja(
+    X: ArrayLike,
+    start: ArrayLike,
+    *,
+    rule: Rule = "oja",
+    step: float = 1.0,
+    delay: float = 200.0,
+    epochs: int = 1,
+    tol: float = 1e-6,
+    random_state: int | None = None,
+) -> HebbianRun:
+    r"""Learn the first principal component from samples, one at a time.
+
+    .. math:: y = \langle w, x \rangle, \qquad
+              \Delta w = \eta_t\, y\, (x - y\, w), \qquad \eta_t = \frac{\eta_0}{t_0 + t}
+
+    or Hebb's rule :math:`\Delta w = \eta_t\, y\, x` followed by normalisation. Both converge to a vector
+    of length one in the leading eigenspace of :math:`E[x x^\top]` (samples are not centred), unless the
+    start is orthogonal to it. With :math:`y x` in place of :math:`y w` the second term no longer holds
+    the length, and the weights run away.
+
+    Args:
+        X: Samples, (n, d), taken in this order.
+        start: First weights, (d,), not zero.
+        rule: ``"oja"`` or ``"hebb"`` (normalised).
+        step: :math:`\eta_0`.
+        delay: :math:`t_0`.
+        epochs: How often the samples are shown.
+        tol: Largest last turn that counts as settled.
+        random_state: A seed to shuffle the samples in every epoch; None keeps their order.
+
+    Raises:
+        ValueError: If the weights diverge: samples are too long for the step.
+
+    >>> X = np.random.default_rng(0).standard_normal((20000, 3)) * [2.0, 1.0, 0.5]
+    >>> run = oja(X, [1.0, 1.0, 1.0])
+    >>> bool(abs(run.weights[0]) > 0.999), round(run.norms[-1], 2)
+    (True, 1.0)
+
+    Lecture course, section on Hebbian learning (rule corrected).
+    """
+    samples = as_samples(X)
+    w = _start(start, samples.shape[1])
+    if rule not in {"oja", "hebb"}:
+        raise ValueError(f'rule must be "oja" or "hebb"; got {rule!r}.')
+    if not step > 0 or not delay >= 0 or epochs < 1:
+        raise ValueError("step must be positive, delay at least 0 and epochs at least 1.")
+    limit, keep = _limit(samples, w), rule == "oja"
+    rng = None if random_state is None else np.random.default_rng(random_state)
+    total = epochs * len(samples)
+    every = max(1, total // _RECORDS)
+    seen, t = [w.copy()], 0
+    for _ in range(epochs):
+        order = range(len(samples)) if rng is None else rng.permutation(len(samples))
+        for i in order:
+            x = samples[i]
+            y = float(w @ x)
+            _check_size(abs(y), limit, t)
+            t += 1
+            rate = step / (delay + t) * y
+            w = w + rate * (x - y * w) if keep else _unit(w + rate * x)
+            if t % every == 0:
+                seen.append(w.copy())
+    return _run(w, seen, t, tol)
+
+
+def sanger(
+    X: ArrayLike,
+    start: ArrayLike,
+    *,
+    step: float = 1.0,
+    delay: float = 200.0,
+    epochs: int = 1,
+    tol: float = 1e-6,
+) -> HebbianRun:
+    r"""Learn several principal components: each unit sees what the units before it leave.
+
+    .. math:: \Delta w_i = \eta_t\, y_i \Big(x - \sum_{j \le i} y_j w_j\Big)
+
+    Args:
+        X: Samples, (n, d).
+        start: First weights, (k, d).
+        step: :math:`\eta_0`.
+        delay: :math:`t_0`.
+        epochs: How often the samples are shown.
+        tol: Largest last turn of the first unit that counts as settled.
+
+    >>> X = np.random.default_rng(0).standard_normal((20000, 3)) * [2.0, 1.0, 0.25]
+    >>> np.abs(sanger(X, [[1.0, 1.0, 1.0], [1.0, -1.0, 0.0]]).weights).round(1)
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+
+    Sanger 1989, an extension of Oja's rule.
+    """
+    samples, W = as_samples(X), as_samples(start, "start").copy()
+    if W.shape[1] != samples.shape[1] or len(W) > W.shape[1]:
+        raise ValueError(f"start must be (k, {samples.shape[1]}) with k at most that; got {W.shape}.")
+    if not step > 0 or not delay >= 0 or epochs < 1:
+        raise ValueError("step must be positive, delay at least 0 and epochs at least 1.")
+    limit = _limit(samples, W)
+    every = max(1, epochs * len(samples) // _RECORDS)
+    seen, t = [W[0].copy()], 0
+    for _ in range(epochs):
+        for x in samples:
+            y = W @ x
+            _check_size(float(np.abs(y).max()), limit, t)
+            t += 1
+            W += step / (delay + t) * (np.outer(y, x) - np.tril(np.outer(y, y)) @ W)
+            if t % every == 0:
+                seen.append(W[0].copy())
+    return _run(W, seen, t, tol)
+
+
+def leading_share(w: ArrayLike, X: ArrayLike, *, tie: float = TIE) -> float:
+    r"""The share of the length of w in the leading eigenspace of :math:`\frac1n X^\top X`.
+
+    Args:
+        w: Weights, (d,).
+        X: Samples, (n, d), not centred.
+        tie: Eigenvalues within this share of the largest count as leading.
+
+    >>> leading_share([3.0, 4.0, 0.0], [[2.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    0.6
+
+    Lecture course, section on Hebbian learning (ties in the largest eigenvalue).
+    """
+    samples = as_samples(X)
+    unit = _unit(_start(w, samples.shape[1]))
+    values, vectors = np.linalg.eigh(samples.T @ samples / len(samples))
+    leading = vectors[:, values >= (1 - tie) * values[-1]]
+    return min(1.0, float(np.linalg.norm(leading.T @ unit)))
+
+
+def _limit(X: Array, w: Array) -> float:
+    """The response beyond which weights count as diverged."""
+    if not X.any():
+        raise ValueError("all samples are zero: there is nothing to learn from; check the data.")
+    return _DIVERGED * max(1.0, float(np.linalg.norm(w))) * float(np.linalg.norm(X, axis=1).max())
+
+
+def _check_size(response: float, limit: float, steps: int) -> None:
+    if not response <= limit:
+        raise ValueError(
+            f"the weights diverged after {steps} samples: the step is too large; scale the samples or "
+            "use a larger delay."
+        )
+
+
+def _start(w: ArrayLike, d: int) -> Array:
+    vector = as_samples(w, "the weights")
+    if vector.shape != (1, d) or not vector.any():
+        raise ValueError(f"weights must be {d} numbers, not all zero; got shape {np.shape(w)}.")
+    return vector[0].copy()
+
+
+def _unit(w: Array) -> Array:
+    length = float(np.linalg.norm(w))
+    return w / length if length > 0 else w
+
+
+def _run(w: Array, seen: list[Array], steps: int, tol: float) -> HebbianRun:
+    lengths = [float(np.linalg.norm(v)) for v in seen]
+    turns = [
+        max(0.0, 1.0 - abs(float(a @ b)) / max(p * q, np.finfo(float).tiny))
+        for a, b, p, q in zip(seen, seen[1:], lengths, lengths[1:], strict=False)
+    ]
+    settled = bool(turns) and turns[-1] < tol
+    return HebbianRun(w, steps, tuple(lengths), tuple(turns), settled)

@@ -1,0 +1,177 @@
+"""Signatures that do not change when an image is lit differently."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pindown.affine import Array
+from pindown.symmetry.signatures.projections import as_samples
+
+# The bumps of the signature: each spans a few grid steps of the logarithm of a projection.
+BUMP_WIDTH = 0.15
+N_CENTRES = 12
+# A bump counts as gone at the window's end when it is this many widths away.
+_GONE = 9.0
+
+
+def illuminate(images: ArrayLike, field: ArrayLike, zetas: ArrayLike) -> Array:
+    r"""Light images along a family of multiplicative fields.
+
+    .. math:: I_\zeta(p) = e^{\zeta h(p)} I(p), \qquad \zeta \in \mathbb{R}
+
+    Fields compose by adding :math:`\zeta`; every one has an inverse, which the half line
+    :math:`\zeta \ge 0` lacks.
+
+    Args:
+        images: Positive images as vectors, (n, d) or (d,).
+        field: h, (d,).
+        zetas: (Z,).
+
+    Returns:
+        (n, Z, d).
+
+    >>> illuminate([1.0, 2.0], [0.0, np.log(2.0)], [0.0, 1.0, -1.0])[0].tolist()
+    [[1.0, 2.0], [1.0, 4.0], [1.0, 1.0]]
+
+    Lecture course, section on illumination (domain corrected).
+    """
+    samples = as_samples(images, "images")
+    h, z = np.asarray(field, dtype=float), np.atleast_1d(np.asarray(zetas, dtype=float))
+    if h.shape != samples.shape[1:] or not np.isfinite(h).all():
+        raise ValueError(f"field must be {samples.shape[1]} finite numbers; got shape {h.shape}.")
+    if z.ndim != 1 or z.size == 0 or not np.isfinite(z).all():
+        raise ValueError(f"zetas must be finite numbers, (Z,); got shape {z.shape}.")
+    with np.errstate(over="ignore"):
+        lit = np.exp(z[:, None] * h) * samples[:, None]
+    if not np.isfinite(lit).all():
+        raise ValueError("this much light overflows; use a smaller window of zeta.")
+    return lit
+
+
+def interior_centres(
+    images: ArrayLike, template_orbits: ArrayLike, *, width: float = BUMP_WIDTH, count: int = N_CENTRES
+) -> Array:
+    r"""Place bumps where projections go in the window's interior and are far from at its ends.
+
+    Args:
+        images: Images as vectors, (n, d).
+        template_orbits: Each template under all lights, in order of :math:`\zeta`, (K, Z, d).
+        width: Of the bumps.
+        count: B.
+
+    Returns:
+        Centres in the logarithm of a projection, (K, B).
+
+    Raises:
+        ValueError: If the window is too short: projections at its ends are those of its interior.
+
+    >>> lit = illuminate([[1.0, 1.0]], [1.0, -1.0], np.linspace(-8, 8, 161))
+    >>> interior_centres([[1.0, 2.0]], lit, count=3).shape
+    (1, 3)
+
+    Lecture course, section on illumination (pooling corrected).
+    """
+    logs = np.log(projections_on_lights(images, template_orbits))
+    if count < 1 or not 0 < width < np.inf:
+        raise ValueError("count must be at least 1 and width positive.")
+    # Logarithms of sums of exponentials are convex along the window. In a valley only the high ends have
+    # to be avoided; where all of the field has one sign the least projection is an end, too.
+    ends = np.minimum(logs[:, :, 0], logs[:, :, -1])
+    least = logs.min(axis=2)
+    at_end = np.where(least < ends, -np.inf, ends + _GONE * width).max(axis=0)
+    low = np.where(np.isfinite(at_end), at_end, least.min(axis=0))
+    tops = np.where(least < ends, ends, np.maximum(logs[:, :, 0], logs[:, :, -1]))
+    high = tops.min(axis=0) - _GONE * width
+    if not (high > low).all():
+        raise ValueError(
+            "the window of lights is too short: projections at its ends lie within the bumps' reach of "
+            "its interior; use more extreme lights or narrower bumps."
+        )
+    return low[:, None] + (high - low)[:, None] * (np.arange(count) + 0.5) / count
+
+
+def illumination_signature(
+    images: ArrayLike, template_orbits: ArrayLike, centres: ArrayLike, *, width: float = BUMP_WIDTH
+) -> Array:
+    r"""Pool bumps in the logarithm of projections on templates under all lights.
+
+    .. math:: \mu_{kb}(I) = \sum_\zeta
+              \exp\left(-\frac{(\ln \langle I, t_\zeta^k \rangle - b)^2}{2 s^2}\right)
+
+    Light moves from image to template,
+    :math:`\langle I_\zeta, t_{\zeta'} \rangle = \langle I, t_{\zeta + \zeta'} \rangle`, so the sum over
+    all of a long window does not change, as long as the bumps vanish at its ends.
+    Powers in place of bumps grow there: see :func:`illumination_moments`.
+
+    Args:
+        images: Positive images as vectors, (n, d).
+        template_orbits: Each template under equally spaced lights, (K, Z, d); see :func:`illuminate`.
+        centres: b, (K, B) or (B,); see :func:`interior_centres`.
+        width: s.
+
+    Returns:
+        (n, K * B).
+
+    >>> field, window = [1.0, -1.0, 0.5], np.linspace(-12, 12, 481)
+    >>> family = illuminate([[1.0, 1.0, 2.0]], field, window)
+    >>> dim, bright = illuminate([2.0, 1.0, 1.0], field, [-1.0, 1.0])[0]
+    >>> centres = interior_centres([dim, bright], family)
+    >>> first, second = illumination_signature([dim, bright], family, centres)
+    >>> bool(np.abs(first - second).max() < 1e-9)
+    True
+
+    Lecture course, section on illumination (pooling corrected).
+    """
+    logs = np.log(projections_on_lights(images, template_orbits))
+    b = np.asarray(centres, dtype=float)
+    if b.ndim not in {1, 2} or b.size == 0 or not np.isfinite(b).all() or not 0 < width < np.inf:
+        raise ValueError("centres must be finite numbers, (B,) or (K, B), and width positive.")
+    b = np.broadcast_to(b, (logs.shape[1], b.shape[-1]))
+    out = np.empty((*logs.shape[:2], b.shape[1]))
+    for j in range(b.shape[1]):
+        out[:, :, j] = np.exp(-((logs - b[None, :, j, None]) ** 2) / (2 * width**2)).sum(axis=2)
+    return out.reshape(len(out), -1)
+
+
+def illumination_moments(images: ArrayLike, template_orbits: ArrayLike, n_moments: int) -> Array:
+    r"""Sum powers of projections over the window of lights, as printed; kept for comparison.
+
+    .. math:: \mu_n^k(I) = \sum_\zeta \langle I, t_\zeta^k \rangle^n
+
+    Multiplication is not unitary: projections grow without bound along the window, its ends decide the
+    sum, and it is *not* invariant.
+
+    Args:
+        images: Positive images, (n, d).
+        template_orbits: (K, Z, d).
+        n_moments: N.
+
+    Returns:
+        Logarithms of the sums, (n, K * N), since the sums themselves overflow.
+
+    >>> family = illuminate([[1.0, 1.0]], [1.0, -1.0], [-1.0, 0.0, 1.0])
+    >>> np.exp(illumination_moments([[1.0, 0.0]], family, 1)).round(4).item()
+    4.0862
+
+    Lecture course, section on illumination.
+    """
+    if n_moments < 1:
+        raise ValueError(f"n_moments must be at least 1; got {n_moments!r}.")
+    logs = np.log(projections_on_lights(images, template_orbits))
+    sums = [np.logaddexp.reduce(n * logs, axis=2) for n in range(1, n_moments + 1)]
+    return np.stack(sums, axis=2).reshape(len(logs), -1)
+
+
+def projections_on_lights(images: ArrayLike, template_orbits: ArrayLike) -> Array:
+    """Positive projections (n, K, Z), or a refusal."""
+    samples, orbits = as_samples(images, "images"), np.asarray(template_orbits, dtype=float)
+    if orbits.ndim != 3 or orbits.shape[2] != samples.shape[1] or 0 in orbits.shape:
+        raise ValueError(
+            f"template_orbits must be (K, Z, {samples.shape[1]}), each template under all lights; got "
+            f"shape {orbits.shape}."
+        )
+    products = np.einsum("nd,kzd->nkz", samples, orbits)
+    if not (products > 0).all() or not np.isfinite(products).all():
+        raise ValueError("projections must be positive: use images and templates of positive values.")
+    return products

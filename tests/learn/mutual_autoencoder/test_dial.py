@@ -1,0 +1,53 @@
+"""The promise: measured information is the number asked for; a plain autoencoder collapses."""
+
+import numpy as np
+import pytest
+
+from pindown.learn.mutual_autoencoder import MutualAutoencoder
+
+SYMBOLS = np.tile(np.arange(10), 200)[:, None]
+
+
+def normal(seed):
+    return np.random.default_rng(seed).standard_normal((2000, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("information", [0.0, 0.5, 1.0, 2.0])
+def test_on_the_normal(information, seed):
+    model = MutualAutoencoder(information, random_state=seed).fit(normal(seed))
+    print(f"normal: asked {information:g}, measured {model.information_:.4f}, seed {seed}")
+    assert model.measurement_.kind == "exact"
+    assert abs(model.information_ - information) < 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("information", [0.0, 0.5, 1.0, 1.5, 2.0])
+def test_on_ten_symbols_with_resampling(information, seed):
+    model = MutualAutoencoder(
+        information, decoder="categorical", encoder="resampling", random_state=seed
+    ).fit(SYMBOLS)
+    print(f"symbols: asked {information:g}, measured {model.information_:.4f}, seed {seed}")
+    assert model.measurement_.kind == "exact"
+    assert abs(model.information_ - information) < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_plain_autoencoder_collapses(seed):
+    plain = MutualAutoencoder(penalty=0.0, random_state=seed).fit(normal(seed))
+    assert plain.information_ < 0.02
+    symbols = MutualAutoencoder(penalty=0.0, decoder="categorical", random_state=seed).fit(SYMBOLS)
+    print(f"plain: normal {plain.information_:.4f}, symbols {symbols.information_:.4f}, seed {seed}")
+    assert symbols.information_ < 0.02
+
+
+def test_quickly_on_the_normal_and_on_symbols():
+    model = MutualAutoencoder(0.7, max_iter=500, random_state=0).fit(normal(0))
+    assert abs(model.information_ - 0.7) < 0.1
+    model = MutualAutoencoder(
+        0.7, decoder="categorical", encoder="resampling", max_iter=500, random_state=0
+    ).fit(SYMBOLS)
+    assert abs(model.information_ - 0.7) < 0.15

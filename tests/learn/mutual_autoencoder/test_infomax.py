@@ -1,0 +1,57 @@
+"""The variational bound on joints whose information is known."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from pindown.learn.mutual_autoencoder import InfomaxEstimator, linear_gaussian_information
+
+SIGMAS = 5.0
+
+
+def line(gain, noise):
+    def draw(n, random):
+        z = torch.randn((n, 1), generator=random)
+        return z, gain * z + noise * torch.randn((n, 1), generator=random)
+
+    return draw
+
+
+def test_never_above_the_truth_on_twenty_gaussian_joints():
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        gain, noise = rng.normal(), rng.uniform(0.3, 2.0)
+        found = InfomaxEstimator(hidden=(), parts=1, steps=60, n_test=4000, random_state=seed)
+        bound = found.fit(line(gain, noise)).bound_
+        assert bound.value <= linear_gaussian_information(gain, noise) + SIGMAS * bound.standard_error
+
+
+def test_tight_when_the_guess_can_be_the_posterior():
+    bound = InfomaxEstimator(hidden=(), parts=1, steps=600).fit(line(1.5, 1.0)).bound_
+    assert (
+        abs(bound.value - linear_gaussian_information(1.5, 1.0)) < 0.01 + SIGMAS * bound.standard_error
+    )
+
+
+def test_bits():
+    nats, bits = (
+        InfomaxEstimator(hidden=(), parts=1, steps=50, n_test=500, units=units)
+        .fit(line(1.0, 1.0))
+        .bound_
+        for units in ("nats", "bits")
+    )
+    assert bits.value == pytest.approx(nats.value / math.log(2))
+    assert "bits" in str(bits)
+
+
+def test_bad_input_is_explained():
+    with pytest.raises(ValueError, match="parts must be"):
+        InfomaxEstimator(parts=0)
+    with pytest.raises(ValueError, match="must return z"):
+        InfomaxEstimator(steps=1).fit(lambda n, random: (torch.zeros(n), torch.zeros(n, 1)))
+    with pytest.raises(ValueError, match="learning_rate"):
+        InfomaxEstimator(learning_rate=-1.0)
+    with pytest.raises(ValueError, match="noise positive"):
+        linear_gaussian_information(1.0, 0.0)

@@ -1,0 +1,75 @@
+"""Measured information against closed forms: straight decoders, noiseless symbols, several features."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from pindown.learn.mutual_autoencoder.measure import measure_information
+from pindown.learn.mutual_autoencoder.networks import (
+    CategoricalDecoder,
+    GaussianDecoder,
+    MixtureGuess,
+    Numbers,
+)
+from pindown.learn.mutual_autoencoder.quadrature import exact_information, quick_information
+from pindown.learn.mutual_autoencoder.reference import linear_gaussian_optimum
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def straight(gains, noise):
+    """x_j = gain_j z + noise e_j."""
+    gains = torch.as_tensor(gains, dtype=torch.float64)
+    decoder = GaussianDecoder(len(gains), gains.shape[1], (), seeded()).double()
+    with torch.no_grad():
+        decoder.body[0].weight.copy_(torch.cat([gains, torch.zeros_like(gains)]))
+        decoder.body[0].bias.copy_(torch.tensor([0.0] * len(gains) + [math.log(noise)] * len(gains)))
+    return decoder.requires_grad_(False)
+
+
+@pytest.mark.parametrize("target", [0.0, 0.5, 2.0, 4.0])
+def test_quadrature_on_the_optimum_gives_its_information(target):
+    best = linear_gaussian_optimum(target)
+    value, change = exact_information(straight([[best.slope]], best.std))
+    assert value == pytest.approx(target, abs=1e-6)
+    assert change < 1e-4
+    if target < 3:
+        assert quick_information(straight([[best.slope]], best.std)) == pytest.approx(target, abs=1e-3)
+
+
+def test_a_sharp_partition_tells_the_entropy_of_its_parts():
+    """Symbol 1 where z > 0, else 0, without noise: log 2 nats."""
+    decoder = CategoricalDecoder([2], 1, (), seeded()).double()
+    with torch.no_grad():
+        decoder.body[0].weight.copy_(torch.tensor([[0.0], [3000.0]]))
+        decoder.body[0].bias.zero_()
+    assert exact_information(decoder.requires_grad_(False))[0] == pytest.approx(math.log(2), abs=3e-3)
+
+
+def test_several_features_against_the_closed_form():
+    """For one code and features a z + s e, I = 0.5 log(1 + |a|^2 / s^2)."""
+    decoder = straight([[0.7], [-0.4], [1.1]], 0.5)
+    found = measure_information(decoder, None, seeded(), steps=0)
+    truth = 0.5 * math.log1p((0.49 + 0.16 + 1.21) / 0.25)
+    assert found.kind == "estimate" and found.method == "quadrature over codes"
+    assert abs(found.value - truth) < 5 * found.standard_error < 0.2
+
+
+def test_longer_codes_get_the_variational_bound():
+    """I = 0.5 log det(1 + A A' / s^2); a normal r with affine mean is the posterior, so it is tight."""
+    gains = np.array([[0.9, 0.0], [0.3, 0.6]])
+    decoder = straight(gains, 0.5)
+    guess = MixtureGuess(Numbers(2), 2, (), 1, seeded(1))
+    found = measure_information(decoder, guess, seeded(2), steps=500)
+    posterior = np.linalg.inv(np.eye(2) + gains.T @ gains / 0.25)
+    # A guess with independent coordinates falls short of the truth by their posterior dependence.
+    best = -0.5 * np.log(np.diag(posterior)).sum()
+    truth = -0.5 * np.log(np.linalg.det(posterior))
+    assert found.method == "variational lower bound" and "at least" in str(found)
+    assert found.value <= truth + 5 * found.standard_error
+    assert abs(found.value - best) < 0.02 + 5 * found.standard_error
+    assert found.bits == pytest.approx(found.value / math.log(2))

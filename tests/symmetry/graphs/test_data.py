@@ -1,0 +1,93 @@
+"""Graphs as arrays: renaming, batches, and the way to networkx and back."""
+
+import networkx
+import numpy as np
+import pytest
+
+from pindown.symmetry.graphs import Graph, block_diagonal, from_edges, from_networkx, padded, relabel
+from pindown.symmetry.groups import permutation_matrices
+
+
+def some_graph(n=5, *, directed=False, seed=0):
+    rng = np.random.default_rng(seed)
+    A = (rng.random((n, n)) < 0.4).astype(float)
+    Y = rng.standard_normal((n, n, 2)) * A[:, :, None]
+    if not directed:
+        A, Y = np.triu(A, 1), Y * np.triu(A, 1)[:, :, None]
+        A, Y = A + A.T, Y + np.swapaxes(Y, 0, 1)
+    return Graph(A, rng.standard_normal((n, 3)), Y, rng.standard_normal(2))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_renaming_is_conjugation_by_a_permutation_matrix(directed):
+    graph = some_graph(directed=directed)
+    perm = np.array([2, 0, 3, 1, 4])
+    P = permutation_matrices(perm[None])[0]
+    moved = graph.relabel(perm)
+    assert np.array_equal(moved.A, P @ graph.A @ P.T) and np.array_equal(moved.X, P @ graph.X)
+    for e in range(2):
+        assert np.allclose(moved.Y[:, :, e], P @ graph.Y[:, :, e] @ P.T)
+    assert np.array_equal(moved.g, graph.g)
+    back = moved.relabel(np.argsort(perm))
+    assert np.array_equal(back.A, graph.A) and np.array_equal(back.Y, graph.Y)
+    A, X = relabel(graph.A, graph.X, perm)
+    assert np.array_equal(A, moved.A) and np.array_equal(X, moved.X)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_networkx_and_back(directed):
+    graph = some_graph(directed=directed)
+    assert graph.undirected is not directed
+    there = graph.to_networkx()
+    assert there.number_of_edges() == graph.n_edges and there.is_directed() is directed
+    back = from_networkx(there)
+    for name in ("A", "X", "Y", "g"):
+        assert np.array_equal(getattr(back, name), getattr(graph, name))
+
+
+def test_edges_are_listed_from_sender_to_receiver():
+    graph = from_edges(3, [(0, 1), (1, 2)], directed=True)
+    assert graph.edge_index().tolist() == [[0, 1], [1, 2]]
+    assert not graph.undirected and graph.n_edges == 2
+    theirs = networkx.to_numpy_array(networkx.DiGraph([(0, 1), (1, 2)]))
+    assert np.array_equal(graph.A, theirs.T)
+
+
+def test_batches_hold_what_was_put_in():
+    graphs = [from_edges(2, [(0, 1)]), from_edges(4, [(0, 3), (1, 2)]), from_edges(1, [])]
+    batch = padded(graphs)
+    union, member = block_diagonal(graphs)
+    assert batch.A.shape == (3, 4, 4) and batch.mask.sum(axis=1).tolist() == [2, 4, 1]
+    assert member.tolist() == [0, 0, 1, 1, 1, 1, 2]
+    for i, graph in enumerate(graphs):
+        assert np.array_equal(batch.A[i][np.ix_(batch.mask[i], batch.mask[i])], graph.A)
+        assert np.array_equal(union.A[np.ix_(member == i, member == i)], graph.A)
+    assert union.A.sum() == sum(graph.A.sum() for graph in graphs) == batch.A.sum()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[0, 1]],), "square"),
+        (([],), "square"),
+        (([[np.nan]],), "finite"),
+        (([[0.0]], [[1.0], [2.0]]), "row for each"),
+        (([[0.0]], [[1.0]], [[1.0]]), "Y must have shape"),
+    ],
+)
+def test_bad_graphs_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Graph(*arguments)
+
+
+def test_bad_names_and_batches_are_refused():
+    graph = from_edges(3, [(0, 1)])
+    for perm in ([0, 0, 1], [0, 1], [0.0, 1.0, 2.0]):
+        with pytest.raises(ValueError, match="permutation of 0"):
+            graph.relabel(perm)
+    with pytest.raises(ValueError, match="join nodes"):
+        from_edges(2, [(0, 2)])
+    with pytest.raises(ValueError, match="one number of node features"):
+        padded([graph, Graph([[0.0]], [[1.0, 2.0]])])
+    with pytest.raises(ValueError, match="one number of node features"):
+        padded([])

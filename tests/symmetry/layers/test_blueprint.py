@@ -1,0 +1,116 @@
+"""The validator passes what keeps a symmetry and names the layer that breaks it."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pindown.symmetry import cyclic, dihedral, symmetric, validate_blueprint
+from pindown.symmetry.actions import image_dihedral, image_translations
+from pindown.symmetry.layers import GroupConv, GroupLift, GroupPool
+
+torch.set_num_threads(1)
+
+
+class MeanOverPlaces(nn.Module):
+    def forward(self, x):
+        return x.mean(-1)
+
+
+def convolution(c_in, c_out):
+    return nn.Conv1d(c_in, c_out, 3, padding=1, padding_mode="circular")
+
+
+def samples(*shape):
+    return np.random.default_rng(0).standard_normal(shape)
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.float64])
+def test_circular_network_with_a_pool_is_valid(precision):
+    net = nn.Sequential(
+        convolution(2, 4), nn.ReLU(), convolution(4, 4), MeanOverPlaces(), nn.Linear(4, 3)
+    )
+    report = validate_blueprint(net.to(precision), cyclic(8).permuting(), samples(5, 2, 8))
+    assert report.valid and report.invariant and report.broken_at is None
+    assert [stage.behaviour.split(" (")[0] for stage in report.stages] == [
+        *["moves like the inputs"] * 3,
+        *["invariant"] * 2,
+    ]
+    assert "all 5 stages keep the symmetry" in str(report)
+
+
+def test_flatten_passes_and_the_dense_layer_is_named():
+    net = nn.Sequential(convolution(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(32, 8), nn.ReLU())
+    report = validate_blueprint(net.double(), cyclic(8).permuting(), samples(5, 2, 8))
+    assert report.broken_at == "3 Linear" and not report.invariant
+    assert "in blocks" in report.stages[2].behaviour
+    assert report.stages[3].error > 0.01 and "breaks at 3 Linear" in str(report)
+
+
+@pytest.mark.parametrize(
+    "breaks", [nn.Conv1d(1, 2, 3, padding=1), nn.Conv1d(1, 2, 3, padding=1, stride=2)]
+)
+def test_zero_padding_and_strides_break_shifts(breaks):
+    report = validate_blueprint(nn.Sequential(breaks.double()), cyclic(8).permuting(), samples(4, 1, 8))
+    assert report.broken_at == "0 Conv1d"
+
+
+def test_group_network_goes_from_vectors_to_functions_to_invariants():
+    group = dihedral(4).permuting()
+    net = nn.Sequential(
+        GroupLift(group, 1, 3), nn.ReLU(), GroupConv(group, 3, 2), GroupPool("max")
+    ).double()
+    report = validate_blueprint(net, group, samples(4, 1, 4))
+    assert report.invariant
+    assert all("functions on the group" in stage.behaviour for stage in report.stages[:3])
+
+
+def test_transformer_without_positions_permutes_and_with_positions_does_not():
+    group = symmetric(4)
+    inverse = group.points[group.inverses]
+    sets = group.acting_by(lambda g, X: X[:, inverse[g]])
+    block = nn.TransformerEncoderLayer(6, 2, 8, dropout=0.0, batch_first=True).double()
+    assert validate_blueprint(block, sets, samples(3, 4, 6)).valid
+    places = torch.as_tensor(samples(4, 6))
+    broken = [("positions", lambda x: torch.as_tensor(x) + places), ("block", block)]
+    assert validate_blueprint(broken, sets, samples(3, 4, 6)).broken_at == "positions"
+
+
+def test_given_actions_and_large_groups():
+    group = symmetric(5).permuting()
+    report = validate_blueprint(
+        [("sort", np.sort), ("halve", lambda x: x / 2)], group, samples(3, 5), actions={"halve": group}
+    )
+    assert report.n_elements >= 64
+    assert report.stages[0].behaviour == "invariant" and report.broken_at == "halve"
+
+
+def test_the_model_stays_in_its_mode_and_bad_input_is_refused():
+    net = nn.Sequential(nn.Dropout(0.5), convolution(1, 1)).double().train()
+    assert validate_blueprint(net, cyclic(6).permuting(), samples(3, 1, 6)).valid
+    assert net[0].training
+    with pytest.raises(ValueError, match="finite inputs"):
+        validate_blueprint(net, cyclic(6), np.empty((0, 6)))
+    with pytest.raises(ValueError, match="at least one"):
+        validate_blueprint([], cyclic(6), samples(2, 6))
+
+
+def test_pictures_that_turn_and_shift():
+    """A kernel that looks the same from all sides keeps turns; an ordinary one only shifts."""
+    images = samples(2, 1, 6, 6)
+    even = nn.Conv2d(1, 2, 3, padding=1, padding_mode="circular").double()
+    turned = sum(torch.rot90(even.weight.data, k, (2, 3)) for k in range(4))
+    flipped = turned + turned.flip(3)
+    ordinary = nn.Conv2d(1, 2, 3, padding=1, padding_mode="circular").double()
+    even.weight.data = flipped
+    for group, layer, keeps in (
+        (image_translations(6, 6, 2), ordinary, True),
+        (image_dihedral(), even, True),
+        (image_dihedral(), ordinary, False),
+    ):
+        assert validate_blueprint([layer, nn.ReLU()], group, images).valid is keeps

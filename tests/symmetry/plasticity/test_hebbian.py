@@ -1,0 +1,107 @@
+"""Oja's and Hebb's rules find the leading eigenspace; the rule as printed runs away."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import IncrementalPCA
+
+from pindown.symmetry import cyclic
+from pindown.symmetry.plasticity import leading_share, oja, sanger
+
+STD = np.array([2.0, 1.0, 0.5])
+
+
+def stream(n=20_000, seed=0, std=STD):
+    return np.random.default_rng(seed).standard_normal((n, len(std))) * std
+
+
+@pytest.mark.parametrize("rule", ["oja", "hebb"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_weights_converge_to_the_leading_eigenvector(rule, seed):
+    run = oja(stream(seed=seed), np.ones(3), rule=rule)
+    assert abs(run.weights[0]) / np.linalg.norm(run.weights) > 0.999
+    assert run.norms[-1] == pytest.approx(1.0, abs=1e-2)
+    assert run.steps == 20_000 and run.turns[-1] < 1e-4 < run.turns[0]
+
+
+def test_printed_rule_diverges():
+    """With y x in place of y w in the second term nothing holds the length."""
+    X, w, largest = stream(), np.ones(3), 0.0
+    for t, x in enumerate(X, start=1):
+        y = w @ x
+        w = w + 1.0 / (200 + t) * y * (x - y * x)
+        largest = max(largest, float(np.linalg.norm(w)))
+        if largest > 100:
+            break
+    ours = oja(X, np.ones(3))
+    assert largest > 100
+    assert max(ours.norms) < 2 and ours.norms[-1] == pytest.approx(1.0, abs=1e-2)
+
+
+def test_samples_are_not_centred():
+    X = np.random.default_rng(3).standard_normal((5000, 3)) * 0.3 + [0.0, 0.0, 2.0]
+    run = oja(X, np.ones(3))
+    assert abs(run.weights[2]) > 0.99
+
+
+def test_ties_end_in_the_eigenspace_and_depend_on_the_start():
+    X = stream(std=np.array([2.0, 2.0, 0.5]))
+    ends = [oja(X, start).weights for start in ([1.0, 0.1, 1.0], [0.1, 1.0, 1.0])]
+    for w in ends:
+        assert np.linalg.norm(w[:2]) > 0.999 * np.linalg.norm(w)
+    assert abs(ends[0] @ ends[1]) < 0.7
+
+
+def test_oja_on_full_orbits_ends_in_an_eigenspace_that_holds_the_orbit():
+    group, rng = cyclic(8), np.random.default_rng(4)
+    X = np.concatenate([group.orbit(t) for t in rng.standard_normal((3, 8))])
+    run = oja(X, rng.standard_normal(8), epochs=500, delay=400.0, random_state=0)
+    moment = X.T @ X
+    w = run.weights / np.linalg.norm(run.weights)
+    assert leading_share(w, X) > 0.999
+    quotients = [v @ moment @ v for v in group.orbit(w)]
+    assert np.ptp(quotients) < 1e-9 * max(quotients)
+
+
+def test_sanger_agrees_with_principal_components():
+    X = stream(8000, seed=5, std=np.array([3.0, 2.0, 1.0, 0.5]))
+    start = np.random.default_rng(0).standard_normal((2, 4)) / 4
+    found = sanger(X, start).weights
+    expected = IncrementalPCA(2).fit(X).components_
+    for ours, theirs in zip(found, expected, strict=True):
+        assert abs(ours @ theirs) / np.linalg.norm(ours) > 0.995
+
+
+def test_leading_share_is_one_only_in_the_eigenspace():
+    X = np.diag([2.0, 2.0, 1.0])
+    assert leading_share([1.0, -3.0, 0.0], X) == pytest.approx(1.0)
+    assert leading_share([0.0, 0.0, 1.0], X) == pytest.approx(0.0)
+
+
+def test_the_same_seed_shuffles_the_same_way():
+    X = stream(500)
+    first, second = (oja(X, np.ones(3), epochs=2, random_state=1).weights for _ in range(2))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, oja(X, np.ones(3), epochs=2).weights)
+
+
+def test_bad_input_is_refused():
+    X = stream(300)
+    with pytest.raises(ValueError, match="not all zero"):
+        oja(X, np.zeros(3))
+    with pytest.raises(ValueError, match="3 numbers"):
+        oja(X, np.ones(2))
+    with pytest.raises(ValueError, match="rule"):
+        oja(X, np.ones(3), rule="printed")
+    with pytest.raises(ValueError, match="step"):
+        oja(X, np.ones(3), step=-1.0)
+    with pytest.raises(ValueError, match="diverged"):
+        oja(100 * X, np.ones(3), delay=0.0)
+    with pytest.raises(ValueError, match="diverged"):
+        sanger(100 * X, np.ones((1, 3)), delay=0.0)
+    with pytest.raises(ValueError, match="all samples are zero"):
+        oja(np.zeros((5, 3)), np.ones(3))
+    with pytest.raises(ValueError, match="finite"):
+        oja([[np.nan, 1.0, 2.0]], np.ones(3))
+    with pytest.raises(ValueError, match="k at most"):
+        sanger(X, np.ones((4, 3)))
+    assert "settled" in str(oja(X, np.ones(3)))

@@ -1,0 +1,80 @@
+"""How many templates: the formula, its failure rate by simulation, and what it does not promise."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from pindown.symmetry import cyclic, dihedral
+from pindown.symmetry.signatures import (
+    orbit_distance,
+    orbit_projections,
+    signature_distance,
+    simulate_templates,
+    templates_needed,
+)
+from pindown.symmetry.signatures.templates import unit_templates
+
+
+def test_formula_makes_hoeffding_and_the_union_bound_hold():
+    assert templates_needed(10, 0.1, 0.1) == 461
+    for Q, eps, delta in itertools.product((1, 2, 10, 500), (0.02, 0.1, 0.5), (0.01, 0.3)):
+        K = templates_needed(Q, eps, delta)
+        pairs = Q * (Q - 1) / 2
+        assert pairs * 2 * math.exp(-2 * K * eps**2) <= delta**2 * (1 + 1e-9)
+    assert templates_needed(10, 0.1, 0.1, c=1.0) == 922  # 2 ln(100) / 0.01, rounded up
+
+
+@pytest.mark.parametrize("nonlinearity", ["step", "sigmoid"])
+def test_failures_are_rarer_than_stated(nonlinearity):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((10, 8))
+    found = simulate_templates(
+        X, cyclic(8), eps=0.1, delta=0.1, threshold=0.3, nonlinearity=nonlinearity, repeats=40
+    )
+    assert found.n_templates == 461 and found.failures == 0
+    assert 0 < found.largest < 0.1
+    assert found.smallest_limit > 0.001
+
+
+def test_fewer_templates_do_fail():
+    """With a hundredth of the templates deviations exceed eps: the simulation can see failures."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((10, 8))
+    tight = simulate_templates(X, dihedral(4), eps=0.1, delta=0.1, repeats=20, limit_templates=4000)
+    few = simulate_templates(X, dihedral(4), eps=0.9, delta=0.9, repeats=20, limit_templates=4000)
+    assert few.n_templates < tight.n_templates / 100
+    assert few.largest > 0.1 > tight.largest
+
+
+def test_printed_equivalence_fails_however_many_templates():
+    """Enough templates bring D_K near its limit; for x and -x under rectified units the limit is 0."""
+    group, rng = cyclic(8), np.random.default_rng(1)
+    x = rng.standard_normal(8)
+    x -= x.mean()
+    assert orbit_distance(x, -x, group) > 1
+    K = templates_needed(2, 0.01, 0.01)
+    templates = unit_templates(K, 8, rng)
+    first, second = np.maximum(orbit_projections([x, -x], templates, group), 0).mean(axis=2)
+    assert K > 50_000 and signature_distance(first, second) < 1e-12
+    first, second = (orbit_projections([x, -x], templates, group) > 0.3).mean(axis=2)
+    assert signature_distance(first, second) > 0.02
+
+
+def test_bad_input_is_refused():
+    for arguments, words in (
+        ((0, 0.1, 0.1), "n_orbits"),
+        ((2.5, 0.1, 0.1), "n_orbits"),
+        ((10, 0.0, 0.1), "eps"),
+        ((10, 0.1, 1.0), "delta"),
+        ((10, float("nan"), 0.1), "eps"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            templates_needed(*arguments)
+    with pytest.raises(ValueError, match="c must"):
+        templates_needed(10, 0.1, 0.1, c=0.0)
+    with pytest.raises(ValueError, match="one length"):
+        signature_distance([1.0], [1.0, 2.0])
+    with pytest.raises(ValueError, match="step, sigmoid"):
+        simulate_templates(np.ones((2, 3)), cyclic(3), nonlinearity="relu")
