@@ -17,7 +17,7 @@ from torch import nn
 
 from pindown.learn.multi_exit import MultiExitClassifier, MultiExitModel
 
-TRAIN, TEST, RUNS = 1200, 512, 9
+TRAIN, TEST, RUNS = 1200, 512, 15
 
 
 def images() -> tuple[str, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -79,3 +79,11 @@ def test_transformations_that_are_not_linear_or_not_centred_are_refused():
         estimate_generators(lambda X, t: X[:, :1], 3)
     with pytest.raises(ValueError, match=r"grid is \(m, 1\)"):
         local_orbit([1.0, 0.0], np.zeros((1, 2, 2)), [[0.1, 0.2]])
+
+
+def test_nothing_to_learn_from_is_refused_and_an_empty_grid_has_no_images():
+    with pytest.raises(ValueError, match="from 1"):
+        estimate_generators(lambda X, theta: X, 0)
+    with pytest.raises(ValueError, match="X and moved"):
+        fit_generators(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 1)))
+    assert local_orbit([1.0, 0.0], np.zeros((1, 2, 2)), np.zeros((0, 1))).shape == (0, 2)

@@ -18,6 +18,7 @@ from pindown.symmetry.closure import generate
 from pindown.symmetry.groups import from_permutations
 from pindown.symmetry.products import commute_on, direct_product
 from pindown.symmetry.tables import check_table, element_orders, is_abelian
+from pindown.symmetry.windows import Window
 
 BUILT_IN = [
     cyclic(1), cyclic(6), dihedral(1), dihedral(5), symmetric(1), symmetric(4), tetrahedral(),
@@ -173,3 +174,33 @@ def test_products_of_commuting_actions_are_actions():
         direct_product(symmetric(7), cyclic(2))
     with pytest.raises(ValueError, match="'sum'"):
         direct_product(shift, sign, "twice")
+
+
+def test_the_first_matrix_must_be_the_identity_and_all_must_be_real():
+    """Zeros and projections multiply as any group does, and are no representation."""
+    for idempotent in (np.zeros((2, 2)), np.diag([1.0, 0.0])):
+        with pytest.raises(ValueError, match="first matrix must be the identity"):
+            cyclic(3).acting_by([idempotent] * 3)
+    with pytest.raises(ValueError, match="real here"):
+        cyclic(4).acting_by(np.array([[[1j**k]] for k in range(4)]))
+
+
+@pytest.mark.parametrize("group", [dihedral(5), symmetric(4), quaternion().regular()])
+def test_the_regular_action_is_that_of_its_matrices(group):
+    X = np.random.default_rng(0).standard_normal((3, group.order))
+    for g in range(group.order):
+        assert np.array_equal(group.act(g, X), X @ group.matrices[g].T)
+
+
+def test_large_groups_act_without_matrices_and_refuse_to_make_them():
+    x = np.arange(1500.0)
+    assert np.array_equal(cyclic(1500).act(7, x), np.roll(x, 7))
+    with pytest.raises(ValueError, match="too many to hold"):
+        dihedral(1000).permuting()
+
+
+def test_fractions_are_no_permutations_and_no_members_of_a_window():
+    with pytest.raises(ValueError, match="must be a permutation"):
+        from_permutations([(0, 1), (1.2, 0.3)])
+    with pytest.raises(TypeError):
+        Window.of(cyclic(4), [1.7])

@@ -205,3 +205,9 @@ def test_bad_kernels_are_refused():
         invariant_kernel("rbf", 8)
     with pytest.raises(ValueError, match="noise outside"):
         invariant_kernel(RBF() + WhiteKernel(), CORNERS)
+
+
+def test_a_group_too_large_for_matrices_has_an_invariant_kernel():
+    X = samples(2, 401)
+    K = invariant_gram("rbf", cyclic(401), X, np.roll(X, 7, axis=1))
+    assert np.allclose(K, invariant_gram("rbf", cyclic(401), X), rtol=1e-12)

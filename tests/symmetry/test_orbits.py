@@ -74,3 +74,11 @@ def test_bad_samples_are_refused():
         orbit_partition(cyclic(2), np.zeros((0, 2)))
     with pytest.raises(ValueError, match="tol is a number"):
         stabiliser(cyclic(2), [1.0, 2.0], tol=-1)
+
+
+def test_large_groups_sort_samples_by_blocks(monkeypatch):
+    group = symmetric(5).permuting()
+    X = np.random.default_rng(0).standard_normal((4, 5))
+    X = np.concatenate([X, group.act(77, X)[::-1]])
+    monkeypatch.setattr("pindown.symmetry.orbits.DISTANCES_AT_ONCE", 50)
+    assert orbit_partition(group, X).labels.tolist() == [0, 1, 2, 3, 3, 2, 1, 0]

@@ -15,6 +15,8 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
 from pindown.symmetry import GroupSmoothed, cyclic, dihedral, orbit_variance, smoothed, symmetric
+from pindown.symmetry.actions import flattened, image_rotations, image_turns
+from pindown.symmetry.smoothing import GroupAverage
 from tests.symmetry.layers.actions import polygon, skewed
 
 torch.set_num_threads(1)
@@ -220,3 +222,36 @@ def test_bad_estimators_and_groups_are_refused():
         GroupSmoothed(LinearRegression(), lambda d: d).fit(X, y)
     sampled = GroupSmoothed(LinearRegression(), symmetric(4).permuting(), n_elements=3).fit(X, y)
     assert sampled.kind_ == "estimate" and len(sampled.elements_) == 3
+
+
+def test_only_a_whole_average_of_an_exact_action_is_called_exact():
+    for repeated in ([0, 0, 1], [0, 1, 2, 3, 3]):
+        with pytest.raises(ValueError, match="each once"):
+            smoothed(rough, CORNERS, elements=repeated)
+    assert GroupAverage(rough, cyclic(2), None, (0, 0, 1)).kind == "estimate"
+    images, turns = np.random.default_rng(0).random((3, 6, 6)), image_turns(8)
+    average = smoothed(lambda X: X[:, 0, 0], turns)
+    # Interpolated turns do not compose: the average over all of them still changes.
+    assert np.abs(average(turns.act(1, images)) - average(images)).max() > 0.05
+    assert average.kind == "estimate" and "nearly" in str(average)
+    assert smoothed(rough, flattened(turns, (2, 2))).kind == "estimate"
+    assert smoothed(rough, image_rotations()).kind == "exact"
+
+
+def test_whole_numbers_are_not_moved_by_rounded_matrices():
+    module = smoothed(torch.nn.Identity(), polygon(8))
+    with pytest.raises(ValueError, match="tensors of floats"):
+        module(torch.tensor([[10, 3]]))
+
+
+def test_a_class_does_not_depend_on_the_other_rows_of_the_batch():
+    X = np.array([[1.0, 0.5], [-1.0, -0.5], [2.0, 1.0], [-2.0, -1.0]])
+    model = GroupSmoothed(LinearSVC(), group=cyclic).fit(X, [1, 0, 1, 0])
+    ordinary, huge = np.array([[1.0, 1.0]]), np.array([[1e15, 1e15]])
+    assert model.predict(ordinary) == [1]
+    assert model.predict(np.concatenate([ordinary, huge])).tolist() == [1, 1]
+
+
+def test_a_group_that_is_none_is_refused():
+    with pytest.raises(TypeError, match="a Group or a function that makes one; got 5"):
+        GroupSmoothed(LinearRegression(), group=5).fit(samples(), rough(samples()))

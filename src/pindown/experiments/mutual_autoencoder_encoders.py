@@ -58,14 +58,14 @@ def run(cell: Cell) -> dict[str, Any]:
 
 def compare(results: Results) -> Outcome:
     """Average over seeds; larger information and a smaller divergence are claimed for resampling."""
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for encoder in _ENCODERS:
         mine = [found for cell, found in results if cell["encoder"] == encoder]
         if mine:
             names = ("information", "divergence", "elbo")
             means = [float(np.mean([found[name] for found in mine])) for name in names]
             rows.append((encoder, len(mine), *means))
-    good = len(rows) == 2 and rows[1][2] > rows[0][2] and rows[1][3] < rows[0][3]
+    good = len(rows) == 2 and bool(rows[1][2] > rows[0][2] and rows[1][3] < rows[0][3])
     words = "; ".join(
         f"{row[0]}: {row[2]:.3f} of {math.log(SYMBOLS):.3f} nats, divergence {row[3]:.3f}"
         for row in rows

@@ -30,6 +30,7 @@ def cells(settings: Mapping[str, Any]) -> list[Cell]:
             "seed": seed,
             "sentences": settings["sentences"],
             "steps": settings["steps"],
+            "proposals": settings["proposals"],
         }
         for target in settings["targets"]
         for seed in range(settings["seeds"])
@@ -55,6 +56,7 @@ def run(cell: Cell) -> dict[str, Any]:
             0.0 if plain else cell["information"],
             penalty=0.0 if plain else 3.0,
             steps=cell["steps"],
+            proposals=cell["proposals"],
             random_state=cell["seed"],
             verbose=0,
         )
@@ -125,12 +127,19 @@ EXPERIMENT = Experiment(
     rule="Reproduced if more words come back at the largest M than at the smallest, and the plain "
     "autoencoder is at most five points better than the commonest word of every place.",
     settings={
-        "quick": {"targets": [None, 0.0, 2.0, 4.0], "seeds": 1, "sentences": 2000, "steps": 150},
+        "quick": {
+            "targets": [None, 0.0, 2.0, 4.0],
+            "seeds": 1,
+            "sentences": 2000,
+            "steps": 200,
+            "proposals": None,
+        },
         "paper": {
             "targets": [None, 0.0, 2.0, 4.0, 6.0, 8.0],
             "seeds": 3,
             "sentences": 20_000,
             "steps": 5000,
+            "proposals": 5,
         },
     },
     cells=cells,

@@ -93,6 +93,8 @@ def set_symmetry(subject: Subject) -> Finding:
     shape = subject.net.input_shape
     if len(shape) != 2 or shape[0] < 2:
         raise NotApplicable(f"the inputs are no sets: their shape is {tuple(shape)}")
+    if shape[1] == 1:
+        raise NotApplicable(f"inputs of shape {tuple(shape)} are rather vectors than sets")
     if shape[0] == shape[1]:
         raise NotApplicable(f"inputs of shape {tuple(shape)} are rather images than sets")
     from pindown.symmetry.actions.families import Transformations
@@ -173,12 +175,12 @@ def _decisions(net: Any, family: Family, X: Array) -> float | None:
 
 def _finding(kept: list[_Kept], chosen: _Kept, noun: str, reading: str, assumed: str) -> Finding:
     exact = [item.name for item in kept if item.share <= _KEPT]
-    told = ", ".join(f"{item.name} {number_text(round(item.share, 3))}" for item in kept)
+    told = ", ".join(f"{item.name} {_share_text(item.share)}" for item in kept)
     found = chosen.found
     bars = tuple((item.share,) for item in kept)
     return Finding(
         verdict=f"change of outputs, in units of that between {noun}: {told}"
-        + (f"; kept exactly: {', '.join(exact)}" if exact else ""),
+        + (f"; kept up to rounding on these rows: {', '.join(exact)}" if exact else ""),
         number=Quantity(
             chosen.share,
             "estimate",
@@ -188,7 +190,10 @@ def _finding(kept: list[_Kept], chosen: _Kept, noun: str, reading: str, assumed:
         ),
         hypotheses=(
             Hypothesis(assumed),
-            Hypothesis("fresh networks have Gaussian weights of variance 2 / inputs and no biases"),
+            Hypothesis(
+                "fresh networks have the same connections, shared as in convolutions, with Gaussian "
+                "weights of variance 2 / inputs and no biases"
+            ),
         ),
         reading=reading + _decision_words(kept),
         scale=_scale(chosen, noun),
@@ -214,6 +219,8 @@ def _decision_words(kept: list[_Kept]) -> str:
     if not shares:
         return ""
     worst, name = min(shares)
+    if worst == 1.0:
+        return " No decision changes on these rows."
     return f" At worst, {name}, {percent(worst)} of the decisions stay."
 
 
@@ -221,4 +228,9 @@ def _scale(chosen: _Kept, noun: str) -> str:
     words = f"0 is an exact symmetry; 1 is as much as from one of the {noun} to another."
     if chosen.untrained is None:
         return words
-    return f"{words} Fresh networks of this shape show {number_text(round(chosen.untrained, 3))}."
+    return f"{words} Fresh networks of this shape show {_share_text(chosen.untrained)}."
+
+
+def _share_text(share: float) -> str:
+    """Return three digits; 0 only for what is rounding."""
+    return "0" if share <= _KEPT else number_text(share)

@@ -42,6 +42,8 @@ def estimate_generators(
 
     Lecture course, slides on local generators, with the order of the remainder corrected.
     """
+    if dimension < 1 or n_parameters < 1:
+        raise ValueError(f"dimension and n_parameters are from 1; got {dimension}, {n_parameters}.")
     basis, zero = np.eye(dimension), np.zeros(n_parameters)
     _require_linear(transform, dimension, zero)
     found = []
@@ -69,7 +71,12 @@ def fit_generators(X: ArrayLike, moved: ArrayLike, thetas: ArrayLike) -> NDArray
     [[0.0, -1.0], [1.0, 0.0]]
     """
     samples, images, parameters = (np.asarray(a, dtype=float) for a in (X, moved, thetas))
-    if samples.ndim != 2 or images.shape != samples.shape or parameters.shape[:1] != samples.shape[:1]:
+    if (
+        samples.ndim != 2
+        or 0 in samples.shape
+        or images.shape != samples.shape
+        or parameters.shape[:1] != samples.shape[:1]
+    ):
         raise ValueError(
             f"X and moved are (n, d), thetas (n, p); got {samples.shape}, {images.shape}, "
             f"{parameters.shape}."
@@ -108,7 +115,8 @@ def local_orbit(x: ArrayLike, generators: ArrayLike, grid: ArrayLike) -> NDArray
         )
     if thetas.ndim != 2 or thetas.shape[1] != len(matrices):
         raise ValueError(f"grid is (m, {len(matrices)}), a row per image; got {thetas.shape}.")
-    return np.array([expm_multiply(np.tensordot(row, matrices, 1), sample) for row in thetas])
+    moved = [expm_multiply(np.tensordot(row, matrices, 1), sample) for row in thetas]
+    return np.array(moved).reshape(len(thetas), len(sample))
 
 
 def _moved(

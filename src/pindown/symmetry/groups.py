@@ -18,6 +18,8 @@ Action = Callable[[int, NDArray[np.float64]], NDArray[np.float64]]
 LARGEST_ORDER = 5040
 # The regular representation holds the order to the third power numbers.
 LARGEST_REGULAR = 400
+# Permutation matrices of so many numbers take one gigabyte.
+LARGEST_MATRICES = 2**27
 # Products of matrices given as floats agree with the table's up to rounding.
 REPRESENTATION_TOLERANCE = 1e-9
 
@@ -34,6 +36,7 @@ class Group:
         representation: Matrices ``(order, d, d)``; ``None`` means the regular representation.
         action: ``action(i, X)`` moves samples by element i; ``None`` means by the matrices.
         points: The natural permutations ``(order, n)``, if it moves n points: i goes to points[g, i].
+        approximate: Whether the action keeps the products only nearly, as interpolated turns do.
 
     >>> group = cyclic(3)
     >>> group.order, group.table.tolist()
@@ -49,6 +52,7 @@ class Group:
     representation: NDArray[np.float64] | None = field(default=None, repr=False)
     action: Action | None = field(default=None, repr=False)
     points: NDArray[np.int64] | None = field(default=None, repr=False)
+    approximate: bool = field(default=False, repr=False)
 
     @property
     def order(self) -> int:
@@ -100,7 +104,7 @@ class Group:
 
     def regular(self) -> Group:
         """The same group, acting on functions on itself."""
-        return replace(self, representation=None, action=None)
+        return replace(self, representation=None, action=None, approximate=False)
 
     def permuting(self) -> Group:
         """The same group, acting by permutation matrices on the points it moves by nature.
@@ -111,6 +115,11 @@ class Group:
         if self.points is None:
             raise ValueError(
                 f"{self.name} moves no points by nature; use regular() or acting_by(matrices)."
+            )
+        if self.order * self.points.shape[1] ** 2 > LARGEST_MATRICES:
+            raise ValueError(
+                f"{self.order} matrices of {self.points.shape[1]} points are too many to hold; use "
+                f"acting_by(function) with the permutations in .points."
             )
         return self.acting_by(permutation_matrices(self.points))
 
@@ -125,15 +134,20 @@ class Group:
         matrices = check_representation(how)
         if len(matrices) != self.order:
             raise ValueError(f"{len(matrices)} matrices for the {self.order} elements of {self.name}.")
+        if np.abs(matrices[0] - np.eye(matrices.shape[1])).max() > REPRESENTATION_TOLERANCE:
+            raise ValueError(
+                f"the first matrix must be the identity, as {self.elements[0]!r} is in {self.name}; "
+                f"give them in the order of .elements."
+            )
         scale = 1.0 + float(np.abs(matrices).max()) ** 2
-        for generator in (0, *self.generators):
+        for generator in self.generators:
             wrong = np.abs(matrices[generator] @ matrices - matrices[self.table[generator]]).max()
             if wrong > REPRESENTATION_TOLERANCE * scale:
                 raise ValueError(
                     f"the matrices do not multiply as {self.name} does (off by {wrong:.2g} at element "
                     f"{self.elements[generator]!r}); give them in the order of .elements."
                 )
-        return replace(self, representation=matrices, action=None)
+        return replace(self, representation=matrices, action=None, approximate=False)
 
     def act(self, index: int, X: ArrayLike) -> NDArray[np.float64]:
         """Move every sample by one element: rows of X are vectors, unless the action says otherwise."""
@@ -145,7 +159,9 @@ class Group:
                 f"{self.name} acts here on vectors of {self.degree} numbers; got shape {samples.shape}. "
                 f"Choose another action with acting_by() or permuting()."
             )
-        return samples @ self.matrices[index].T
+        if self.representation is None:  # (g x)(u) = x(g^-1 u): no matrices needed
+            return samples[..., self.table[self.inverses[index]]]
+        return samples @ self.representation[index].T
 
     def orbit(self, x: ArrayLike) -> NDArray[np.float64]:
         """All images g x of one sample x, ``(order, ...)``, in the order of the elements."""
@@ -167,6 +183,8 @@ def permutation_matrices(permutations: NDArray[np.int64]) -> NDArray[np.float64]
 
 def check_representation(matrices: object) -> NDArray[np.float64]:
     """Return matrices as an array ``(order, d, d)`` of finite numbers, or say what is wrong."""
+    if np.asarray(matrices).dtype.kind == "c":
+        raise ValueError("a representation is real here; write a + ib as the matrix [[a, -b], [b, a]].")
     array = np.asarray(matrices, dtype=float)
     if array.ndim != 3 or array.shape[1] != array.shape[2] or 0 in array.shape:
         raise ValueError(
@@ -192,7 +210,8 @@ def from_permutations(
     """
     if not 1 <= len(permutations) <= LARGEST_ORDER:
         raise ValueError(f"a group has 1 to {LARGEST_ORDER} elements here; got {len(permutations)}.")
-    points = np.array(permutations, dtype=np.int64)
+    given = np.array(permutations)
+    points = given.astype(np.int64) if given.dtype.kind in "iu" else np.zeros((1, 0), dtype=np.int64)
     n = points.shape[1] if points.ndim == 2 else 0
     if n == 0 or not (np.sort(points, axis=1) == np.arange(n)).all():
         raise ValueError("each element must be a permutation of 0, ..., n - 1.")

@@ -166,12 +166,14 @@ def is_known_invariant(base: Kernel, group: Group) -> bool:
     """
     if group.action is not None and group.representation is None:
         return False
-    matrices = group.matrices[list(group.generators)]
+    permutes = orthogonal = True  # as the regular representation does
+    if group.representation is not None:
+        matrices = group.representation[list(group.generators)]
+        orthogonal = is_orthogonal(matrices)
+        permutes = orthogonal and bool(np.isin(matrices, (0.0, 1.0)).all())
     if isinstance(base, str):
-        if base in _OF_COORDINATES:
-            return bool(np.isin(matrices, (0.0, 1.0)).all() and is_orthogonal(matrices))
-        return base in _OF_LENGTHS and is_orthogonal(matrices)
-    return _is_of_lengths(base) and is_orthogonal(matrices)
+        return permutes if base in _OF_COORDINATES else orthogonal and base in _OF_LENGTHS
+    return orthogonal and _is_of_lengths(base)
 
 
 def _is_of_lengths(kernel: Any) -> bool:

@@ -11,6 +11,8 @@ from pindown.symmetry.groups import Group
 
 # Actions by matrices round; two samples farther apart than this, in units of their size, are different.
 SAME_SAMPLE = 1e-9
+# Distances of images and samples that are held in memory: 32 MB.
+DISTANCES_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,12 +138,22 @@ def orbit_partition(group: Group, X: ArrayLike, tol: float = SAME_SAMPLE) -> Orb
         if labels[i] >= 0:
             continue
         left = np.flatnonzero(labels < 0)
-        nearest = np.full(len(left), np.inf)
-        for image in group.orbit(sample):
-            np.minimum(nearest, _distances(samples[left], image), out=nearest)
+        nearest = _nearest(group.orbit(sample), samples[left])
         labels[left[nearest <= _reach(sample, tol)]] = len(representatives)
         representatives.append(i)
     return OrbitPartition(labels, np.array(representatives), group.name)
+
+
+def _nearest(images: NDArray[np.float64], samples: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the distance of each sample to the nearest image."""
+    from scipy.spatial.distance import cdist
+
+    rows, nearest = samples.reshape(len(samples), -1), np.full(len(samples), np.inf)
+    step = max(1, DISTANCES_AT_ONCE // len(rows))
+    for start in range(0, len(images), step):
+        block = images[start : start + step]
+        np.minimum(nearest, cdist(block.reshape(len(block), -1), rows).min(axis=0), out=nearest)
+    return nearest
 
 
 def _sample(x: ArrayLike) -> NDArray[np.float64]:

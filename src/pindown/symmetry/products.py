@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -52,7 +53,7 @@ def direct_product(first: Group, second: Group, acting: Acting = "regular") -> G
     if acting == "regular":
         return product
     if acting == "together":
-        return product.acting_by(lambda i, X: first.act(i // m, second.act(i % m, X)))
+        return product.acting_by(partial(_together, first, second))
     if acting in ("sum", "tensor"):
         join = _block if acting == "sum" else np.kron
         return product.acting_by([join(A, B) for A in first.matrices for B in second.matrices])
@@ -74,6 +75,11 @@ def commute_on(first: Group, second: Group, X: ArrayLike) -> float:
             gap = first.act(i, second.act(j, X)) - second.act(j, first.act(i, X))
             worst = max(worst, float(np.abs(gap).max(initial=0.0)))
     return worst
+
+
+def _together(first: Group, second: Group, index: int, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    i, j = divmod(index, second.order)
+    return first.act(i, second.act(j, X))
 
 
 def _block(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -114,6 +114,8 @@ def invariance_gain(
         raise ValueError(
             f"X (N, d) needs as many targets, (N,); got shapes {rows.shape} and {targets.shape}."
         )
+    if not all(np.isfinite(values).all() for values in (rows, targets, answers)):
+        raise ValueError("X, y and truth must be finite; some hold NaN or infinity.")
     if not sizes or sizes[0] < 2 or sizes[-1] >= len(rows) or not alpha > 0:
         raise ValueError(
             f"ns must be from 2 to {len(rows) - 1} and alpha positive; got {list(ns)!r}, {alpha!r}."

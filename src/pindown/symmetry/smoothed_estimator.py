@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.symmetry.groups import Group, cyclic
-from pindown.symmetry.smoothing import chosen_elements
+from pindown.symmetry.smoothing import chosen_elements, kind_of_average
 
 # The order of a sum over the orbit changes its last digits, and must not decide between equal classes.
 TIE = 1e-12
@@ -54,7 +54,7 @@ class GroupSmoothed(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         estimator_: The fitted estimator.
         group_: The group.
         elements_: Indices of the elements that are averaged over.
-        kind_: ``"exact"`` if these are all, else ``"estimate"``.
+        kind_: ``"exact"`` if these are all and the action is exact, else ``"estimate"``.
         classes_: Classes, if it is a classifier.
 
     Example:
@@ -105,7 +105,7 @@ class GroupSmoothed(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.group_ = self._made_group(X)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         self.elements_ = chosen_elements(self.group_, self.elements, self.n_elements, seed)
-        self.kind_ = "exact" if len(set(self.elements_)) == self.group_.order else "estimate"
+        self.kind_ = kind_of_average(self.group_, self.elements_)
         self.estimator_ = clone(inner).fit(X, y, **parameters)
         if hasattr(self.estimator_, "classes_"):
             self.classes_ = self.estimator_.classes_
@@ -114,7 +114,8 @@ class GroupSmoothed(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _made_group(self, X: Array) -> Group:
         if self.group is None:
             return cyclic(1).acting_by(np.eye(X.shape[1])[None])
-        group = self.group if isinstance(self.group, Group) else self.group(X.shape[1])
+        made = callable(self.group) and not isinstance(self.group, Group)
+        group = self.group(X.shape[1]) if made else self.group
         if not isinstance(group, Group):
             raise TypeError(f"group must be a Group or a function that makes one; got {self.group!r}.")
         moved = group.act(0, X[:1])
@@ -123,16 +124,21 @@ class GroupSmoothed(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return group
 
     def _mean(self, method: str, X: Any) -> Array:
+        return self._means(method, X)[0]
+
+    def _means(self, method: str, X: Any) -> tuple[Array, Array]:
+        """Return the mean answers, and the mean of their sizes: what rounding is measured by."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         answer = getattr(self.estimator_, method)
         total: Any = 0.0
+        sizes: Any = 0.0
         for g in self.elements_:
             answers = np.asarray(answer(self.group_.act(g, X)))
             if method == "predict" and is_classifier(self.estimator_):
                 answers = answers[:, None] == self.classes_  # nothing to average but votes
-            total = total + answers
-        return np.asarray(total) / len(self.elements_)
+            total, sizes = total + answers, sizes + np.abs(answers)
+        return np.asarray(total) / len(self.elements_), np.asarray(sizes) / len(self.elements_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the mean answer over the orbit of each row, or the class with the largest mean."""
@@ -140,10 +146,11 @@ class GroupSmoothed(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if not is_classifier(self.estimator_):
             return self._mean("predict", X)
         known = [name for name in _SCORES if hasattr(self.estimator_, name)]
-        scores = self._mean(known[0] if known else "predict", X)
-        rounding = TIE * np.abs(scores).max(initial=0.0)
+        scores, sizes = self._means(known[0] if known else "predict", X)
         if scores.ndim == 1:
-            return np.asarray(self.classes_)[(scores > rounding).astype(int)]
+            return np.asarray(self.classes_)[(scores > TIE * sizes).astype(int)]
+        # The rounding of each row by itself: an answer must not depend on the others of its batch.
+        rounding = TIE * sizes.max(axis=1, keepdims=True)
         best = scores >= scores.max(axis=1, keepdims=True) - rounding
         return np.asarray(self.classes_)[best.argmax(axis=1)]
 

@@ -47,8 +47,8 @@ class GroupAverage:
 
     @property
     def kind(self) -> str:
-        """``"exact"`` if all elements are averaged over, else ``"estimate"``."""
-        return "exact" if len(set(self.elements)) == self.group.order else "estimate"
+        """``"exact"`` if all elements are averaged over and the action is exact, else ``"estimate"``."""
+        return kind_of_average(self.group, self.elements)
 
     def __call__(self, X: ArrayLike) -> Array:
         """Return the averaged outputs."""
@@ -136,9 +136,21 @@ def orbit_variance(model: Callable[[Array], Any], group: Group, X: ArrayLike) ->
     Lecture course, section on invariant function classes; the identity is ours.
     """
     samples = np.asarray(X, dtype=float)
-    outputs = np.stack([_array(model(group.act(g, samples))) for g in range(group.order)])
+    moved = (np.ascontiguousarray(group.act(g, samples)) for g in range(group.order))
+    outputs = np.stack([_array(model(images)) for images in moved])
     spread = outputs.var(axis=0)
     return spread.reshape(len(samples), -1).sum(axis=1)
+
+
+def kind_of_average(group: Group, elements: Sequence[int]) -> str:
+    """Return ``"exact"`` for every element once, moved by an exact action, else ``"estimate"``.
+
+    >>> from pindown.symmetry import cyclic
+    >>> kind_of_average(cyclic(3), (0, 1, 2)), kind_of_average(cyclic(3), (0, 1))
+    ('exact', 'estimate')
+    """
+    whole = sorted(elements) == list(range(group.order))
+    return "exact" if whole and not group.approximate else "estimate"
 
 
 def chosen_elements(
@@ -150,9 +162,11 @@ def chosen_elements(
     if elements is not None:
         given = np.asarray(elements)
         whole = given.ndim == 1 and given.size and given.dtype.kind in "iu"
-        if not whole or given.min() < 0 or given.max() >= group.order:
+        inside = whole and given.min() >= 0 and given.max() < group.order
+        if not inside or len(np.unique(given)) < len(given):
             raise ValueError(
-                f"elements must be indices of {group.name}, 0 to {group.order - 1}; got {elements!r}."
+                f"elements must be indices of {group.name}, 0 to {group.order - 1}, each once; got "
+                f"{elements!r}."
             )
         return tuple(given.tolist())
     if n_elements is None:

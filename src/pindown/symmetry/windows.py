@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ class Window:
     @classmethod
     def of(cls, group: Group, members: Iterable[int]) -> Window:
         """Take the elements with these indices."""
-        kept = tuple(sorted({int(i) for i in members}))
+        kept = tuple(sorted({operator.index(i) for i in members}))
         if not kept or kept[0] < 0 or kept[-1] >= group.order:
             raise ValueError(
                 f"a window holds elements from 0 to {group.order - 1} of {group.name}; got {kept}."

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from pindown import ReluNetwork
 from pindown.guarantees.bounds import local_maxima_bound
 from pindown.guarantees.bounds.balls import ball_maxima
 from pindown.guarantees.bounds.local_maxima import mistakes, spectral_complexity
+from pindown.guarantees.bounds.pac_bayes import risk_from_level
 from pindown.guarantees.bounds.representatives import homogeneous
 
 
@@ -83,6 +85,31 @@ def test_printed_tolerances_fail_for_weights_near_a_flat_top():
     assert at_zero.all()  # printed left side
     assert not at_gamma.any()  # printed right side, without the divergence
     assert not at_twice.any()  # ours
+
+
+def test_fails_as_rarely_as_it_says_for_a_member_chosen_on_the_sample():
+    """Inputs are coins, -1 or 1, so that every c(x) = w x is at most zero with probability 1/2 exactly.
+
+    The sign of w is the luckier one. Values rise by a billionth: mistakes everywhere at the printed
+    tolerance 0, nowhere at ours.
+    """
+    rng, delta, runs, m = np.random.default_rng(3), 0.2, 40, 400
+    v = ReluNetwork.from_layers([([[1e-9]], [0.0])])
+    failed = without = wrong = printed = 0
+    for _ in range(runs):
+        X = rng.choice([-1.0, 1.0], (m, 1))
+        c = ReluNetwork.from_layers([([[1.0 if X.sum() > 0 else -1.0]], [0.0])])
+        bound = local_maxima_bound(v, c, X, radius=0.1, margins=(0.5, 0.9), delta=delta, input_norm=1.1)
+        assert bound.kind == "probability" and not bound.vacuous
+        risk, level = bound.terms["empirical risk"], bound.terms["level"]
+        failed += bound.value < 0.5
+        without += risk < 0.5
+        wrong += risk_from_level(risk, level / 1024) < 0.5
+        printed += bound.value < 1.0  # the risk at tolerance 0
+    allowed = binom.ppf(0.9999, runs, delta)
+    assert failed <= allowed < wrong  # with a level that is much too small, it would show
+    assert without > 0.9 * runs
+    assert printed == runs
 
 
 def test_monotone():

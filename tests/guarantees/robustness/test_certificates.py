@@ -116,6 +116,7 @@ def test_certified_radius_is_never_above_the_exact_distance():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_certified_radius_is_never_above_the_exact_distance_on_500_networks():
     assert check_radii_against_exact(500, seed=6) > 0.5
 

@@ -2,6 +2,7 @@
 
 import sys
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -42,6 +43,28 @@ def test_nearest_of_all_is_kept_and_is_no_nearer_than_the_exact_distance(norm):
     for x, distance in zip(X, found.distance, strict=True):
         assert distance >= minimum_distance(net, x, norm, method="cells").lower * (1 - 1e-9)
     assert "nearest on" in repr(found)
+
+
+class Push:
+    """Stands for an attack of foolbox: adds one number to all inputs."""
+
+    def __init__(self, amount):
+        self.amount = amount
+
+    def __call__(self, model, inputs, classes, epsilons):
+        return None, inputs + self.amount, None
+
+
+def test_two_attacks_of_one_kind_are_both_kept(monkeypatch):
+    """The nearer one comes first, and the second does not take its place."""
+    library = SimpleNamespace(PyTorchModel=lambda module, **_: module, attacks=SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "foolbox", library)
+    net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0.0, 0.0])])
+    found = foolbox_attack(net, [[-0.5]], attacks=[Push(0.6), Push(5.0), Push(0.1)])
+    assert list(found.distances) == ["ours", "Push", "Push 2", "Push 3"]
+    assert [found.distances[name].item() for name in ("Push", "Push 2")] == [0.6, 5.0]
+    assert found.distances["Push 3"].item() == np.inf
+    assert found.by == ("ours",) and 0.5 <= found.distance.item() < 0.51
 
 
 def test_box_modules_and_two_classes():

@@ -43,7 +43,7 @@ def test_generator_does_best_by_drawing_as_the_data_do():
 
 
 def test_printed_divergence_without_the_second_logarithm_is_not_one():
-    """Equal distributions have divergence zero; the printed formula gives one quarter."""
+    """Equal distributions have divergence zero; the printed formula gives one half."""
     p, q = pair(3)
     middle = (p + q) / 2
 

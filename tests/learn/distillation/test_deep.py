@@ -53,6 +53,30 @@ def test_general_balanced_factors_have_the_same_limit():
     np.testing.assert_allclose(run.weights, deep_limit(X, z, start, 3).weights, rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("depth", [2, 4])
+def test_flows_of_uneven_inputs_come_to_rest_too(depth):
+    """Inputs of sizes from 0.1 to 30 make the flow stiff."""
+    X = np.random.default_rng(0).standard_normal((3, 4)) * [1.0, 30.0, 0.1, 5.0]
+    z = X[:, 0]
+    start = deep_start(X, z, 0.01, 0)
+    run = deep_linear_flow(X, z, balanced_factors(start, depth))
+    assert run.converged and "at rest" in str(run)
+    np.testing.assert_allclose(run.weights, deep_limit(X, z, start, depth).weights, rtol=0, atol=1e-8)
+
+
+def test_the_flow_towards_a_teacher_of_zeros_ends():
+    X, start = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([0.1, 0.05])
+    run = deep_linear_flow(X, np.zeros(2), balanced_factors(start, 2))
+    assert run.converged and np.abs(run.weights).max() < 1e-6
+
+
+def test_a_flow_that_is_stopped_early_says_so():
+    X, z = linear_problem(6)
+    start = balanced_factors(deep_start(X, z, 0.1, 0), 2)
+    run = deep_linear_flow(X, z, start, method="gd", max_iter=3)
+    assert not run.converged and "not at rest" in str(run)
+
+
 def test_small_steps_come_near_the_limit_of_the_flow():
     X, z = linear_problem(6)
     start = deep_start(X, z, 0.1, 0)

@@ -125,6 +125,27 @@ def test_an_interrupted_run_keeps_its_weights(monkeypatch):
     assert model.coef_.any() and model.n_iter_ == 4
 
 
+def test_scores_are_refused_for_answers_of_another_shape():
+    """One answer would be compared with all, and three columns with two classes."""
+    X = np.random.default_rng(0).standard_normal((6, 3))
+    model = LinearDistiller().fit(X, X[:, 0])
+    assert model.score(X, X[:, :1]) == model.score(X, X[:, 0]) == 1.0
+    for y in (X[:1, 0], X, X[:5, 0]):
+        with pytest.raises(ValueError, match="one row for each of 6"):
+            model.score(X, y)
+
+
+def test_descent_that_ends_before_the_logits_are_met_says_so():
+    """Sure answers leave the gradient flat; the closed form does not mind."""
+    X = np.array([[1.0, 0.5, 0.0]])
+    for depth, z, tol in ((1, [15.0], 1e-7), (2, [33.0], 1e-13)):
+        short = LinearDistiller(solver="gradient", depth=depth, tol=tol, random_state=0)
+        with pytest.warns(ConvergenceWarning, match="ended early"):
+            short.fit(X, z)
+        assert 1e-3 < short.residual_ < 0.2
+        assert LinearDistiller(depth=depth, random_state=0).fit(X, z).residual_ < 1e-12
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (7, 1)])
 def test_tiny_and_constant_data(shape):
     for X in (np.ones(shape), np.zeros(shape)):
@@ -144,6 +165,9 @@ def test_tiny_and_constant_data(shape):
         ({"depth": 2, "start_norm": 0.0}, np.ones(3), "norm"),
         ({"labels": "probability"}, np.array([0.5, 2.0, 0.1]), "between 0 and 1"),
         ({"labels": "soft"}, np.ones(3), "labels must be"),
+        ({"rcond": -1.0}, np.ones(3), "rcond"),
+        ({"rcond": np.nan}, np.ones(3), "rcond"),
+        ({"rcond": 1.0}, np.ones(3), "rcond"),
     ],
 )
 def test_refusals(options, z, message):

@@ -147,6 +147,23 @@ def test_the_slope_of_sure_answers_keeps_its_digits():
     assert distillation_gradient([39.0], [[1.0]], [40.0])[0] < 0
 
 
+def test_the_slope_of_several_columns_keeps_its_digits():
+    """A student a billionth from its teacher: the plain difference of softmaxes has seven digits."""
+    rng = np.random.default_rng(0)
+    z, off = 4 * rng.standard_normal((1, 3)), 1e-9 * rng.standard_normal((1, 3))
+    shares = probabilities(z)
+    first = shares * (off - np.sum(shares * off))  # the derivative of the softmax
+    np.testing.assert_allclose(distillation_gradient(z + off, [[1.0]], z), first, rtol=1e-6)
+
+
+def test_several_columns_of_large_logits_are_met_too():
+    X, W = np.random.default_rng(7).standard_normal((6, 9)), np.random.default_rng(8)
+    z = centred(X @ W.standard_normal((9, 3)))
+    done = distillation_descent(X, z, whitened=True)
+    assert done.converged
+    np.testing.assert_allclose(done.weights, minimum_norm(X, z).weights, rtol=0, atol=1e-8)
+
+
 def test_labels():
     z = np.array([-3.0, 0.0, 2.0])
     np.testing.assert_allclose(as_logits(1 / (1 + np.exp(-z)), "probability"), z)

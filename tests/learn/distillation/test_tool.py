@@ -169,6 +169,9 @@ def test_scores_for_pairs_of_classes_are_not_logits():
     pairs = SVC(decision_function_shape="ovo").fit(np.vstack([X, X[:9] + 9]), np.append(y, [3] * 9))
     with pytest.raises(TypeError, match="neither predict_proba"):
         teacher_answers(pairs, X)
+    # Three classes have three pairs, so that the shape does not give them away.
+    with pytest.raises(TypeError, match="neither predict_proba"):
+        teacher_answers(SVC(decision_function_shape="ovo").fit(X, y), X)
     ridge = teacher_answers(RidgeClassifier().fit(X, y), X)
     assert ridge.logits.shape == (150, 3)
 
@@ -181,6 +184,13 @@ def recurrent():
     import torch
 
     return torch.nn.LSTM(64, 2)
+
+
+def test_tensors_that_want_gradients_are_inputs_too():
+    import torch
+
+    X = torch.linspace(-1.0, 1.0, 40).reshape(20, 2).requires_grad_()
+    assert distil(lambda Z: Z.detach()[:, 0] - 0.1, X).agreement == 1.0
 
 
 def test_a_head_checks_its_features():

@@ -50,7 +50,7 @@ def test_a_short_fit_runs_end_to_end():
     assert 0.0 <= word_matches(sentences[:20], back) <= 1.0
     assert len(first.interpolate(sentences[0], sentences[1], 4)) == 4
     assert first.encode(sentences[:3]).shape == (3, 2)
-    assert "47 words" in str(first)
+    assert "31 words" in str(first)
 
 
 def test_bad_sentences_are_explained():

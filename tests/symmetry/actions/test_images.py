@@ -1,13 +1,17 @@
 """Actions on images are actions: products act as one after the other, exactly or nearly."""
 
+import pickle
+
 import numpy as np
 import pytest
 
+from pindown.symmetry import cyclic, direct_product
 from pindown.symmetry.actions import (
     affine_images,
     contrast_changes,
     flattened,
     gamma_changes,
+    graph_permutations,
     illumination,
     image_dihedral,
     image_reflection,
@@ -15,6 +19,7 @@ from pindown.symmetry.actions import (
     image_scalings,
     image_translations,
     image_turns,
+    set_permutations,
     smooth_displacement,
     smooth_warps,
     warp,
@@ -122,3 +127,24 @@ def test_warps_are_small_smooth_and_fix_the_border():
 def test_what_does_not_fit_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("group", "shape"),
+    [
+        (image_rotations(), (4, 4)),
+        (image_reflection("up-down"), (4, 4)),
+        (image_dihedral(), (4, 4)),
+        (image_translations(4, 6, 2), (4, 6)),
+        (image_turns(5), (4, 4)),
+        (flattened(image_dihedral(), (4, 4)), (16,)),
+        (set_permutations(3), (3, 2)),
+        (graph_permutations(3), (3, 4)),
+        (direct_product(cyclic(6), cyclic(6), "together"), (6,)),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_actions_can_be_saved_with_the_models_that_hold_them(group, shape):
+    X = np.random.default_rng(1).standard_normal((2, *shape))
+    loaded = pickle.loads(pickle.dumps(group))
+    assert all(np.array_equal(loaded.act(i, X), group.act(i, X)) for i in range(group.order))

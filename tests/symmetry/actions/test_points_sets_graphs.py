@@ -104,3 +104,10 @@ def test_shuffles_move_members_and_the_first_is_a_swap():
 def test_what_does_not_fit_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_no_shuffle_leaves_everything_in_place():
+    for m in (2, 3):
+        X = np.arange(float(m))[None]
+        shuffles = set_shuffles(m, 20, seed=0)
+        assert all((shuffles.act(i, X) != X).any() for i in range(shuffles.order))

@@ -175,3 +175,9 @@ def test_bad_graphs_and_layers_are_refused():
     with pytest.raises(ValueError, match="a kind of"):
         GraphNetwork([3, 2, 1], kind="magic")
     assert EdgeHead(2, 3)(torch.ones(4, 2)).shape == (4, 4, 3)
+
+
+def test_a_function_without_answers_keeps_no_contract():
+    """NaN compares as no difference, and must not pass."""
+    with pytest.raises(ValueError, match="finite"):
+        graph_contract_error(lambda A, X: A.sum() * np.nan, "graph", Graph(np.ones((3, 3))))

@@ -7,7 +7,13 @@ from torch import nn
 
 from pindown.symmetry import cyclic, dihedral, symmetric, validate_blueprint
 from pindown.symmetry.actions import image_dihedral, image_translations
-from pindown.symmetry.layers import GroupConv, GroupLift, GroupPool
+from pindown.symmetry.layers import (
+    CosetPool,
+    GroupConv,
+    GroupLift,
+    GroupPool,
+    coset_representation,
+)
 
 torch.set_num_threads(1)
 
@@ -114,3 +120,22 @@ def test_pictures_that_turn_and_shift():
         (image_dihedral(), ordinary, False),
     ):
         assert validate_blueprint([layer, nn.ReLU()], group, images).valid is keeps
+
+
+def test_a_broken_stage_is_one_that_moves_in_no_way_tried():
+    """Cosets move by an action of their own: without it the verdict must not be called exact."""
+    group = cyclic(4)
+    layers = [("coset", CosetPool(group, [0, 2])), ("pool", GroupPool())]
+    report = validate_blueprint(layers, group, samples(5, 4))
+    assert report.broken_at == "coset"
+    assert "no way tried" in str(report) and "exact" not in str(report)
+    actions = {"coset": coset_representation(group, [0, 2])}
+    assert validate_blueprint(layers, group, samples(5, 4), actions=actions).invariant
+
+
+def test_every_part_is_left_in_the_mode_it_was_in():
+    """A frozen part of a network in training must not start to train."""
+    block = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).double()
+    block[1].eval()
+    validate_blueprint([("block", block)], cyclic(4), samples(5, 4))
+    assert block.training and block[0].training and not block[1].training

@@ -170,3 +170,10 @@ def test_pooling_without_a_nonlinearity_sees_the_group_mean_only():
     linear = torch.nn.Sequential(noisy(GroupLift(group, 1, 3)), GroupPool())
     x = draw(4, 1, 5)
     assert torch.allclose(linear(x), linear(x.mean(-1, keepdim=True).expand(-1, -1, 5)), atol=1e-12)
+
+
+def test_convolutions_that_do_not_fit_into_memory_are_refused():
+    with pytest.raises(ValueError, match="fewer channels"):
+        GroupConv(cyclic(2000), 16, 16)
+    with pytest.raises(ValueError, match="closed under products"):
+        CosetPool(cyclic(6), [0.5, 3.2])

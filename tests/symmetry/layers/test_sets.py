@@ -84,3 +84,10 @@ def test_bad_sets_are_refused():
         PermInvariant(2, 3, "median")
     with pytest.raises(ValueError, match="at least the input"):
         SetNetwork([3])
+
+
+def test_what_stands_at_missing_elements_does_not_matter():
+    layer, mask = noisy(PermEquivariant(1, 2)), torch.tensor([True, True, False])
+    x = torch.tensor([[1.0], [2.0], [torch.nan]], dtype=torch.float64)
+    y = layer(x, mask)
+    assert torch.equal(y[:2], layer(x[:2])) and torch.equal(y[2], torch.zeros(2, dtype=torch.float64))

@@ -8,6 +8,7 @@ from pindown.symmetry import cyclic, dihedral, equivariance, invariance, symmetr
 from pindown.symmetry.actions import image_dihedral, image_translations, set_permutations
 from pindown.symmetry.measure.comparison import symmetry_change
 from pindown.symmetry.measure.models import as_function, untrained_copy
+from pindown.symmetry.windows import Window
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 6))
@@ -159,7 +160,8 @@ def test_sparse_networks_keep_their_connections():
 
 def test_one_sample_a_constant_and_the_trivial_group_have_defined_answers():
     one = invariance(lambda X: X[:, 0], cyclic(6), X[:1])
-    assert one.standard_error == 0.0 and one.scale == pytest.approx(abs(X[0, 0]))
+    assert np.isnan(one.standard_error) and one.scale == pytest.approx(abs(X[0, 0]))
+    assert "±" not in str(one) and "length of the only output" in str(one)
     constant = invariance(lambda X: np.zeros(len(X)), cyclic(6), X)
     assert (constant.error, constant.scale, constant.relative) == (0.0, 0.0, 0.0)
     trivial = cyclic(1).acting_by([np.eye(6)])
@@ -212,3 +214,100 @@ def test_bad_input_is_refused(call, error, message):
 def test_outputs_are_plain_numbers():
     out = as_function(lambda X: X[:, 0] > 0)(X)
     assert out.dtype == float and as_function(np.fft.fft)(X).shape == (30, 6, 2)
+
+
+def test_both_sides_must_be_one_group():
+    """C6 and D3 have six elements each, and are not the same."""
+    with pytest.raises(ValueError, match="one group"):
+        equivariance(np.tanh, cyclic(6), dihedral(3).regular(), X)
+
+
+def test_the_identity_of_a_window_is_not_counted():
+    some, rest = Window.of(cyclic(6), [0, 2, 3]), Window.of(cyclic(6), [2, 3])
+    first = lambda X: X[:, 0]  # noqa: E731
+    assert invariance(first, some, X).error == invariance(first, rest, X).error > 0.0
+    assert invariance(first, Window.of(cyclic(6), [0]), X).error == 0.0
+
+
+def test_models_that_work_in_place_are_measured_on_the_samples_themselves():
+    in_place = lambda X: np.subtract(X, 1.0, out=X)[:, :2] ** 2  # noqa: E731
+    fresh = lambda X: (X - 1.0)[:, :2] ** 2  # noqa: E731
+    assert invariance(in_place, cyclic(6), X).error == invariance(fresh, cyclic(6), X).error
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.LeakyReLU(0.1, inplace=True), torch.nn.Linear(6, 2)).double()
+    W, b = (p.detach().numpy() for p in net[1].parameters())
+    leaky = lambda X: np.where(X > 0, X, 0.1 * X) @ W.T + b  # noqa: E731
+    wanted = invariance(leaky, cyclic(6), X).error
+    assert invariance(net, cyclic(6), X, copies=0).error == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+def test_untrained_copies_of_normalised_weights_are_drawn_afresh():
+    """Their layers cannot reset weights that are computed: a copy must not be the trained model."""
+    torch = pytest.importorskip("torch")
+    trained = torch.nn.utils.weight_norm(torch.nn.Linear(6, 2))
+    rng = np.random.default_rng(0)
+    with torch.no_grad():
+        trained(torch.zeros(1, 6))
+    copies = [as_function(untrained_copy(trained, rng))(X) for _ in range(2)]
+    assert not np.allclose(copies[0], copies[1])
+    assert not np.allclose(copies[0], as_function(trained)(X))
+
+
+def test_tensors_with_gradients_are_taken_as_they_come():
+    """A function that wraps a module returns such tensors."""
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Linear(6, 2).double()
+    wrapped = invariance(lambda X: net(torch.as_tensor(X)), cyclic(6), torch.tensor(X).requires_grad_())
+    assert wrapped.error == invariance(net, cyclic(6), X).error
+
+
+def test_modules_without_weights_have_no_untrained_copies():
+    torch = pytest.importorskip("torch")
+    found = invariance(torch.nn.ReLU(), cyclic(6), X)
+    assert found.untrained == () and found.scale == found.spread
+
+
+@pytest.mark.parametrize("copies", [-1, 2.5, True, "two"])
+def test_copies_are_a_number_or_models(copies):
+    with pytest.raises(ValueError, match="whole number from 0, or models"):
+        invariance(np.sort, cyclic(6), X, copies=copies)
+
+
+def test_two_exact_symmetries_are_as_symmetric_as_each_other():
+    total = lambda X: X.max(axis=1)  # noqa: E731
+    change = symmetry_change(total, lambda X: 2 * total(X), cyclic(6), X)
+    assert change.ratio == 1.0 and "as symmetric as before" in str(change)
+
+
+@pytest.mark.parametrize("stored", ["dense", "sparse"])
+def test_untrained_copies_of_convolutions_are_convolutions(stored):
+    """Shared weights stay shared: a circular convolution with a pool keeps shifts by design."""
+    import scipy.sparse as sp
+
+    rows = np.zeros(8)
+    rows[:3] = [0.5, -1.0, 2.0]
+    W = np.concatenate([np.array([np.roll(rows * s, k) for k in range(8)]) for s in (1.0, -0.7)])
+    pool = np.repeat([[1.0, 2.0]], 8, axis=1)
+    net = ReluNetwork.from_layers(
+        [(W if stored == "dense" else sp.csr_array(W), np.zeros(16)), (pool, [0.0])]
+    )
+    first = untrained_copy(net, np.random.default_rng(0)).layers[0].weight
+    first = first.toarray() if sp.issparse(first) else first
+    assert np.array_equal(first != 0, W != 0) and not np.allclose(first, W)
+    for half in (first[:8], first[8:]):
+        assert np.array_equal(half, np.array([np.roll(half[0], k) for k in range(8)]))
+
+
+def test_regressors_are_measured_by_their_predictions():
+    """Some transform as well: an ensemble gives the answers of its members."""
+    from sklearn.ensemble import VotingRegressor
+    from sklearn.linear_model import Ridge
+
+    model = VotingRegressor([("a", Ridge(1.0)), ("b", Ridge(5.0))]).fit(X, X[:, 0])
+    assert np.array_equal(as_function(model)(X), model.predict(X))
+
+
+def test_outputs_whose_squares_overflow_are_refused():
+    with pytest.raises(ValueError, match="finite numbers up to"):
+        invariance(lambda X: 1e200 * X, cyclic(6), X)

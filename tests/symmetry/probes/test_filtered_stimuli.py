@@ -65,6 +65,13 @@ def test_observer_like_the_network_and_one_unlike():
     assert "kept 100.0%" in str(alike)
 
 
+def test_two_images_are_no_evidence():
+    made = make_filtered_stimuli(np.eye(4), np.random.default_rng(0).random((2, 4, 4)), [1, 1])
+    report = made.report((made.condition <= CONDITIONS.index("kept")).astype(int))
+    assert report.accuracy["kept"] == 1.0 and report.accuracy["random"] == 0.0
+    assert not report.needs_the_same
+
+
 def test_from_a_network_to_its_stimuli():
     X, y = problem(100)
     net = ReluNetwork.from_layers(

@@ -54,6 +54,18 @@ def test_reliability_of_noise_and_of_certainty():
     np.testing.assert_allclose(response_reliability(same), 1.0)
 
 
+def test_units_of_noise_and_silent_ones_are_taken_as_they_are_measured():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 3))
+    repeats = np.stack([X + 0.1 * rng.standard_normal(X.shape) for _ in range(2)])
+    repeats[:, :, 1] = 0.0
+    repeats[1, :, 2] = -repeats[0, :, 2]
+    rho = response_reliability(repeats)
+    assert rho[0] > 0.9 and np.isnan(rho[1]) and rho[2] == 0.0
+    fit = neural_predictivity(X, repeats.mean(axis=0), reliability=rho)
+    assert fit.value == fit.corrected[0] > 0.9 and np.isnan(fit.corrected[1:]).all()
+
+
 def test_units_that_do_not_vary_are_left_out():
     X, Y, _ = planted(4)
     Y = np.column_stack([Y, np.full(200, 0.1)])

@@ -74,6 +74,28 @@ def test_structured_samples_do_not_sit_on_a_threshold():
     assert gaps.min() > 0.1
 
 
+@pytest.mark.parametrize("thresholds", [[0.0, 1.0, 2.0], None])
+def test_counts_at_a_threshold_are_not_left_to_rounding(thresholds):
+    """Whole numbers at given thresholds; Fourier transforms return some of them a little larger."""
+    X = np.random.default_rng(2).integers(-1, 4, (50, 7)).astype(float)
+    signature = OrbitSignature(templates=np.eye(7)[:2], thresholds=thresholds).fit(X)
+    levels = [0.0] if thresholds is None else thresholds
+    counted = np.tile([[np.mean(row > z) for z in levels] for row in X], 2)
+    for k in range(7):
+        np.testing.assert_array_equal(signature.transform(np.roll(X, k, axis=1)), counted)
+    # a scalar product whose terms cancel, with what was fitted on other samples
+    difference = OrbitSignature(templates=[[1.0, -1.0, 0, 0, 0, 0, 0]], thresholds=[0.0]).fit(X)
+    fresh = np.full((1, 7), 0.3)
+    assert difference.transform(fresh).item() == 0.0
+
+
+def test_templates_come_from_a_seed_or_a_generator():
+    X = np.ones((2, 5))
+    drawn = OrbitSignature(random_state=np.random.default_rng(3)).fit(X).templates_
+    again = OrbitSignature(random_state=np.random.default_rng(3)).fit(X).templates_
+    np.testing.assert_array_equal(drawn, again)
+
+
 def test_one_example_of_each_orbit_is_enough():
     rng = np.random.default_rng(3)
     centres = rng.standard_normal((10, 16))
@@ -218,6 +240,19 @@ def test_rectified_units_without_thresholds_warn():
         warnings.simplefilter("error")
         better = OrbitSignature(nonlinearity="relu", random_state=0).fit(X)
     assert np.abs(better.transform(X) - better.transform(-X)).max() > 0.01
+
+
+def test_too_few_moments_are_named():
+    """Two powers see a power spectrum: a signal and the one with turned phases agree."""
+    x = np.random.default_rng(4).standard_normal(5)
+    spectrum = np.fft.rfft(x) * [1.0, np.exp(0.7j), np.exp(-1.9j)]
+    X = np.stack([x, np.fft.irfft(spectrum, 5)])
+    assert orbit_distance(X[0], X[1], cyclic(5)) > 0.1
+    for highest, same in ((1, True), (2, True), (3, False)):
+        signature = OrbitSignature(nonlinearity="moments", thresholds=highest, random_state=0).fit(X)
+        first, second = signature.transform(X)
+        assert np.allclose(first, second, rtol=0, atol=1e-10) is same
+        assert ("directions only" in str(signature.selectivity())) is same
 
 
 def test_one_template_and_maxima_are_named():

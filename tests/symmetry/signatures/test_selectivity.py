@@ -81,6 +81,12 @@ def test_printed_selectivity_of_one_template_fails(group):
     assert np.abs(both[0] - both[1]).max() > 0.1
 
 
+def test_counts_of_whole_numbers_are_equal_on_the_orbit():
+    X = np.random.default_rng(3).integers(0, 4, (30, 7)).astype(float)
+    counts = threshold_signature(X, np.eye(7)[:1], cyclic(7), [0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(counts, [[np.sum(row > z) for z in (0.0, 1.0, 2.0)] for row in X])
+
+
 def test_what_is_orthogonal_to_the_orbit_is_invisible():
     group = cyclic(2).acting_by([np.eye(5), np.eye(5)[::-1]])
     x, w = np.random.default_rng(4).standard_normal((2, 5))

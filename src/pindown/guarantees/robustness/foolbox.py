@@ -45,7 +45,8 @@ class AttackComparison:
     Attributes:
         X: The nearest changed inputs, (n, d); the input itself where no attack succeeded.
         distance: Their distances in ``norm``, infinite where no attack succeeded, (n,).
-        by: Which attack found each: a name of foolbox, ``"ours"``, or ``""``.
+        by: Which attack found each: a name of foolbox, ``"ours"``, or ``""``. A second attack of one
+            kind has a number behind its name.
         distances: The distances that each attack found, by name.
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.
         kind: ``"exact"``: each input has another class in float64. Nearer ones may exist.
@@ -119,7 +120,9 @@ def foolbox_attack(
     asked = DEFAULT_ATTACKS[kind] if attacks is None else attacks
     found = {OURS: _ours(deep, rows, labels, kind, limits, seed)}
     for attack in asked:
-        name = attack if isinstance(attack, str) else type(attack).__name__
+        plain = attack if isinstance(attack, str) else type(attack).__name__
+        again = sum(name.split(" ")[0] == plain for name in found)
+        name = f"{plain} {again + 1}" if again else plain  # two of one kind, with other settings
         found[name] = _theirs(library, _attack(library, attack), deep, rows, labels, limits, seed)
     distances = {
         name: np.where(predicted(deep, points) != labels, lengths(points - rows, kind), math.inf)

@@ -25,7 +25,8 @@ from pindown.learn.gates.numbers import count, positive
 
 Method: TypeAlias = Literal["ode", "gd"]
 _RELATIVE, _ABSOLUTE = 1e-12, 1e-15  # errors of one step of the integrator
-_FIRST_SPAN, _MOST_SPANS = 10.0, 40  # the time of the flow is doubled until it is at rest
+_NEVER = 1e300  # a time that no flow reaches: it ends at rest
+_MOST_STEPS = 30_000  # of the integrator; an even flow takes some hundred, a stiff one some thousand
 
 
 def product(factors: Sequence[Array]) -> Array:
@@ -117,6 +118,7 @@ class DeepRun:
             that it can have for a start of this norm.
         imbalance: How far the factors are from balanced at the end.
         method: ``"ode"`` or ``"gd"``.
+        converged: Whether the gradient fell below the tolerance before the steps ran out.
     """
 
     factors: tuple[Array, ...]
@@ -126,11 +128,13 @@ class DeepRun:
     invariant_drift: float
     imbalance: float
     method: Method
+    converged: bool
 
     def __str__(self) -> str:
+        state = "at rest" if self.converged else "not at rest"
         return (
-            f"{self.method} flow of {len(self.factors)} factors to time {self.time:.4g}: gradient "
-            f"{self.gradient:.2g}, invariant drifted {self.invariant_drift:.2g} (estimate)"
+            f"{self.method} flow of {len(self.factors)} factors to time {self.time:.4g}, {state}: "
+            f"gradient {self.gradient:.2g}, invariant drifted {self.invariant_drift:.2g} (estimate)"
         )
 
 
@@ -140,7 +144,7 @@ def deep_linear_flow(
     factors: Sequence[Array],
     *,
     method: Method = "ode",
-    tol: float = 1e-11,
+    tol: float = 1e-13,
     step: float = 1e-2,
     max_iter: int = 1_000_000,
 ) -> DeepRun:
@@ -150,8 +154,10 @@ def deep_linear_flow(
         X: Inputs, (n, d).
         logits: The teacher's logits, (n,).
         factors: Where to start, (h, d), ..., (1, h); see :func:`balanced_factors`.
-        method: ``"ode"`` integrates with controlled error, ``"gd"`` takes steps of length ``step``.
-        tol: Norm of the loss's gradient, as a share of that at zero, at which to stop.
+        method: ``"ode"`` integrates with controlled error, also stiff flows (inputs of uneven size);
+            ``"gd"`` takes steps of length ``step``.
+        tol: Norm of the loss's gradient, as a share of that at zero or at the start, at which to stop.
+            The flow of sure answers (logits beyond 20) is that flat long before its end.
         step: Step length of ``"gd"``.
         max_iter: Most steps of ``"gd"``.
 
@@ -171,7 +177,8 @@ def deep_linear_flow(
         )
     if method not in ("ode", "gd"):
         raise ValueError(f"method must be 'ode' or 'gd'; got {method!r}.")
-    goal = positive("tol", tol) * float(np.linalg.norm(slopes(np.zeros(len(z)), z, rows)))
+    first = max(_steepness(np.zeros(rows.shape[1]), rows, z), _steepness(product(start), rows, z))
+    goal = positive("tol", tol) * first
     if method == "ode":
         ends, time = _integrated(rows, z, start, goal)
     else:
@@ -181,8 +188,12 @@ def deep_linear_flow(
     # A start inside the span has the invariant zero, but for rounding: judge it by what it could be.
     largest = float(np.linalg.norm(product(start))) ** (2.0 / len(start))
     drift = abs(after - before) / largest if largest else 0.0
-    size = float(np.linalg.norm(slopes(rows @ w, z, rows)))
-    return DeepRun(tuple(ends), w, time, size, drift, imbalance(ends), method)
+    size = _steepness(w, rows, z)
+    return DeepRun(tuple(ends), w, time, size, drift, imbalance(ends), method, size <= goal)
+
+
+def _steepness(w: Array, rows: Array, z: Array) -> float:
+    return float(np.linalg.norm(slopes(rows @ w, z, rows)))
 
 
 def _invariant(rows: Array, w: Array, depth: int) -> float:
@@ -204,7 +215,7 @@ def _slopes_of_factors(factors: list[Array], rows: Array, z: Array) -> list[Arra
 
 
 def _integrated(rows: Array, z: Array, factors: list[Array], goal: float) -> tuple[list[Array], float]:
-    from scipy.integrate import solve_ivp
+    from scipy.integrate import LSODA
 
     shapes = [factor.shape for factor in factors]
     cuts = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
@@ -215,16 +226,13 @@ def _integrated(rows: Array, z: Array, factors: list[Array], goal: float) -> tup
     def field(_: float, flat: Array) -> Array:
         return -np.concatenate([part.ravel() for part in _slopes_of_factors(split(flat), rows, z)])
 
-    flat, time, span = np.concatenate([factor.ravel() for factor in factors]), 0.0, _FIRST_SPAN
-    for _ in range(_MOST_SPANS):
-        w = product(split(flat))
-        if float(np.linalg.norm(slopes(rows @ w, z, rows))) <= goal:
+    flat = np.concatenate([factor.ravel() for factor in factors])
+    flow = LSODA(field, 0.0, flat, _NEVER, rtol=_RELATIVE, atol=_ABSOLUTE)
+    for _ in range(_MOST_STEPS):
+        if flow.status != "running" or _steepness(product(split(flow.y)), rows, z) <= goal:
             break
-        done = solve_ivp(
-            field, (0.0, span), flat, method="DOP853", rtol=_RELATIVE, atol=_ABSOLUTE, t_eval=[span]
-        )
-        flat, time, span = done.y[:, -1], time + span, 2.0 * span
-    return split(flat), time
+        flow.step()
+    return split(flow.y), float(flow.t)
 
 
 def _stepped(
@@ -232,8 +240,7 @@ def _stepped(
 ) -> tuple[list[Array], float]:
     taken = 0
     for taken in range(most + 1):
-        w = product(factors)
-        size = float(np.linalg.norm(slopes(rows @ w, z, rows)))
+        size = _steepness(product(factors), rows, z)
         if not math.isfinite(size):
             raise ValueError(f"the factors left the floats; choose a step below {step:g}.")
         if size <= goal or taken == most:

@@ -50,7 +50,7 @@ def distillation_descent(
     *,
     accelerated: bool = True,
     whitened: bool = False,
-    tol: float = 1e-12,
+    tol: float = 1e-13,
     max_iter: int = 100_000,
     verbose: int = 0,
 ) -> Descent:

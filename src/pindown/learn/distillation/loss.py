@@ -26,6 +26,8 @@ from scipy.special import expit, log_softmax, logsumexp, softmax
 from pindown.affine import Array
 from pindown.learn.distillation.student import minimum_norm, problem
 
+_NEARBY = 0.5  # distance of logits from which a difference of softmaxes loses no digits to speak of
+
 
 def distillation_loss(w: ArrayLike, X: ArrayLike, logits: ArrayLike) -> float:
     """Return the mean divergence of the student's answers from the teacher's.
@@ -65,10 +67,19 @@ def distillation_gradient(w: ArrayLike, X: ArrayLike, logits: ArrayLike) -> Arra
 def slopes(u: Array, z: Array, rows: Array) -> Array:
     """Return the gradient from the student's logits u; no checks."""
     if u.ndim == 2 and u.shape[1] > 1:
-        return np.asarray(rows.T @ (softmax(u, axis=1) - softmax(z, axis=1)) / len(rows))
+        return np.asarray(rows.T @ _softmax_gap(u, z) / len(rows))
     # The difference of two sigmoids that are both near one, without taking it.
     gap = np.where(u >= z, expit(u) * expit(-z), expit(z) * expit(-u)) * -np.expm1(-np.abs(u - z))
     return np.asarray(rows.T @ (np.sign(u - z) * gap) / len(rows))
+
+
+def _softmax_gap(u: Array, z: Array) -> Array:
+    """Return softmax(u) - softmax(z); near z without taking the difference."""
+    chances, moved = softmax(z, axis=1), u - z
+    far = np.abs(moved).max(axis=1, keepdims=True) > _NEARBY
+    small = np.where(far, 0.0, moved)
+    mean = np.log1p(np.sum(chances * np.expm1(small), axis=1, keepdims=True))
+    return np.where(far, softmax(u, axis=1) - chances, chances * np.expm1(small - mean))
 
 
 def improves_on_zero(w: Array, rows: Array, z: Array) -> bool:

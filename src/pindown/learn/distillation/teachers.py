@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.learn.distillation.labels import MOST_LOGIT, Labels, as_logits, probabilities
+from pindown.learn.distillation.labels import MOST_LOGIT, Labels, answers, as_logits, probabilities
 
 _SAME = 1e-6  # a decision function whose softmax is predict_proba within this holds the logits
+_MOSTLY = 0.9  # share of inputs on which the largest score must be the answer; votes may be tied
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +101,11 @@ def _from_classifier(teacher: Any, X: Any) -> TeacherAnswers:
     scores = None
     if hasattr(teacher, "decision_function"):
         scores = np.asarray(teacher.decision_function(X), dtype=np.float64)
-        if scores.shape[1:] != (() if len(classes) == 2 else (len(classes),)):
-            scores = None  # one score for each pair of classes: no logits
+        # Three classes have three pairs: the shape does not tell scores of classes from those of pairs.
+        if scores.shape[1:] != (() if len(classes) == 2 else (len(classes),)) or (
+            np.mean(classes[answers(scores)] == teacher.predict(X)) < _MOSTLY
+        ):
+            scores = None
     if hasattr(teacher, "predict_proba"):
         chances = np.asarray(teacher.predict_proba(X), dtype=np.float64)
         if scores is not None and np.abs(probabilities(scores) - chances).max() <= _SAME:
@@ -110,7 +114,11 @@ def _from_classifier(teacher: Any, X: Any) -> TeacherAnswers:
         how = f"logarithms of the probabilities of {name}"
         return TeacherAnswers(logits, classes, how, _saturated(chances))
     if scores is None:
-        raise TypeError(f"{name} has neither predict_proba nor one score for each class.")
+        raise TypeError(
+            f"{name} has neither predict_proba nor one score for each class whose largest is its "
+            "answer; set decision_function_shape='ovr' on an SVC, or give a function of X that returns "
+            "logits."
+        )
     return TeacherAnswers(as_logits(scores), classes, f"scores of {name}, which are not log-odds")
 
 
@@ -150,6 +158,7 @@ def features_of(features: Any, X: Any, batch_size: int = 1024) -> Array:
             f"features must be None, a function, a transformer or a torch module; got {_name(features)}."
         )
     found = found.toarray() if hasattr(found, "toarray") else found
+    found = found.detach().cpu() if hasattr(found, "detach") else found
     table = np.asarray(found, dtype=np.float64)
     if table.ndim < 1 or not len(table) or not np.isfinite(table).all():
         raise ValueError(f"features must be finite, one row for each input; got shape {table.shape}.")

@@ -22,7 +22,7 @@ Control = Literal["integral", "clip", "sign"]
 _MEMORY = 0.9  # of the running mean of the error that the integral controller sees
 _PROPORTIONAL = 4.0  # multiplier per nat of error
 _INTEGRAL = 0.05  # multiplier per nat of error and step
-_NEAR = 0.3  # nats; farther off the sum would only wind up, and overshoot later
+_MOST = 0.05  # nats of error that the sum sees at a time: on a long way it would wind up and overshoot
 
 
 @dataclass
@@ -61,8 +61,7 @@ class Dial:
         if self.control == "clip":
             return self.penalty * min(max(error / self.width, -1.0), 1.0)
         self.mean = error if self.mean is None else _MEMORY * self.mean + (1.0 - _MEMORY) * error
-        if abs(self.mean) < _NEAR:
-            self.total = self._within(self.total + _INTEGRAL * self.mean)
+        self.total = self._within(self.total + _INTEGRAL * min(max(self.mean, -_MOST), _MOST))
         return self._within(self.total + _PROPORTIONAL * self.mean)
 
     def _within(self, value: float) -> float:

@@ -60,7 +60,7 @@ class MutualAutoencoder(
         penalty: C; 0 for a plain variational autoencoder.
         control: ``"integral"``, ``"clip"`` or ``"sign"``: how the push follows the error.
         width: Error in nats at which ``"clip"`` pushes with full force.
-        max_iter: Training steps; None for 3 per row, from 50 to 1,200.
+        max_iter: Training steps; None for 2 per row, from 30 to 1,200.
         batch_size: Rows, and draws from the model, per step.
         learning_rate: First step size of Adam.
         guess_steps: Updates of the guess per step.
@@ -78,7 +78,7 @@ class MutualAutoencoder(
         n_iter_: Steps taken.
 
     >>> X = np.random.default_rng(0).standard_normal((500, 1))
-    >>> model = MutualAutoencoder(information=1.0, hidden=(), max_iter=600).fit(X)
+    >>> model = MutualAutoencoder(hidden=(), learning_rate=0.02, max_iter=600).fit(X)
     >>> abs(model.information_ - 1.0) < 0.1
     True
 

@@ -28,7 +28,7 @@ from pindown.learn.mutual_autoencoder.quadrature import (
     prior_grid,
 )
 
-_DRAWS = 4_000  # about, of x, where x is sampled
+_DRAWS = 2_000  # about, of x, where x is sampled
 _BOUND_DRAWS = 20_000  # for the variational bound, cheap per draw
 _FEWEST, _MOST = 501, 8_001  # nodes of the code
 _APART = 0.5  # standard deviations of x between neighbouring nodes at most: then sums are integrals

@@ -162,8 +162,10 @@ class CategoricalDecoder(nn.Module):  # type: ignore[misc]
         """Return log p(x | z)."""
         total: Tensor = torch.zeros(())
         for j, logits in enumerate(self(z)):
-            column = x[..., j].expand(logits.shape[:-1])
-            total = total + logits.gather(-1, column[..., None])[..., 0]
+            column = x[..., j, None]
+            shape = torch.broadcast_shapes(column.shape[:-1], logits.shape[:-1])
+            told = logits.expand(*shape, -1).gather(-1, column.expand(*shape, 1))
+            total = total + told[..., 0]
         return total
 
     def sample(self, z: Tensor, random: torch.Generator) -> Tensor:

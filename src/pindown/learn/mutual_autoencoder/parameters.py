@@ -6,14 +6,14 @@ from typing import Any
 
 from pindown.datasets.checks import is_number, is_whole
 
-_PER_ROW, _FEWEST, _MOST = 3, 50, 1_200
+_PER_ROW, _FEWEST, _MOST = 2, 30, 1_200
 
 
 def default_steps(rows: int) -> int:
     """Return how many steps to train where nobody said: tens of rows do not deserve thousands.
 
     >>> default_steps(10), default_steps(200), default_steps(100_000)
-    (50, 600, 1200)
+    (30, 400, 1200)
     """
     return min(max(_PER_ROW * rows, _FEWEST), _MOST)
 

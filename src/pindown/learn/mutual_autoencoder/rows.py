@@ -104,7 +104,7 @@ class SymbolRows:
             new = ~np.isin(column, known)
             if new.any():
                 raise ValueError(
-                    f"column {j} has the symbol {column[new][0]!r}, which training did not; "
+                    f"column {j} has the symbol '{column[new][0]}', which training did not; "
                     f"known are {', '.join(map(str, known[:8]))}{', ...' if len(known) > 8 else ''}."
                 )
             columns.append(np.searchsorted(known, column))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.learn.segmented import descent, joints, relaxation, search, ties
-from pindown.learn.segmented.moments import moment_blocks
+from pindown.learn.segmented.moments import moment_blocks, two_passes
 from pindown.learn.segmented.problem import RESOLUTION, Clock, Fit, OutOfTimeError
 
 Indices = NDArray[np.int64]
@@ -85,8 +85,12 @@ class _Best:
         self.gaps, self.mask, self.loss = gaps, mask, loss
 
     def lines(self, x: Array, y: Array, w: Array) -> tuple[Array, Array]:
-        """Return (value at the centre of mass, slope) per piece, and the statistics of the pieces."""
-        stats = joints.segment_stats(moment_blocks(x, y, w), len(x), self.gaps)
+        """Return (value at the centre of mass, slope) per piece, and the moments of the pieces."""
+        blocks = moment_blocks(x, y, w)
+        ends = np.concatenate([[0], self.gaps + 1, [len(x)]])
+        stats = np.empty((len(ends) - 1, 6))
+        for piece in range(len(stats)):
+            two_passes(blocks, ends[piece], ends[piece + 1], stats[piece])
         lines = np.zeros((len(stats), 2))
         joints.fit_with_knots(x, self.gaps, stats, self.mask, lines)
         return lines, stats
@@ -115,7 +119,8 @@ def _upper_bound(x: Array, y: Array, w: Array, n_pieces: int, cap: float, coarse
         loss, mask = joints.best_in_gaps(x, blocks, spread, np.inf)
         best = _Best(spread, mask, loss)
     loss, mask, gaps = descent.improve(x, blocks, best.gaps, best.loss, best.mask)
-    loss, mask, gaps = descent.jump(x, blocks, gaps, loss, mask)
+    if loss > _slack(loss, w):  # else it is rounding, and not worth a steeper fit
+        loss, mask, gaps = descent.jump(x, blocks, gaps, loss, mask)
     return _Best(gaps, int(mask), float(loss))
 
 

@@ -64,14 +64,17 @@ def flattened(family: Group | Transformations, shape: Sequence[int]) -> Group | 
     >>> flattened(image_reflection(), (2, 2)).act(1, [[1.0, 2.0, 3.0, 4.0]]).tolist()
     [[2.0, 1.0, 4.0, 3.0]]
     """
-    size, inner = math.prod(shape), tuple(int(n) for n in shape)
-
-    def move(index: int, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        if X.ndim != 2 or X.shape[1] != size:
-            raise ValueError(f"rows of {size} numbers are samples of shape {inner}; got {X.shape}.")
-        return family.act(index, X.reshape(len(X), *inner)).reshape(X.shape)
-
+    move = partial(_as_rows, family, tuple(int(n) for n in shape))
     if isinstance(family, Group):
         return family.acting_by(move)
     moves = tuple(partial(move, i) for i in range(family.order))
     return Transformations(family.name, family.elements, moves)
+
+
+def _as_rows(
+    family: Group | Transformations, shape: tuple[int, ...], index: int, X: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    size = math.prod(shape)
+    if X.ndim != 2 or X.shape[1] != size:
+        raise ValueError(f"rows of {size} numbers are samples of shape {shape}; got {X.shape}.")
+    return family.act(index, X.reshape(len(X), *shape)).reshape(X.shape)

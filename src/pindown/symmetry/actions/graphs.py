@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -47,13 +49,12 @@ def graph_permutations(m: int) -> Group:
     """
     group = symmetric(m)
     assert group.points is not None
-    sources = np.argsort(group.points, axis=1)
+    return group.acting_by(partial(_renumbered, np.argsort(group.points, axis=1)))
 
-    def move(index: int, packed: Arrays) -> Arrays:
-        A, X = unpack_graphs(packed)
-        if A.shape[1] != m:
-            raise ValueError(f"these graphs have {m} nodes; got shape {packed.shape}.")
-        order = sources[index]
-        return pack_graphs(A[:, order][:, :, order], X[:, order])
 
-    return group.acting_by(move)
+def _renumbered(sources: NDArray[np.int64], index: int, packed: Arrays) -> Arrays:
+    A, X = unpack_graphs(packed)
+    if A.shape[1] != sources.shape[1]:
+        raise ValueError(f"these graphs have {sources.shape[1]} nodes; got shape {packed.shape}.")
+    order = sources[index]
+    return pack_graphs(A[:, order][:, :, order], X[:, order])

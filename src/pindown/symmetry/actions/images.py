@@ -5,6 +5,7 @@ Images are arrays whose last two axes are height and width: (n, H, W) or (n, C, 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ def image_rotations() -> Group:
 
     Lecture course, slides on groups.
     """
-    return cyclic(4).acting_by(lambda k, X: np.rot90(_square(X), k, axes=(-2, -1)))
+    return cyclic(4).acting_by(_turned)
 
 
 def image_reflection(axis: Literal["left-right", "up-down"] = "left-right") -> Group:
@@ -35,8 +36,7 @@ def image_reflection(axis: Literal["left-right", "up-down"] = "left-right") -> G
     """
     if axis not in ("left-right", "up-down"):
         raise ValueError(f"axis must be 'left-right' or 'up-down'; got {axis!r}.")
-    flipped = -1 if axis == "left-right" else -2
-    return cyclic(2).acting_by(lambda s, X: np.flip(_images(X), flipped) if s else _images(X))
+    return cyclic(2).acting_by(partial(_flipped, -1 if axis == "left-right" else -2))
 
 
 def image_dihedral() -> Group:
@@ -45,13 +45,7 @@ def image_dihedral() -> Group:
     >>> image_dihedral().order
     8
     """
-
-    def move(index: int, X: Images) -> Images:
-        turns, mirrored = index % 4, index >= 4
-        images = _square(X)
-        return np.rot90(np.flip(images, -1) if mirrored else images, turns, axes=(-2, -1))
-
-    return dihedral(4).acting_by(move)
+    return dihedral(4).acting_by(_turned_after_flip)
 
 
 def image_translations(height: int, width: int, step: int = 1) -> Group:
@@ -70,15 +64,30 @@ def image_translations(height: int, width: int, step: int = 1) -> Group:
         raise ValueError(
             f"height {height} and width {width} must be multiples of the step; got step {step}."
         )
-    rows, columns = height // step, width // step
+    group = direct_product(cyclic(height // step), cyclic(width // step))
+    return group.acting_by(partial(_shifted, (height, width), step))
 
-    def move(index: int, X: Images) -> Images:
-        images = _images(X)
-        if images.shape[-2:] != (height, width):
-            raise ValueError(f"these shifts act on images ({height}, {width}); got shape {X.shape}.")
-        return np.roll(images, (step * (index // columns), step * (index % columns)), axis=(-2, -1))
 
-    return direct_product(cyclic(rows), cyclic(columns)).acting_by(move)
+# Actions are functions of the module, not of a call, so that models that hold them can be saved.
+def _turned(index: int, X: Images) -> Images:
+    return np.rot90(_square(X), index, axes=(-2, -1))
+
+
+def _flipped(axis: int, index: int, X: Images) -> Images:
+    return np.flip(_images(X), axis) if index else _images(X)
+
+
+def _turned_after_flip(index: int, X: Images) -> Images:
+    images = _square(X)
+    return np.rot90(np.flip(images, -1) if index >= 4 else images, index % 4, axes=(-2, -1))
+
+
+def _shifted(shape: tuple[int, int], step: int, index: int, X: Images) -> Images:
+    images = _images(X)
+    if images.shape[-2:] != shape:
+        raise ValueError(f"these shifts act on images {shape}; got shape {X.shape}.")
+    down, right = divmod(index, shape[1] // step)
+    return np.roll(images, (step * down, step * right), axis=(-2, -1))
 
 
 def _images(X: Images) -> Images:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,13 +26,14 @@ def image_turns(n: int) -> Group:
 
     Lecture course, slides on groups.
     """
-    group = cyclic(n)
+    return replace(
+        cyclic(n).acting_by(partial(_turned, n)), approximate=n > 2
+    )  # half turns move whole pixels
 
-    def move(index: int, X: Images) -> Images:
-        angle = 2.0 * np.pi * index / n
-        return affine_images(X, [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
 
-    return group.acting_by(move)
+def _turned(n: int, index: int, X: Images) -> Images:
+    angle = 2.0 * np.pi * index / n
+    return affine_images(X, [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
 
 
 def image_scalings(factors: Sequence[float]) -> Transformations:

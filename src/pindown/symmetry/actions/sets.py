@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,13 +22,13 @@ def set_permutations(m: int) -> Group:
     group = symmetric(m)
     assert group.points is not None
     sources = np.argsort(group.points, axis=1)
-    return group.acting_by(lambda index, X: _members(X, m)[:, sources[index]])
+    return group.acting_by(partial(_moved_to, sources))
 
 
 def set_shuffles(m: int, n: int = 10, seed: int = 0) -> Transformations:
-    """Some random orders of the members, for sets too large to try all.
+    """Some random orders of the members, for sets too large to try all; none leaves all in place.
 
-    The first swaps the first two members, so that even one shuffle is none of doing nothing.
+    The first swaps the first two members.
 
     >>> set_shuffles(100, 5).order
     5
@@ -35,9 +37,17 @@ def set_shuffles(m: int, n: int = 10, seed: int = 0) -> Transformations:
         raise ValueError(f"shuffles need at least two members and one order; got m = {m}, n = {n}.")
     rng = np.random.default_rng(seed)
     swap = np.r_[1, 0, 2:m]
-    orders = [swap, *(rng.permutation(m) for _ in range(n - 1))]
-    moves = tuple(lambda X, order=order: _members(X, m)[:, order] for order in orders)
+    orders = [swap]
+    while len(orders) < n:
+        order = rng.permutation(m)
+        if (order != np.arange(m)).any():
+            orders.append(order)
+    moves = tuple(partial(_moved_to, np.array([order]), 0) for order in orders)
     return Transformations(f"shuffles of {m}", tuple(range(n)), moves)
+
+
+def _moved_to(sources: NDArray[np.int64], index: int, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    return _members(X, sources.shape[1])[:, sources[index]]
 
 
 def _members(X: NDArray[np.float64], m: int) -> NDArray[np.float64]:

@@ -50,7 +50,7 @@ def orbit_deviation(W: ArrayLike, group: Family, how: Literal["worst", "mean"] =
         how: ``"worst"`` as above, or the ``"mean"`` over g and i other than the identity.
 
     Returns:
-        0 exactly if the group only permutes the rows; also for W = 0.
+        0 exactly if the group carries every row to a row, whatever their multiplicities; also for W = 0.
 
     >>> from pindown.symmetry import cyclic
     >>> orbit_deviation([[1.0, 0.0], [0.0, 1.0]], cyclic(2))

@@ -84,8 +84,14 @@ def learn_orbit(
     x, y = pairs.first / scale, pairs.second / scale
     shuffled = x[:, rng.permutation(d)]
     starts = rng.standard_normal((n_restarts, d, n_atoms or d))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # on a busy machine small tensors take far longer with several
+    try:
+        learned = _descend(x, y, starts, rng, steps, penalty, spread, deadline)
+    finally:
+        torch.set_num_threads(threads)
     found = []
-    for W in _descend(x, y, starts, rng, steps, penalty, spread, deadline):
+    for W in learned:
         gaps = sorted_signature(x, W) - sorted_signature(y, W)
         apart = np.linalg.norm(sorted_signature(x, W) - sorted_signature(shuffled, W), axis=1)
         size = np.maximum(np.linalg.norm(x @ W, axis=1), np.finfo(float).tiny)

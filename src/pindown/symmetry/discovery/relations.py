@@ -36,6 +36,8 @@ _TOO_COARSE = 0.05
 _ENOUGH = 0.99
 # Share of explained pairs from which on a product is an element if it explains a single other pair.
 _NEARLY_ALL = 0.85
+# Of the share of products that stay in the list for the usual map: a map with less is no element.
+_LOYAL = 0.5
 # Candidates in a row that come to nothing before the search ends.
 _PATIENCE = 12
 # In a group no product is dead. Few pairs leave elements unseen, so this many and half of all may be.
@@ -85,12 +87,26 @@ def find_maps(
             continue
         failures = 0
         _add_products(found, pairs, moment, limit, most, max(_PRODUCT_SUPPORT, by_chance))
-    found = settled(found, pairs, limit)
+    found = settled(_consistent(settled(found, pairs, limit), moment, limit), pairs, limit)
     if (
         found.explained.mean() >= _NEARLY_ALL
     ):  # elements that few pairs use were dropped with the remnants
         _add_products(found, pairs, moment, limit, most, max(1, by_chance))
     return found
+
+
+def _consistent(found: Maps, moment: Array, limit: float) -> Maps:
+    """Drop maps whose products mostly leave the list, where those of the others stay in it."""
+    maps, stack = found.matrices, np.array(found.matrices)
+    flat = stack.reshape(len(stack), -1).T
+    agreement = np.array(
+        [((g @ stack @ moment).reshape(len(stack), -1) @ flat).max(axis=1) for g in maps]
+    )
+    stays = (2.0 * (np.trace(moment) - agreement) <= limit**2).mean(axis=1)
+    keep = stays >= _LOYAL * np.sort(stays)[::-1][len(stays) // 2]
+    keep[0] = True
+    kept = [g for g, kept in zip(maps, keep, strict=True) if kept]
+    return Maps(kept, found.noise, found.explained, found.out_of_time)
 
 
 def _chance_support(pairs: Pairs, limit: float, rng: np.random.Generator) -> int:

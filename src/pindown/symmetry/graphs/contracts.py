@@ -65,7 +65,7 @@ def graph_contract_error(
         The largest difference and its scale.
 
     Raises:
-        ValueError: If the level is unknown or the answer has the wrong shape.
+        ValueError: If the level is unknown, or the answer has the wrong shape or is not finite.
 
     Example:
         >>> path = Graph([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
@@ -99,7 +99,10 @@ def graph_contract_error(
 def _answer(fn: Callable[..., Any], graph: Graph) -> Array:
     extra = [part for part in (graph.Y, graph.g) if part is not None]
     answer = fn(graph.A, graph.X, *extra)
-    return np.asarray(answer.detach().cpu() if hasattr(answer, "detach") else answer, dtype=float)
+    values = np.asarray(answer.detach().cpu() if hasattr(answer, "detach") else answer, dtype=float)
+    if not np.isfinite(values).all():
+        raise ValueError("the function must give finite numbers; some answers are NaN or infinite.")
+    return values
 
 
 def _renamed(answer: Array, perm: NDArray[np.int64], axes: int) -> Array:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.symmetry.groups import Group
+from pindown.symmetry.measure.models import evaluating
 
 Layer: TypeAlias = Callable[[Any], Any]
 
@@ -31,7 +32,7 @@ class Stage:
 
     Attributes:
         name: The layer.
-        behaviour: ``"invariant"``, how its outputs move, or ``"broken"``.
+        behaviour: ``"invariant"``, how its outputs move, or ``"broken"``: in none of the ways tried.
         error: Largest difference over inputs and elements, as a share of the largest output.
         shape: Shape of one output.
     """
@@ -54,7 +55,8 @@ class Blueprint:
         tolerance: Errors up to this count as rounding.
         n_elements: Group elements that were tried.
         n_samples: Inputs that were tried.
-        kind: ``"estimate"``: a symmetry that holds on these inputs may break on others.
+        kind: ``"estimate"``: a symmetry that holds on these inputs may break on others, and outputs may
+            move in a way that was not tried; give it in ``actions``.
     """
 
     stages: tuple[Stage, ...]
@@ -79,12 +81,11 @@ class Blueprint:
         return self.valid and self.stages[-1].behaviour == "invariant"
 
     def __str__(self) -> str:
-        tried = f"{self.n_elements} elements, {self.n_samples} inputs"
+        tried = f"({self.n_elements} elements, {self.n_samples} inputs; {self.kind})"
         if not self.valid:
-            return f"the symmetry breaks at {self.broken_at} ({tried}; exact)"
-        return f"all {len(self.stages)} stages keep the symmetry; the answer is " + (
-            f"{self.stages[-1].behaviour} ({tried}; {self.kind})"
-        )
+            return f"the symmetry breaks at {self.broken_at}: its outputs move in no way tried {tried}"
+        answer = self.stages[-1].behaviour
+        return f"all {len(self.stages)} stages keep the symmetry; the answer is {answer} {tried}"
 
 
 def validate_blueprint(
@@ -118,7 +119,7 @@ def validate_blueprint(
         >>> from pindown.symmetry import cyclic
         >>> square, first = (lambda x: x**2), (lambda x: x[:, :1])
         >>> print(validate_blueprint([("square", square), ("first", first)], cyclic(3), np.eye(3)))
-        the symmetry breaks at first (3 elements, 3 inputs; exact)
+        the symmetry breaks at first: its outputs move in no way tried (3 elements, 3 inputs; estimate)
 
     Lecture course, section on the blueprint of geometric deep learning.
     """
@@ -189,13 +190,8 @@ def _through_torch(layer: Any, x: Any) -> Any:
         x = torch.as_tensor(np.ascontiguousarray(x))  # turned pictures have negative strides
     if first is not None:
         x = x.to(first)
-    training = layer.training
-    layer.eval()
-    try:
-        with torch.no_grad():
-            return layer(x)
-    finally:
-        layer.train(training)
+    with evaluating(layer):
+        return layer(x)
 
 
 def _precision(outputs: list[Any]) -> str:

@@ -18,6 +18,8 @@ from pindown.symmetry.layers.exact import ExactConstants, check_channels, check_
 from pindown.symmetry.layers.representations import left_cosets
 
 POOLS = ("mean", "sum", "max")
+# A convolution as a matrix of so many numbers takes two gigabytes in double precision.
+LARGEST_CONVOLUTION = 2**28
 
 
 class GroupConv(ExactConstants):
@@ -60,6 +62,12 @@ class GroupConv(ExactConstants):
     ) -> None:
         super().__init__()
         check_channels(c_in=c_in, c_out=c_out)
+        if c_in * c_out * group.order**2 > LARGEST_CONVOLUTION:
+            raise ValueError(
+                f"a convolution over the {group.order} elements of {group.name} with {c_in} x {c_out} "
+                f"channels needs {c_in * c_out * group.order**2:,} numbers; use fewer channels or a "
+                f"smaller group."
+            )
         self.name, self.order, self.c_in, self.c_out = group.name, group.order, c_in, c_out
         # Entry (u, s) is the weight that carries s to u: v with u v^-1 = s, so v = s^-1 u.
         self.keep("carries", group.table[group.inverses].T.copy())

@@ -90,8 +90,10 @@ def left_cosets(group: Group, subgroup: Sequence[int]) -> NDArray[np.int64]:
 
     Lecture course, section on equivariance and convolution.
     """
-    members = np.unique(np.asarray(subgroup, dtype=np.int64))
-    inside = members.size > 0 and members[0] >= 0 and members[-1] < group.order
+    members = np.unique(np.asarray(subgroup))
+    inside = (
+        members.size > 0 and members.dtype.kind in "iu" and members[0] >= 0 and members[-1] < group.order
+    )
     if not inside or not np.isin(group.table[np.ix_(members, members)], members).all():
         raise ValueError(
             f"subgroup must list indices of elements of {group.name} that are closed under products; "

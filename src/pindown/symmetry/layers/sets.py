@@ -71,7 +71,7 @@ class PermEquivariant(nn.Module):  # type: ignore[misc]
         check_shape(x, (x.shape[-2] if x.ndim > 1 else 1, self.c_in), "a set layer")
         y = x @ self.own + pooled_elements(x, self.pool, mask).unsqueeze(-2) @ self.common
         y = y if self.bias is None else y + self.bias
-        return y if mask is None else y * mask.unsqueeze(-1).to(y.dtype)
+        return y if mask is None else y.masked_fill(~mask.bool().unsqueeze(-1), 0.0)
 
 
 class PermInvariant(nn.Module):  # type: ignore[misc]

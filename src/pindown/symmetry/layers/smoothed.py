@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from pindown.symmetry.groups import Group
 from pindown.symmetry.layers.exact import ExactConstants, check_shape
+from pindown.symmetry.smoothing import kind_of_average
 
 
 class SmoothedModule(ExactConstants):
@@ -33,7 +34,7 @@ class SmoothedModule(ExactConstants):
         super().__init__()
         chosen = list(elements)
         self.module, self.degree = module, group.degree
-        self.kind = "exact" if len(set(chosen)) == group.order else "estimate"
+        self.kind = kind_of_average(group, chosen)
         self.keep("moves", group.matrices[chosen])
         self.equivariant = output_rep is not None
         if output_rep is not None:
@@ -42,6 +43,8 @@ class SmoothedModule(ExactConstants):
     def forward(self, x: Tensor) -> Tensor:
         """Return the averaged outputs."""
         check_shape(x, (self.degree,), "this average")
+        if not x.is_floating_point():
+            raise ValueError(f"this average takes tensors of floats; got {x.dtype}, say x.double().")
         total = 0.0
         for i, move in enumerate(self.moves.to(x)):
             y = self.module(x @ move.T)

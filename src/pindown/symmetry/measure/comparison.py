@@ -25,19 +25,22 @@ class SymmetryChange:
 
     @property
     def ratio(self) -> float:
-        """Error per spread of outputs, after divided by before: below one training learned symmetry."""
+        """Error per spread of outputs, after divided by before: below one training learned symmetry.
+
+        Two models without any error are as symmetric as each other, 1.
+        """
         first, second = _per_spread(self.before), _per_spread(self.after)
-        if second == 0.0:
-            return 0.0
+        if first == second:
+            return 1.0
         return second / first if first else np.inf
 
     def __str__(self) -> str:
-        words = "less" if self.ratio > 1 else "more"
+        factor = max(self.ratio, 1 / self.ratio if self.ratio else np.inf)
+        words = f"{'less' if self.ratio > 1 else 'more'} symmetric by a factor of {factor:.3g}"
         return (
             f"{self.before.question} under {self.before.family}: {_per_spread(self.before):.3g} of the "
-            f"spread of outputs before training, {_per_spread(self.after):.3g} after; {words} symmetric "
-            f"by a factor of {max(self.ratio, 1 / self.ratio if self.ratio else np.inf):.3g} (estimate, "
-            f"n = {self.after.n:,})"
+            f"spread of outputs before training, {_per_spread(self.after):.3g} after; "
+            f"{'as symmetric as before' if self.ratio == 1 else words} (estimate, n = {self.after.n:,})"
         )
 
 

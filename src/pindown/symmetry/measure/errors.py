@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.models import Array, as_function, untrained_copy
+from pindown.symmetry.windows import Window
 
 # Errors of untrained copies are averaged over elements; beyond this many a draw tells enough.
 _ELEMENTS_FOR_COPIES = 24
@@ -46,11 +47,12 @@ class SymmetryError:
             than the identity; :math:`\rho(g) = 1` for invariance.
         scale: The error that the same architecture shows with freshly drawn weights, brought to the
             spread of this model's outputs; where no copy can be drawn, that spread itself.
-        spread: Root mean square distance between the outputs of two different samples.
+        spread: Root mean square distance between the outputs of two different samples; of a single one
+            the length of its output.
         per_element: The error of each element, in the order of ``elements``.
         elements: Labels of the elements.
         worst: The largest difference of any sample and element.
-        standard_error: Of ``error``, over samples.
+        standard_error: Of ``error``, over samples; NaN for a single sample.
         untrained: Error divided by spread of each freshly drawn copy; empty if none can be drawn.
         n: How many samples.
         family: Name of the group.
@@ -83,6 +85,8 @@ class SymmetryError:
         """What the scale is, in words."""
         if self.untrained:
             return f"what {len(self.untrained)} untrained copies show"
+        if self.n == 1:
+            return "the length of the only output"
         return "the distance between outputs of different samples"
 
     @property
@@ -99,8 +103,9 @@ class SymmetryError:
         return self.elements[int(self.per_element.argmax())]
 
     def __str__(self) -> str:
+        noise = "" if self.n == 1 else f" ± {self.standard_error:.1g}"
         return (
-            f"{self.question} under {self.family}: error {self.error:.3g} ± {self.standard_error:.1g}, "
+            f"{self.question} under {self.family}: error {self.error:.3g}{noise}, "
             f"{self.relative:.3g} of {self.reference} ({self.scale:.3g}); worst element "
             f"{self.worst_element} ({self.kind}, n = {self.n:,})"
         )
@@ -176,10 +181,13 @@ def equivariance(
     samples = _samples(X)
     for family in (group_in, group_out):
         _require_family(family)
-    if group_in.order != group_out.order:
+    one = group_in.order == group_out.order
+    if isinstance(group_in, Group) and isinstance(group_out, Group):
+        one = np.array_equal(group_in.table, group_out.table)
+    if not one:
         raise ValueError(
-            f"both actions are of one group; {group_in.order} elements of {group_in.name} for inputs, "
-            f"{group_out.order} of {group_out.name} for outputs."
+            f"both actions are of one group, elements in one order; got {group_in.order} elements of "
+            f"{group_in.name} for inputs, {group_out.order} of {group_out.name} for outputs."
         )
     return _measure(model, group_in, group_out, samples, copies, seed)
 
@@ -192,7 +200,7 @@ def _measure(
     per_sample = differences[counted].mean(axis=0)
     error, spread = float(np.sqrt(per_sample.mean())), output_spread(outputs)
     untrained = _untrained(model, moved, answer, X, copies, seed)
-    noise = per_sample.std(ddof=1) / np.sqrt(len(X)) if len(X) > 1 else 0.0
+    noise = per_sample.std(ddof=1) / np.sqrt(len(X)) if len(X) > 1 else np.nan
     return SymmetryError(
         error=error,
         scale=spread * float(np.mean(untrained)) if untrained else spread,
@@ -200,7 +208,7 @@ def _measure(
         per_element=np.sqrt(differences.mean(axis=1)),
         elements=tuple(moved.elements),
         worst=float(np.sqrt(differences.max())),
-        standard_error=float(noise / (2.0 * error)) if error else 0.0,
+        standard_error=float(noise / (2.0 * error)) if error else float(noise),
         untrained=untrained,
         n=len(X),
         family=moved.name,
@@ -266,10 +274,10 @@ def _untrained(
 
 
 def _copies(model: Any, copies: int | Sequence[Any], rng: np.random.Generator) -> Iterator[Any]:
-    if not isinstance(copies, int | np.integer):
+    if isinstance(copies, Iterable) and not isinstance(copies, str):
         yield from copies
         return
-    if isinstance(copies, bool) or copies < 0:
+    if isinstance(copies, bool) or not isinstance(copies, int | np.integer) or copies < 0:
         raise ValueError(f"copies must be a whole number from 0, or models; got {copies!r}.")
     for _ in range(copies):
         fresh = untrained_copy(model, rng)
@@ -278,12 +286,16 @@ def _copies(model: Any, copies: int | Sequence[Any], rng: np.random.Generator) -
 
 
 def _without_identity(moved: Family) -> NDArray[np.int64]:
-    first = 1 if isinstance(moved, Group) and moved.order > 1 else 0
-    return np.arange(first, moved.order)
+    every = np.arange(moved.order)
+    if isinstance(moved, Window):
+        kept = np.flatnonzero(moved.members)
+    else:
+        kept = every[1:] if isinstance(moved, Group) else every
+    return kept if len(kept) else every
 
 
 def _samples(X: Any) -> Array:
-    raw = np.asarray(X)
+    raw = np.asarray(X.detach().cpu() if hasattr(X, "detach") else X)
     if raw.dtype.kind not in "biuf":
         raise TypeError(f"samples are real numbers; got dtype {raw.dtype}.")
     if raw.ndim < 2 or len(raw) == 0:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,20 @@ Array = NDArray[np.float64]
 # What a fitted estimator offers, the richest answer first: decisions alone hide small changes.
 _METHODS = ("predict_proba", "decision_function", "transform", "predict")
 
+# Squares of larger outputs overflow.
+_LARGEST = 1e150
+# A weight of a convolution stands at every place of the image; single coincidences are no sharing.
+_SHARED = 4
+
 
 def as_function(model: Any) -> Callable[[Array], Array]:
     """Return a model as a function from samples (n, ...) to finite numbers (n, ...).
 
     Args:
         model: A :class:`~pindown.network.ReluNetwork`, a torch module (run in evaluation mode, without
-            gradients, in the precision of its weights), a fitted scikit-learn estimator (its
-            probabilities, else its decision function, features or predictions, of flattened samples), or
-            any function of arrays. Complex outputs become pairs of real ones.
+            gradients, in the precision of its weights), a fitted scikit-learn estimator (predictions of
+            a regressor; else its probabilities, decision function, features or predictions; of flattened
+            samples), or any function of arrays. Complex outputs become pairs of real ones.
 
     Raises:
         TypeError: If it is none of these.
@@ -39,7 +45,8 @@ def as_function(model: Any) -> Callable[[Array], Array]:
 
     def evaluate(X: Array) -> Array:
         try:
-            outputs = np.asarray(plain(X))
+            outputs = plain(X.copy())  # layers that work in place must not move the samples
+            outputs = np.asarray(outputs.detach().cpu() if hasattr(outputs, "detach") else outputs)
         except Exception as error:
             raise ValueError(f"the model failed on inputs of shape {X.shape}: {error}") from error
         if outputs.dtype.kind == "c":
@@ -51,8 +58,11 @@ def as_function(model: Any) -> Callable[[Array], Array]:
                 f"the model must give one output per sample; {len(X)} gave shape {outputs.shape}."
             )
         values = outputs.astype(float)
-        if not np.isfinite(values).all():
-            raise ValueError("the model must give finite numbers; some outputs are NaN or infinite.")
+        if not (np.abs(values) <= _LARGEST).all():
+            raise ValueError(
+                f"the model must give finite numbers up to {_LARGEST:g}; some outputs are NaN, infinite "
+                f"or larger."
+            )
         return values
 
     return evaluate
@@ -62,8 +72,9 @@ def untrained_copy(model: Any, rng: np.random.Generator) -> Any | None:
     """Return the same architecture with freshly drawn weights, or None if there is no such thing.
 
     A network gets Gaussian weights of variance 2 / inputs, on the connections that it has, and no
-    biases. The layers of a torch module are reset as their own constructors do; parameters that no layer
-    resets are drawn with the mean and spread that they have.
+    biases. Where a layer with zeros mostly shares its weights, as a convolution does, the new ones are
+    shared alike. The layers of a torch module are reset as their own constructors do; parameters that no
+    layer resets are drawn with the mean and spread that they have.
 
     >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
     >>> untrained_copy(net, np.random.default_rng(0))
@@ -72,7 +83,9 @@ def untrained_copy(model: Any, rng: np.random.Generator) -> Any | None:
     if isinstance(model, ReluNetwork):
         layers = tuple(_redrawn(layer, rng) for layer in model.layers)
         return ReluNetwork(layers, input_shape=model.input_shape)
-    return _reset_module(model, rng) if is_module(model) else None
+    if not is_module(model) or not any(p.is_floating_point() for p in model.parameters()):
+        return None  # a module without weights is what it is
+    return _reset_module(model, rng)
 
 
 def is_module(model: Any) -> bool:
@@ -81,13 +94,28 @@ def is_module(model: Any) -> bool:
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
+@contextmanager
+def evaluating(module: Any) -> Iterator[None]:
+    """Hold a torch module in evaluation mode, without gradients; then put every part back as it was."""
+    import torch
+
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
 def _plain(model: Any) -> Callable[[Array], Any]:
     if isinstance(model, ReluNetwork):
         return model
     if is_module(model):
         return lambda X: _run_module(model, X)
     if hasattr(model, "fit"):
-        for name in _METHODS:
+        for name in ("predict",) if _is_regressor(model) else _METHODS:
             if hasattr(model, name):
                 method = getattr(model, name)
                 return lambda X: method(X.reshape(len(X), -1))
@@ -100,32 +128,41 @@ def _plain(model: Any) -> Callable[[Array], Any]:
     )
 
 
+def _is_regressor(model: Any) -> bool:
+    from sklearn.base import is_regressor
+
+    try:
+        return bool(is_regressor(model))
+    except (AttributeError, TypeError):  # an estimator of another library
+        return False
+
+
 def _run_module(module: Any, X: Array) -> Array:
     import torch
 
     first = next((p for p in module.parameters() if p.is_floating_point()), None)
     dtype, device = (torch.float64, "cpu") if first is None else (first.dtype, first.device)
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        with torch.no_grad():
-            outputs = module(torch.as_tensor(np.ascontiguousarray(X), dtype=dtype, device=device))
-    finally:
-        for part, training in modes:
-            part.training = training
+    with evaluating(module):
+        outputs = module(torch.as_tensor(np.ascontiguousarray(X), dtype=dtype, device=device))
     return np.asarray(outputs.detach().cpu().to(torch.float64).numpy())
 
 
 def _redrawn(layer: Affine, rng: np.random.Generator) -> Affine:
-    weight = layer.weight
-    if not sp.issparse(weight):
-        return Affine.of(
-            rng.standard_normal(weight.shape) * np.sqrt(2.0 / weight.shape[1]), np.zeros(len(layer.bias))
-        )
+    weight, biases = layer.weight, np.zeros(len(layer.bias))
+    if not sp.issparse(weight) and weight.all():
+        return Affine.of(rng.standard_normal(weight.shape) * np.sqrt(2.0 / weight.shape[1]), biases)
     drawn = sp.csr_array(weight, copy=True)
-    fan_in = np.maximum(np.diff(drawn.indptr), 1)
-    drawn.data = rng.standard_normal(drawn.nnz) * np.repeat(np.sqrt(2.0 / fan_in), np.diff(drawn.indptr))
-    return Affine.of(drawn, np.zeros(len(layer.bias)))
+    inputs = np.diff(drawn.indptr)
+    drawn.data = _fresh_values(drawn.data, rng) * np.repeat(np.sqrt(2.0 / np.maximum(inputs, 1)), inputs)
+    return Affine.of(drawn if sp.issparse(weight) else drawn.toarray(), biases)
+
+
+def _fresh_values(values: Array, rng: np.random.Generator) -> Array:
+    """Draw one number for each weight; weights that are equal are one if most are shared."""
+    distinct, which = np.unique(values, return_inverse=True)
+    if _SHARED * len(distinct) > len(values):
+        return rng.standard_normal(len(values))
+    return rng.standard_normal(len(distinct))[which]
 
 
 def _reset_module(module: Any, rng: np.random.Generator) -> Any:
@@ -137,8 +174,11 @@ def _reset_module(module: Any, rng: np.random.Generator) -> Any:
         reset = set()
         for part in fresh.modules():
             if callable(getattr(part, "reset_parameters", None)):
+                before = [p.clone() for p in part.parameters(recurse=False)]
                 part.reset_parameters()
-                reset |= {id(p) for p in part.parameters(recurse=False)}
+                # Weights that are computed from others, as under weight normalisation, cannot be reset.
+                pairs = zip(part.parameters(recurse=False), before, strict=True)
+                reset |= {id(p) for p, old in pairs if not torch.equal(p, old)}
         for parameter in fresh.parameters():
             if id(parameter) not in reset and parameter.is_floating_point():
                 spread = float(parameter.std()) if parameter.numel() > 1 else abs(float(parameter))

@@ -29,7 +29,8 @@ class HebbianRun:
         steps: Samples seen.
         norms: Length of the (first) unit's weights along the way.
         turns: One minus the cosine between weights at neighbouring records: falls to zero.
-        converged: Whether the last of them is below the tolerance.
+        converged: Whether the last of them is below the tolerance: the weights stand still. So they do
+            on their way if the step is tiny; see :func:`leading_share` for where they are.
         kind: ``"estimate"``.
     """
 

@@ -39,10 +39,15 @@ class ObserverReport:
 
     @property
     def needs_the_same(self) -> bool:
-        """Whether the kept frequencies serve the observer better than the others, by two errors."""
-        kept, error = self.accuracy["kept"], self.standard_error
+        """Whether the kept frequencies serve the observer better than the others, by two errors.
+
+        One right and one wrong answer are added to each condition, so that a few images on which all
+        answers are right do not count as certain.
+        """
+        n, share = self.n + 2, {k: (p * self.n + 1) / (self.n + 2) for k, p in self.accuracy.items()}
+        spread = {name: p * (1 - p) / n for name, p in share.items()}
         return all(
-            kept - self.accuracy[other] > 2.0 * math.hypot(error["kept"], error[other])
+            share["kept"] - share[other] > 2.0 * math.sqrt(spread["kept"] + spread[other])
             for other in ("complement", "random")
         )
 

@@ -71,7 +71,7 @@ def neural_predictivity(
         n_components: Of partial least squares; fewer if there are fewer features or stimuli.
         n_splits: Parts, each of which is predicted from the others.
         reliability: Of the responses, one number or one per unit, in (0, 1]; None corrects nothing. See
-            :func:`response_reliability`.
+            :func:`response_reliability`; a unit for which that is 0 or NaN is left out of the median.
         random_state: Seed of the parts.
 
     Raises:
@@ -97,7 +97,8 @@ def neural_predictivity(
             raise ValueError(f"{name} must be a whole number of at least {least}; got {number!r}.")
     ceiling = _reliability(reliability, Y.shape[1])
     found = columnwise_correlation(_predicted(X, Y, method, n_components, n_splits, random_state), Y)
-    corrected = np.clip(found / np.sqrt(ceiling), -1.0, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        corrected = np.where(ceiling > 0, np.clip(found / np.sqrt(ceiling), -1.0, 1.0), np.nan)
     known = corrected[~np.isnan(corrected)]
     value = float(np.median(known)) if len(known) else math.nan
     return NeuralFit(value, found, corrected, len(X), method)
@@ -234,6 +235,10 @@ def _reliability(values: ArrayLike | None, units: int) -> Array:
     if values is None:
         return np.ones(units)
     given = np.asarray(values, dtype=np.float64)
-    if given.shape not in ((), (units,)) or not ((given > 0) & (given <= 1)).all():
-        raise ValueError(f"reliability must be one number in (0, 1] or {units}; got {values!r}.")
+    # Zero and NaN are what response_reliability gives for units of pure noise and for silent ones.
+    wrong = (given < 0) | (given > 1) if given.ndim else not 0 < given <= 1
+    if given.shape not in ((), (units,)) or np.any(wrong):
+        raise ValueError(
+            f"reliability must be one number in (0, 1], or {units} of at most 1; got {values!r}."
+        )
     return np.broadcast_to(given, (units,))

@@ -13,8 +13,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.symmetry.groups import Group, cyclic
-from pindown.symmetry.signatures.projections import Projector, as_samples, check_degree
-from pindown.symmetry.signatures.readouts import NONLINEARITIES, POOLS, gap_quantiles, readout
+from pindown.symmetry.signatures.moments import moment_rank
+from pindown.symmetry.signatures.projections import BLOCK_ENTRIES, Projector, as_samples, check_degree
+from pindown.symmetry.signatures.readouts import (
+    NONLINEARITIES,
+    POOLS,
+    gap_quantiles,
+    projection_error,
+    readout,
+)
 from pindown.symmetry.signatures.templates import enough_templates, span_of_orbits, unit_templates
 
 _MOST_MOMENTS = 6  # seventh powers of heavy tails lose the digits of the others
@@ -128,8 +135,9 @@ class OrbitSignature(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         X = validate_data(self, X, dtype=np.float64, reset=False)
         out = np.empty((len(X), self._n_features_out))
         for rows, projections in self._projector.blocks(X):
+            error = projection_error(X[rows], self.templates_)
             out[rows] = readout(
-                projections, self.nonlinearity, self.thresholds_, self.pool, self.scale_
+                projections, self.nonlinearity, self.thresholds_, self.pool, self.scale_, error
             ).reshape(len(projections), -1)
         return out
 
@@ -146,6 +154,8 @@ class OrbitSignature(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             words.append("one template: permuted projections can belong to another sample")
         if self._n_features_out < d:
             words.append(f"{self._n_features_out} features of {d} numbers cannot be one-to-one")
+        if self.nonlinearity == "moments" and self.group_.action is None:
+            words += self._lost_by_moments(blind)
         if self.nonlinearity == "step":
             words.append("steps count: changes that carry no projection across a threshold are not seen")
         if self.nonlinearity in {"relu", "abs"} and not self.thresholds_.any():
@@ -153,6 +163,15 @@ class OrbitSignature(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if self.nonlinearity == "max" or self.pool == "max":
             words.append("maxima keep the largest projection only")
         return Selectivity(blind, tuple(words))
+
+    def _lost_by_moments(self, blind: int) -> list[str]:
+        d, (K, highest) = self.n_features_in_, self.thresholds_.shape
+        if d * K * self.group_.order > BLOCK_ENTRIES:
+            return []
+        seen = moment_rank(self._projector(np.eye(d)), self.thresholds_[:, 0], highest)
+        if seen >= d - blind:
+            return []
+        return [f"powers up to {highest} respond to {seen} of {d} directions only; give more"]
 
     def _check_choices(self) -> None:
         if self.nonlinearity not in NONLINEARITIES:
@@ -174,7 +193,9 @@ class OrbitSignature(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                     f"templates have {templates.shape[1]} features and the samples {d}; they must agree."
                 )
             return templates.copy()
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self.random_state
+        if not isinstance(rng, np.random.Generator):
+            rng = np.random.default_rng(check_random_state(rng).randint(2**31 - 1))
         if self.n_templates is not None:
             return unit_templates(_whole("n_templates", self.n_templates), d, rng)
         return enough_templates(self.group_, d, rng)

@@ -13,6 +13,7 @@ from pindown.symmetry.signatures.projections import orbit_projections
 MOST_VALUES = 12
 # Roots of m equal values lie on a circle of radius eps^(1/m); imaginary parts below are rounding.
 _IMAGINARY = 1e-2
+_RANK = 1e-9  # singular values of a derivative below this are rounding
 
 
 def moment_signature(
@@ -52,6 +53,34 @@ def moment_signature(
     if not np.isfinite(sums).all():
         raise ValueError(f"powers up to {n_moments} overflow; use fewer moments or standardise=True.")
     return sums.reshape(len(u), -1)
+
+
+def moment_rank(slopes: Array, centre: Array, n_moments: int) -> int:
+    r"""How many directions of a generic sample moments respond to: the rank of their derivative.
+
+    .. math:: \nabla_x \sum_g (\langle g x, t \rangle - c)^p
+              = p \sum_g (\langle g x, t \rangle - c)^{p-1} g^\top t
+
+    Below d, whole curves of samples share their moments: one moment sees the mean of the orbit only,
+    and two see what a power spectrum does.
+
+    Args:
+        slopes: Projections of the unit vectors, (d, K, order).
+        centre: c, for each template, (K,).
+        n_moments: The highest power.
+
+    >>> from pindown.symmetry.groups import cyclic
+    >>> slopes = orbit_projections(np.eye(3), [[1.0, 2.0, 4.0], [1.0, 0.0, 0.0]], cyclic(3))
+    >>> [moment_rank(slopes, np.zeros(2), highest) for highest in (1, 2, 3)]
+    [1, 2, 3]
+    """
+    x = np.random.default_rng(0).standard_normal(len(slopes))
+    u = np.tensordot(x, slopes, 1) - centre[:, None]
+    rows = [np.einsum("kg,dkg->kd", u**p, slopes) for p in range(n_moments)]
+    # Each power in its own unit, or the rank would miss the small ones.
+    return int(
+        np.linalg.matrix_rank(np.concatenate([r / (np.abs(r).max() or 1.0) for r in rows]), tol=_RANK)
+    )
 
 
 def values_from_power_sums(power_sums: ArrayLike) -> Array:

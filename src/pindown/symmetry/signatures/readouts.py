@@ -28,6 +28,7 @@ def readout(
     thresholds: Array,
     pool: str,
     scale: Array,
+    rounding: Array | float = 0.0,
 ) -> Array:
     r"""Pool a family of non-linearities over the orbit.
 
@@ -44,6 +45,8 @@ def readout(
         thresholds: (K, B).
         pool: One of ``POOLS``.
         scale: (K,), positive.
+        rounding: Error of the projections, (n, K). A step does not count a projection that exceeds its
+            threshold by no more: of equal numbers, rounding would put some above and some below.
 
     Returns:
         (n, K, B).
@@ -57,6 +60,8 @@ def readout(
     out = np.empty((*projections.shape[:2], thresholds.shape[1]))
     power = np.ones_like(projections) if nonlinearity == "moments" else projections
     unit = scale[None, :, None]
+    if nonlinearity == "step":
+        projections = projections - np.asarray(rounding)[..., None]
     for b in range(thresholds.shape[1]):
         if nonlinearity == "moments":
             power = power * ((projections - thresholds[None, :, b, None]) / unit)
@@ -65,6 +70,15 @@ def readout(
             above = projections - thresholds[None, :, b, None]
             out[:, :, b] = pooled(bend(above, nonlinearity, unit), pool)
     return out
+
+
+def projection_error(X: Array, templates: Array) -> Array:
+    r"""How far rounding may move projections: :math:`10^{-12} \lVert x \rVert \lVert t \rVert`.
+
+    >>> projection_error(np.array([[3.0, 4.0]]), np.array([[0.0, 2.0]]))
+    array([[1.e-11]])
+    """
+    return ROUNDING * np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(templates, axis=1))
 
 
 def bend(above: Array, nonlinearity: str, unit: Array | float = 1.0) -> Array:

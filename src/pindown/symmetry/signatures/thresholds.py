@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.orbit_measures import orbit_distance
-from pindown.symmetry.signatures.projections import as_vectors, orbit_projections
+from pindown.symmetry.signatures.projections import as_samples, as_vectors, orbit_projections
+from pindown.symmetry.signatures.readouts import projection_error
 
 _TRIES = 200  # permutations to try
 # An orbit matrix with a worse condition number has projections that cannot be prescribed to 1e-8.
@@ -71,7 +72,8 @@ def threshold_signature(
 
     Lecture course, theorem on the selectivity of complex cells (repaired).
     """
-    ordered = np.sort(orbit_projections(X, templates, group), axis=2)
+    samples, chosen = as_samples(X), as_samples(templates, "templates")
+    ordered = np.sort(orbit_projections(samples, chosen, group), axis=2)
     if isinstance(thresholds, str):
         if thresholds != "exact":
             raise ValueError(f'thresholds must be "exact" or numbers; got {thresholds!r}.')
@@ -79,6 +81,7 @@ def threshold_signature(
     levels = np.atleast_1d(np.asarray(thresholds, dtype=float))
     if levels.ndim != 1 or levels.size == 0 or np.isnan(levels).any():
         raise ValueError(f"thresholds must be numbers, (B,); got shape {levels.shape}.")
+    ordered -= projection_error(samples, chosen)[:, :, None]  # what equals a threshold is not above it
     counts = np.stack([(ordered > z).sum(axis=2) for z in levels], axis=2)
     return counts.reshape(len(ordered), -1).astype(float)
 
