@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.local_maxima_common import verdict_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,7 +71,8 @@ def run(cell: Cell) -> dict[str, Any]:
     for bias in biases:
         w = unbiased(bias)(rows, rows @ teacher, np.random.default_rng([cell["seed"], 1]))
         risks.append(float(np.mean((test @ w >= 0) != answers)))
-    return {"data": name, "biases": list(biases), "risks": risks, "n": len(rows), "tested": len(test)}
+    found = {"data": name, "biases": list(biases), "risks": risks, "n": len(rows), "tested": len(test)}
+    return {**found, "stand_in": name != "MNIST"}
 
 
 def compare(results: Results) -> Outcome:
@@ -90,9 +92,8 @@ def compare(results: Results) -> Outcome:
         f"{results[0][1]['data']}: the mean risk goes from {means[0]:.4f} to {means[-1]:.4f}, rank "
         f"correlation with the bias {rank:.2f}."
     )
-    return Outcome(
-        "reproduced" if good else "not reproduced", words, ("delta", "published", "transfer risk"), rows
-    )
+    verdict, missing = verdict_of(results, good)
+    return Outcome(verdict, words + missing, ("delta", "published", "transfer risk"), rows)
 
 
 def draw(results: Results) -> Figure:
@@ -115,7 +116,8 @@ EXPERIMENT = Experiment(
     published="On MNIST zeros and ones, with 100 inputs, students farther from the one of gradient "
     "descent (delta from 0 to 90) have a higher transfer risk, although all have the same loss.",
     rule="Reproduced if the mean risk at the largest delta is not below that at 0, and the rank "
-    "correlation of delta and mean risk is above 0.8.",
+    "correlation of delta and mean risk is above 0.8. The 8 x 8 digits stand in where MNIST is not "
+    "there; they decide nothing.",
     settings={
         "quick": {"data": "mnist", "repetitions": 10},
         "paper": {"data": "mnist", "repetitions": 100},

@@ -8,7 +8,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.symmetry import cyclic
 from pindown.symmetry.actions import illumination
-from pindown.symmetry.measure.labels import is_label_symmetry, label_symmetry
+from pindown.symmetry.measure.labels import LabelSymmetry, is_label_symmetry, label_symmetry
 from pindown.symmetry.measure.parameters import (
     canonical_units,
     flip_hidden,
@@ -105,3 +105,8 @@ def test_matching_recovers_planted_orders_under_noise():
 def test_bad_input_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call(layers())
+
+
+def test_nearly_all_labels_are_not_called_all():
+    found = LabelSymmetry(0.9998, np.ones(2), (0, 1), 5000, "C2")
+    assert "99.9%" in str(found) and not found.holds

@@ -36,7 +36,7 @@ class TemperatureAnnealer:
         >>> [annealer.update([sure]) for _ in range(4)]  # softmax of (1.5, 0, 0, 0) has maximum 0.6
         [2.0, 4.0, 8.0, 8.0]
 
-    Phuong 2021, section 6.3, in words; line 12 of Algorithm 6.1 takes the maximum of the batch's mean.
+    Phuong 2021, section 6.2.4, in words; line 12 of Algorithm 6.1 takes the maximum of the batch's mean.
     """
 
     def __init__(self, mu: float = 0.5, tau_star: float = 1.05) -> None:

@@ -117,7 +117,7 @@ def measured_costs(
         runs: The median of this many is taken, after three to warm up.
         clock: Returns seconds.
 
-    Phuong 2021, section 6.2: budgets are of measured time.
+    Phuong 2021, section 6.2.2: budgets are of measured time.
     """
     require_whole("runs", runs)
     seconds = torch.zeros(runs, 2, model.n_exits, dtype=torch.float64)

@@ -105,7 +105,7 @@ class MultiExitDistiller:
         Both are means over their own batch, so their sum is an unbiased estimate of the objective if
         the second batch is drawn from labelled and unlabelled samples together.
 
-        Phuong 2021, section 6.3, semi-supervised training.
+        Phuong 2021, section 6.2.5 and (6.6).
         """
         return self.classification(labelled, y) + self.distillation(everything)
 

@@ -56,7 +56,7 @@ def early_exit(
         >>> print(early_exit(model, torch.zeros(5, 3), [0.0]))  # everybody is sure enough at once
         5 answers, by exit: 5
 
-    Phuong 2021, section 6.2, and Huang et al. 2018, for the thresholds.
+    Phuong 2021, section 6.2.2, and Huang et al. 2018, for the thresholds.
     """
     _require_evaluation(model)
     n_exits = model.n_exits
@@ -158,7 +158,7 @@ def anytime(model: MultiExitModel, x: Tensor) -> Iterator[tuple[int, Tensor]]:
         >>> answer.sum().item()
         1.0
 
-    Phuong 2021, section 6.2, anytime mode.
+    Phuong 2021, section 6.2.2, anytime mode.
     """
     _require_evaluation(model)
     state, total = x, None

@@ -41,7 +41,7 @@ def teacher_sets(strategy: Any, n_exits: int) -> TeacherSets:
         >>> teacher_sets("last", 3), teacher_sets("later", 3), teacher_sets("next", 3)
         (((3,), (3,), ()), ((2, 3), (3,), ()), ((2,), (3,), ()))
 
-    Phuong 2021, section 6.3 and appendix E.1; ``"next"`` and ``"ensemble"`` are ours.
+    Phuong 2021, section 6.2.3 and appendix E.1; ``"next"`` and ``"ensemble"`` are ours.
     """
     exits = range(1, n_exits + 1)
     if isinstance(strategy, str):
@@ -83,7 +83,7 @@ def exit_wise_loss(logits: Sequence[Tensor], y: Tensor) -> Tensor:
         >>> round(exit_wise_loss([z, z], torch.tensor([0, 1, 1, 0])).item(), 6)  # log 2
         0.693147
 
-    Phuong 2021, (6.7).
+    Phuong 2021, (6.5) and (6.7).
     """
     return cross_entropy(torch.cat(list(logits)), y.repeat(len(logits)))
 
@@ -99,7 +99,7 @@ def tempered_cross_entropy(teacher: Tensor, student_logits: Tensor, tau: float) 
         student_logits: Logits of the student, (n, classes).
         tau: Temperature.
 
-    Phuong 2021, (6.3).
+    Phuong 2021, (6.2) and (6.3).
     """
     return -(tau**2) * (teacher * log_softmax(student_logits / tau, dim=1)).sum(dim=1).mean()
 
@@ -121,7 +121,7 @@ def distillation_loss(
         >>> round(distillation_loss([unsure, sure]).item(), 4)  # half of log 2
         0.3466
 
-    Phuong 2021, (6.4) to (6.6); Algorithm 6.1 would temper teachers twice.
+    Phuong 2021, (6.4); Algorithm 6.1 would temper teachers twice.
     """
     if per not in ("exit", "student"):
         raise ValueError(f"per must be 'exit' or 'student', got {per!r}.")

@@ -32,7 +32,7 @@ class MultiExitModel(nn.Module):  # type: ignore[misc]
         >>> bool((model.exit_only(x, 1) == model(x)[0]).all())
         True
 
-    Phuong 2021, section 6.2.
+    Phuong 2021, section 6.2.1.
     """
 
     def __init__(self, stages: Iterable[nn.Module], heads: Iterable[nn.Module]) -> None:

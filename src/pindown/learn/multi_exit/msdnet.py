@@ -5,7 +5,7 @@ them; a head reads the coarsest scale, which even after a few layers has seen th
 the finest scales are dropped, and 1 x 1 convolutions (transitions) halve the channels of the others.
 
 Huang et al. 2018 ("Multi-scale dense networks for resource efficient image classification"), with the
-sizes of Phuong 2021, section 6.5.
+sizes of Phuong 2021, section 6.3.1.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class MSDNet(MultiExitModel):
         >>> [tuple(z.shape) for z in model.eval()(torch.zeros(2, 1, 28, 28))]
         [(2, 10), (2, 10), (2, 10), (2, 10)]
 
-    Huang et al. 2018; Phuong 2021, section 6.5.
+    Huang et al. 2018; Phuong 2021, section 6.3.1.
     """
 
     def __init__(

@@ -75,7 +75,7 @@ def budget_policy(accuracy: Any, costs: Any, budget: float) -> int:
         >>> budget_policy([0.5, 0.8, 0.7], costs=[1.0, 2.0, 3.0], budget=3.5)
         2
 
-    Phuong 2021, section 6.2, budget mode.
+    Phuong 2021, section 6.2.2, budget mode.
     """
     accuracy, costs = np.asarray(accuracy, dtype=float), np.asarray(costs, dtype=float)
     if accuracy.shape != costs.shape or accuracy.ndim != 1 or not len(costs):

@@ -77,7 +77,7 @@ def train(
     Raises:
         ValueError: If the loss is no longer finite.
 
-    Phuong 2021, Algorithm 6.1 and section 6.5.
+    Phuong 2021, Algorithm 6.1 and section 6.3.1.
     """
     history = History()
     schedule = torch.optim.lr_scheduler.MultiStepLR(

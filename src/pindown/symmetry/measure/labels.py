@@ -39,10 +39,8 @@ class LabelSymmetry:
         return self.agreement == 1.0
 
     def __str__(self) -> str:
-        return (
-            f"{self.agreement:.1%} of labels are unchanged under {self.family} "
-            f"({self.kind}, n = {self.n:,})"
-        )
+        shown = np.floor(1000.0 * self.agreement) / 1000.0  # 100 % is said of all labels only
+        return f"{shown:.1%} of labels are unchanged under {self.family} ({self.kind}, n = {self.n:,})"
 
 
 def label_symmetry(labels: Any, group: Family, X: ArrayLike) -> LabelSymmetry:
