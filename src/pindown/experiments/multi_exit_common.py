@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,10 +59,12 @@ IMAGENET = {
 }
 QUICK: dict[str, Any] = {
     "data": "quick",
+    "first_seed": 10,  # settings were chosen on seeds from 100; these were run once
     "labels": 20,
     "pool": 100,
     "network": "cnn",
-    "epochs": 60,
+    "mirror": False,
+    "epochs": 150,
     "batch": 64,
     "optimiser": "sgd",
     "rate": 0.1,
@@ -74,6 +76,7 @@ PAPER: dict[str, Any] = {
     "labels": 100,  # 150 per class, of which 50 are for validation
     "pool": 350,
     "network": "msdnet",
+    "mirror": True,
     "epochs": 300,
     "batch": 64,
     "optimiser": "sgd",
@@ -83,7 +86,8 @@ PAPER: dict[str, Any] = {
 }
 _HELD = 50  # images per class that the source keeps for validation
 _TAU_STAR, _DECAY = 1.05, 1e-4
-_CHANNELS = (8, 16, 32, 32)
+_CHANNELS, _HEAD = (8, 16, 16, 16), 16  # of the small network
+_BORDER = 8  # images are moved by one part in so many: the source pads 32 pixels by 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,7 @@ class FewLabels:
         pool: Images without labels.
         held: Images for validation, with labels ``held_labels``.
         test: Test images, with labels ``test_labels``.
+        black: What black is after scaling, (1, channels, 1, 1).
     """
 
     name: str
@@ -107,6 +112,7 @@ class FewLabels:
     held_labels: NDArray[np.int64]
     test: Any
     test_labels: NDArray[np.int64]
+    black: Any
 
 
 def few_labels(cell: Mapping[str, Any]) -> FewLabels:
@@ -138,6 +144,7 @@ def few_labels(cell: Mapping[str, Any]) -> FewLabels:
         y[held_rows],
         (_tensor(source.test[test_rows]) - centre) / scale,
         source.test_labels[test_rows],
+        -centre / scale,
     )
 
 
@@ -175,22 +182,15 @@ def _tensor(images: NDArray[np.uint8]) -> Any:
 
 def make_network(kind: str, in_channels: int, n_classes: int, seed: int) -> Any:
     """Return an untrained network: the source's, or eight convolutions with four exits."""
-    import torch
-
-    from pindown.learn.multi_exit.model import MultiExitModel, PooledHead
     from pindown.learn.multi_exit.msdnet import MSDNet
     from pindown.learn.multi_exit.networks import multi_exit_cnn, seeded
 
     if kind == "msdnet":
         return seeded(lambda: MSDNet.cifar(n_classes), seed)
 
-    def small() -> MultiExitModel:
-        stages = multi_exit_cnn(in_channels, n_classes, channels=_CHANNELS).stages
-        return MultiExitModel(
-            stages, [PooledHead(torch.zeros(1, n, 1, 1), n_classes) for n in _CHANNELS]
-        )
-
-    return seeded(small, seed)
+    return seeded(
+        lambda: multi_exit_cnn(in_channels, n_classes, channels=_CHANNELS, head_channels=_HEAD), seed
+    )
 
 
 def trained(cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,6 +226,7 @@ def _trained(settings: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     torch.set_num_threads(1)
     data = few_labels(cell)
     n_classes = int(data.labels.max()) + 1
+    moves = {"border": max(1, round(data.labelled.shape[-1] / _BORDER)), "fill": data.black}
     model = make_network(cell["network"], data.labelled.shape[1], n_classes, cell["seed"])
     distiller = MultiExitDistiller(
         model,
@@ -245,7 +246,7 @@ def _trained(settings: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
         n_epochs=cell["epochs"],
         batch_size=cell["batch"],
         generator=torch.Generator().manual_seed(cell["seed"]),
-        augment=crop_and_flip if cell["network"] == "msdnet" else None,
+        augment=partial(crop_and_flip, mirror=cell["mirror"], **moves),
     )
     top = 5 if n_classes >= 100 else 1
     exits, ensembles = accuracies(model, data.test, data.test_labels, top)
@@ -288,11 +289,13 @@ def seeds_of(results: Results, key: str, **wanted: Any) -> NDArray[np.float64]:
 
 
 def half_width(differences: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return 1.96 standard errors of the mean over the first axis; nan for a single seed."""
+    """Return half of the 95 % interval of the mean over the first axis, by Student's t; nan for one."""
+    from scipy.stats import t
+
     n = len(differences)
     if n < 2:
         return np.full(differences.shape[1:], np.nan)
-    return np.asarray(1.96 * differences.std(axis=0, ddof=1) / np.sqrt(n))
+    return np.asarray(t.ppf(0.975, n - 1) * differences.std(axis=0, ddof=1) / np.sqrt(n))
 
 
 def early(n_exits: int) -> slice:
@@ -327,7 +330,8 @@ def draw_curves(ax: Axes, results: Results, key: str, groups: Sequence[Mapping[s
 
 def cells_by(settings: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> list[Cell]:
     """Return one cell per seed and variant; seeds outermost, so that the first cells can be compared."""
-    common = {name: value for name, value in settings.items() if name not in ("seeds", "variants")}
-    return [
-        {**common, **variant, "seed": seed} for seed in range(settings["seeds"]) for variant in variants
-    ]
+    aside = ("seeds", "first_seed", "variants")
+    common = {name: value for name, value in settings.items() if name not in aside}
+    first = settings.get("first_seed", 0)
+    seeds = range(first, first + settings["seeds"])
+    return [{**common, **variant, "seed": seed} for seed in seeds for variant in variants]

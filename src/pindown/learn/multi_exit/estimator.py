@@ -148,8 +148,8 @@ class MultiExitClassifier(ExitPrediction):
         self._check_parameters()
         flat, shape = as_images(X)
         rows, y = validate_data(self, flat, y, dtype=np.float64)
-        check_classification_targets(y)
         rows, y, free = self._unlabelled(rows, y, X_unlabelled, shape)
+        check_classification_targets(y)
         self.classes_, places = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -181,7 +181,12 @@ class MultiExitClassifier(ExitPrediction):
             free = validate_data(self, more, dtype=np.float64, reset=False)
         if self.unlabelled_label is None:
             return rows, y, free
-        known = y != self.unlabelled_label
+        mark = self.unlabelled_label
+        if y.dtype.kind in "US" and not isinstance(mark, str):  # numpy calls these different, always
+            raise ValueError(f"labels are text, so unlabelled_label must be; got {mark!r}.")
+        if y.dtype.kind in "biuf" and isinstance(mark, str):
+            raise ValueError(f"labels are numbers, so unlabelled_label must be one; got {mark!r}.")
+        known = np.asarray(y != mark)
         if not known.any():
             raise ValueError(f"no row has a label: all are {self.unlabelled_label!r}.")
         return rows[known], y[known], np.concatenate([rows[~known], free])

@@ -7,6 +7,7 @@ Stage m turns the state :math:`s_{m-1}` into :math:`s_m` (a tensor, or a list of
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -57,7 +58,7 @@ class MultiExitModel(nn.Module):  # type: ignore[misc]
         """Return the logits of exits 1, ..., m; later stages are not computed."""
         self._require_exit(m)
         logits, state = [], x
-        for stage, head in zip(self.stages[:m], self.heads[:m], strict=True):
+        for stage, head in islice(zip(self.stages, self.heads, strict=True), m):
             state = stage(state)
             logits.append(head(state))
         return logits
@@ -66,7 +67,7 @@ class MultiExitModel(nn.Module):  # type: ignore[misc]
         """Return the logits of exit m; neither later stages nor other heads are computed."""
         self._require_exit(m)
         state = x
-        for stage in self.stages[:m]:
+        for stage in islice(self.stages, m):  # a slice would build a new module, at a stage's price
             state = stage(state)
         return self.heads[m - 1](state)
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import softmax
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_number
+from pindown.datasets.checks import is_number, require_whole
 from pindown.learn.multi_exit.costs import ExitCosts, measured_costs
 from pindown.learn.multi_exit.early import EarlyAnswers, anytime, early_exit
 from pindown.learn.multi_exit.export import export_prefixes, prefix_network
@@ -29,6 +29,11 @@ from pindown.network import ReluNetwork
 
 _CHUNK = 256  # rows at a time: the states of more do not fit into a cache
 MODES = ("confidence", "fixed")
+
+
+def _require_mode(mode: Any) -> None:
+    if mode not in MODES:
+        raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}.")
 
 
 class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -65,6 +70,7 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             mode: ``"confidence"``: rows leave where the network is sure; ``"fixed"``: all at the most
                 accurate exit within the budget.
         """
+        _require_mode(mode)
         if budget is not None:
             if exit is not None:
                 raise ValueError("give a budget or an exit, not both.")
@@ -143,14 +149,14 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             batch_size: Rows that will be handed over at once.
             runs: The median of this many is taken.
         """
+        require_whole("batch_size", batch_size)
         self.costs_ = measured_costs(self.model_, self._inputs(X)[:batch_size], runs=runs)
         return self
 
     def policy(self, budget: float, *, mode: str = "confidence") -> ExitPolicy:
         """Return the policy for a share of the full network's operations (or time, if measured)."""
         check_is_fitted(self)
-        if mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}.")
+        _require_mode(mode)
         y = None if (self._held_labels < 0).any() else self._held_labels
         P = self._held_probabilities
         if mode == "confidence":
@@ -169,8 +175,13 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def exit_accuracy_(self) -> Array:
-        """Accuracy of each exit (of each ensemble so far, with ``ensemble``) on the held-out rows."""
+        """Accuracy of each exit (of each ensemble so far, with ``ensemble``) on the held-out rows.
+
+        Not a number if they have no labels.
+        """
         P = self._held_probabilities
+        if (self._held_labels < 0).any():
+            return np.full(len(P), np.nan)
         if self.ensemble:
             P = np.cumsum(P, axis=0)
         return np.asarray((P.argmax(axis=2) == self._held_labels).mean(axis=1))
@@ -193,7 +204,12 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Measure speed and accuracy at several budgets; those below the first exit's are left out."""
         x = self._inputs(X)
         least = self.costs_.on_the_way[0] / self.costs_.full
-        policies = [self.policy(budget) for budget in budgets if budget >= least]
+        # A budget that means nothing is refused by the policy.
+        policies = [self.policy(b) for b in budgets if not (is_number(b) and 0 < b < least)]
+        if not policies:
+            raise ValueError(
+                f"no budget is enough for the first exit, which costs {least:.3f}; got {budgets!r}."
+            )
         places = None if y is None else self._places(y, len(x))
         return latency_curve(
             self.model_, x, policies, places, batch_size=batch_size, runs=runs, ensemble=self.ensemble

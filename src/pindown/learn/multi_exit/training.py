@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -151,21 +152,32 @@ def _endless(n: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
         yield from _batches(n, size, generator)
 
 
-def crop_and_flip(x: Tensor, generator: torch.Generator, border: int = 4) -> Tensor:
-    """Return images moved by up to ``border`` pixels each way, zeros coming in, half of them mirrored.
+def crop_and_flip(
+    x: Tensor, generator: torch.Generator, border: int = 4, *, mirror: bool = True, fill: Any = 0.0
+) -> Tensor:
+    """Return images moved by up to ``border`` pixels each way, half of them mirrored.
+
+    Args:
+        x: Images, (n, channels, height, width).
+        generator: Of the moves.
+        border: Most pixels.
+        mirror: Whether to mirror; a mirrored digit is none.
+        fill: What comes in at the border: a number, or a tensor (1, channels, 1, 1).
 
     Example:
-        >>> crop_and_flip(torch.ones(2, 3, 8, 8), torch.Generator().manual_seed(0)).shape
-        torch.Size([2, 3, 8, 8])
+        >>> image = torch.ones(1, 1, 2, 2)
+        >>> crop_and_flip(image, torch.Generator().manual_seed(0), border=1, fill=5.0)[0, 0].tolist()
+        [[5.0, 1.0], [5.0, 1.0]]
     """
-    n, _, height, width = x.shape
-    padded = torch.nn.functional.pad(x, [border] * 4)
-    tops, lefts = torch.randint(2 * border + 1, (2, n), generator=generator).tolist()
+    n, channels, height, width = x.shape
+    padded = x.new_empty(n, channels, height + 2 * border, width + 2 * border)
+    padded[:] = fill
+    padded[:, :, border : border + height, border : border + width] = x
+    tops, lefts = torch.randint(2 * border + 1, (2, n), generator=generator)
+    rows, columns = tops[:, None] + torch.arange(height), lefts[:, None] + torch.arange(width)
+    picked = padded[torch.arange(n)[:, None, None], :, rows[:, :, None], columns[:, None, :]]
+    moved = picked.permute(0, 3, 1, 2).contiguous()
+    if not mirror:
+        return moved
     mirrored = torch.rand(n, generator=generator) < 0.5
-    moved = torch.stack(
-        [
-            image[:, i : i + height, j : j + width]
-            for image, i, j in zip(padded, tops, lefts, strict=True)
-        ]
-    )
     return torch.where(mirrored[:, None, None, None], moved.flip(3), moved)

@@ -12,6 +12,8 @@ from itertools import zip_longest
 
 import numpy as np
 
+from pindown.datasets.checks import require_whole
+
 _WORDS = {
     "the": ("the", "this"),
     "kind": ("dull", "clever", "slow", "noisy"),
@@ -23,36 +25,47 @@ _WORDS = {
     "when": ("again", "today", "twice"),
 }
 _FORMS = (
-    ("the", "kind", "thing", "does", "whom", "."),
-    ("who", "feel", "the", "kind", "thing", "when", "."),
-    ("the", "thing", "does", "whom", "when", "."),
+    ("the", "kind", "thing", "does", "whom"),
+    ("who", "feel", "the", "kind", "thing", "when"),
+    ("the", "thing", "does", "whom", "when"),
 )
 LONGEST = 8  # words of a sentence, as in the source's selection
 
 
-def film_sentences(n: int, random_state: int = 0) -> list[str]:
+def film_sentences(n: int, random_state: int = 0, *, forms: int = 1) -> list[str]:
     """Draw sentences: a form, then each of its words, all with equal chances.
 
+    Args:
+        n: How many.
+        random_state: Seed.
+        forms: How many of the three forms are in use; the first has 768 sentences, all have 3,072.
+
     >>> film_sentences(2)
-    ['this actor bores us again .', 'the dull ending amuses children .']
+    ['this noisy actor moves me', 'the dull story moves me']
     """
-    rng = np.random.default_rng(random_state)
+    rng, used = np.random.default_rng(random_state), _used(forms)
     found = []
-    for _ in range(n):
-        form = _FORMS[rng.integers(len(_FORMS))]
-        words = [_WORDS[slot][rng.integers(len(_WORDS[slot]))] if slot != "." else "." for slot in form]
-        found.append(" ".join(words))
+    for _ in range(require_whole("n", n)):
+        form = used[rng.integers(len(used))]
+        found.append(" ".join(_WORDS[slot][rng.integers(len(_WORDS[slot]))] for slot in form))
     return found
 
 
-def grammar_entropy() -> float:
+def grammar_entropy(forms: int = 1) -> float:
     """Return the entropy of a sentence in nats: no code can carry more.
 
-    >>> round(grammar_entropy(), 3)
-    7.917
+    >>> round(grammar_entropy(), 3), round(grammar_entropy(3), 3)
+    (6.644, 7.917)
     """
-    inside = [sum(math.log(len(_WORDS[slot])) for slot in form if slot != ".") for form in _FORMS]
-    return math.log(len(_FORMS)) + sum(inside) / len(_FORMS)
+    used = _used(forms)
+    inside = [sum(math.log(len(_WORDS[slot])) for slot in form) for form in used]
+    return math.log(len(used)) + sum(inside) / len(used)
+
+
+def _used(forms: int) -> tuple[tuple[str, ...], ...]:
+    if require_whole("forms", forms) > len(_FORMS):
+        raise ValueError(f"forms must be 1 to {len(_FORMS)}; got {forms}.")
+    return _FORMS[:forms]
 
 
 def exact_matches(given: Sequence[str], back: Sequence[str]) -> float:

@@ -40,15 +40,20 @@ def proposals(encoder: Any, x: Tensor, k: int, random: torch.Generator) -> tuple
 
 
 def log_weights(
-    encoder: Any, decoder: Any, x: Tensor, k: int, random: torch.Generator
+    encoder: Any, decoder: Any, x: Tensor, k: int, random: torch.Generator, weight: float = 1.0
 ) -> tuple[Tensor, Tensor]:
     r"""Draw k proposals per row; return them and their :math:`\log \omega_j`, (k, n)."""
     z, log_q = proposals(encoder, x, k, random)
-    return z, decoder.log_prob(x, z) + prior_log_density(z) - log_q
+    return z, decoder.log_prob(x, z) + weight * (prior_log_density(z) - log_q)
 
 
 def evidence_bound(
-    encoder: Any, decoder: Any, x: Tensor, random: torch.Generator, k: int | None = None
+    encoder: Any,
+    decoder: Any,
+    x: Tensor,
+    random: torch.Generator,
+    k: int | None = None,
+    weight: float = 1.0,
 ) -> Tensor:
     """Return a one-draw estimate of the bound, per row.
 
@@ -58,13 +63,14 @@ def evidence_bound(
         x: Rows.
         random: Where the draws come from.
         k: Proposals of a resampling encoder; None for the plain bound.
+        weight: Of the divergence from the prior; below 1 for a warm start, where it is no bound.
     """
     if k is not None:
-        _, weights = log_weights(encoder, decoder, x, k, random)
+        _, weights = log_weights(encoder, decoder, x, k, random, weight)
         return torch.logsumexp(weights, 0) - math.log(k)
     mean, log_std = encoder(x)
     z = mean + log_std.exp() * torch.randn(mean.shape, generator=random, dtype=mean.dtype)
-    return decoder.log_prob(x, z) - divergence_from_prior(mean, log_std)
+    return decoder.log_prob(x, z) - weight * divergence_from_prior(mean, log_std)
 
 
 def resample(encoder: Any, decoder: Any, x: Tensor, k: int, random: torch.Generator) -> Tensor:

@@ -30,6 +30,7 @@ from pindown.learn.mutual_autoencoder.gradients import information_surrogate
 from pindown.learn.mutual_autoencoder.objective import evidence_bound
 
 _LAST_RATE = 0.01  # share of the step size left at the end
+_FIRST_WEIGHT = 0.05  # of the divergence when a warm start begins: an autoencoder with codes held together
 _LOOK = 25  # steps between two exact looks at the information
 _KEPT = 0.7  # of the shortfall of r at each look: it changes slowly, and the estimates are noisy
 _LONGEST_GRADIENT = 10.0  # norm beyond which a gradient is shortened: one bad draw must not throw
@@ -49,6 +50,9 @@ class Recipe:
         batch_size: Rows, and draws from the model, per step.
         learning_rate: First step size of Adam.
         guess_steps: Updates of r per step.
+        draws: Samples per code in the score-function gradient of the information.
+        warm_start: Share of the steps that train an autoencoder, without a push and with hardly any
+            weight on the divergence; over as many more the weight rises to 1. 0 for none.
     """
 
     information: float
@@ -60,6 +64,8 @@ class Recipe:
     batch_size: int = 256
     learning_rate: float = 5e-3
     guess_steps: int = 1
+    draws: int = 1
+    warm_start: float = 0.0
 
 
 @dataclass
@@ -136,26 +142,28 @@ class _Loop:
         self.dial = Dial(recipe.information, recipe.penalty, recipe.control, recipe.width)
         self.entropy = standard_normal_entropy(parts.latent)
         self.estimate = self.shortfall = 0.0
+        self.warm = recipe.warm_start * recipe.steps
 
     def step(self, t: int) -> None:
         """Update the model once and r some times."""
         self._set_rates(t)
-        push = self.dial.push(self.estimate + self.shortfall)
+        push = self.dial.push(self.estimate + self.shortfall) if t >= self.warm else 0.0
         chosen = torch.randint(len(self.rows), (self.recipe.batch_size,), generator=self.random)
         x, k = self.rows[chosen], self.recipe.proposals
-        evidence = evidence_bound(self.parts.encoder, self.parts.decoder, x, self.random, k).mean()
+        encoder, decoder = self.parts.encoder, self.parts.decoder
+        evidence = evidence_bound(encoder, decoder, x, self.random, k, self._weight(t)).mean()
         loss = -evidence
         if push:
-            surrogate = information_surrogate(
-                self.parts.decoder, self.parts.guess, self._codes(), self.random
-            )
+            draws = self.recipe.draws
+            z = self._codes(max(1, self.recipe.batch_size // draws))
+            surrogate = information_surrogate(decoder, self.parts.guess, z, self.random, draws=draws)
             loss = loss + push * surrogate
         gradients = torch.autograd.grad(loss, self.model, allow_unused=True)
         for parameter, gradient in zip(self.model, gradients, strict=True):
             parameter.grad = gradient
         torch.nn.utils.clip_grad_norm_(self.model, _LONGEST_GRADIENT)
         self.learner.step()
-        if self.recipe.penalty:
+        if self.recipe.penalty and 2 * t >= self.warm:  # r would chase a decoder that changes quickly
             self.estimate = self._guess()
         self.trace.evidence.append(float(evidence.detach()))
         self.trace.information.append(self.estimate)
@@ -171,7 +179,7 @@ class _Loop:
         """Improve r on fresh draws; return the information they showed before they were used."""
         seen = 0.0
         for _ in range(self.recipe.guess_steps):
-            z = self._codes()
+            z = self._codes(self.recipe.batch_size)
             with torch.no_grad():
                 x = self.parts.decoder.sample(z, self.random)
             self.guesser.zero_grad()
@@ -181,8 +189,14 @@ class _Loop:
             seen += float(mean.detach())
         return self.entropy + seen / self.recipe.guess_steps
 
-    def _codes(self) -> Tensor:
-        return torch.randn((self.recipe.batch_size, self.parts.latent), generator=self.random)
+    def _codes(self, n: int) -> Tensor:
+        return torch.randn((n, self.parts.latent), generator=self.random)
+
+    def _weight(self, t: int) -> float:
+        """Return the weight of the divergence from the prior."""
+        if t >= 2 * self.warm:
+            return 1.0
+        return _FIRST_WEIGHT + (1.0 - _FIRST_WEIGHT) * max(0.0, t / self.warm - 1.0)
 
     def _set_rates(self, t: int) -> None:
         share = 0.5 * (1.0 + math.cos(math.pi * t / self.recipe.steps))

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from pindown.affine import Array
 from pindown.symmetry.discovery.maps import residual_limit
@@ -201,23 +202,35 @@ def _closure(matrices: Array, held: list[Array], limit: float) -> float:
     for members in held:
         if len(members) < 3 and len(matrices) > 2:
             continue
-        images = np.einsum("gij,mj->gmi", matrices, members).reshape(-1, members.shape[1])
-        gaps = np.linalg.norm(images[:, None] - members, axis=2).min(axis=1)
-        shares.append(float((gaps <= limit).mean()))
+        shares.append(_closure_of(matrices, members, limit))
     return float(np.mean(shares)) if shares else float("nan")
 
 
+def _closure_of(matrices: Array, members: Array, limit: float) -> float:
+    """Return the share of images of the members of one orbit that are members."""
+    tree = cKDTree(members)
+    hits = [np.isfinite(tree.query(members @ g.T, distance_upper_bound=limit)[0]) for g in matrices]
+    return float(np.mean(hits))
+
+
 def _evenness(matrices: Array, orbits: list[Array], limit: float) -> float:
-    """Return the chance of elements other than the identity being used as unevenly by pairs."""
+    """Return the chance of elements other than the identity being used as unevenly by pairs.
+
+    Zero if one of them is never used: a part of a group would pass for the whole if pairs are few. Pairs
+    that are whole orbits by themselves, of samples that many elements leave alone, say nothing here.
+    """
     from scipy.stats import chi2
 
     pairs = [members for members in orbits if len(members) == 2]
     if not pairs or len(matrices) < 3:
         return float("nan")
-    first, second = np.array(pairs).transpose(1, 0, 2)
+    open_ended = [members for members in pairs if _closure_of(matrices, members, limit) < 1.0]
+    if not open_ended:
+        return float("nan")
+    first, second = np.array(open_ended).transpose(1, 0, 2)
     distance, element = nearest_elements(matrices, first, second)
     used = np.bincount(element[distance <= limit], minlength=len(matrices))[1:]
-    if used.sum() < LEAST_PER_ELEMENT * len(used):
+    if used.sum() < LEAST_PER_ELEMENT * len(used) or not used.all():
         return 0.0
     mean = used.mean()
     return float(chi2.sf(((used - mean) ** 2).sum() / mean, len(used) - 1))

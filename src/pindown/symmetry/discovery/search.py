@@ -18,9 +18,13 @@ from pindown.symmetry.discovery.rounding import NotClosedError, effect, exact_re
 
 # Data stored in single precision carry this error, as a share of a coordinate's scale.
 _ROUNDING = 1e-7
-# Levels of noise tried after the one that norms suggest, as shares of a coordinate's scale: data scaled
-# to unit norm have equal norms whatever the noise.
+# Levels of noise tried for data scaled to one norm, whose norms say nothing about it, as shares of a
+# coordinate's scale.
 _LADDER = (1e-3, 1e-2, 3e-2, 1e-1)
+# Where norms differ between orbits they measure the noise; few orbits measure it to about this factor.
+_UNSURE = 1.5
+# Norms that differ between orbits by no more than this many times what they do within were made equal.
+_ONE_NORM = 3.0
 # Above this share of a coordinate's scale norms within an orbit are no longer equal up to noise.
 _NOT_ORTHOGONAL = 0.3
 # Directions whose variance is below this many noise variances say nothing about a map.
@@ -45,12 +49,14 @@ class Discovery:
         table: The multiplication table; of the trivial group if nothing closed was found.
         matrices: The elements in the coordinates of the data, (order, d, d).
         n_maps: Maps that relate members, closed or not, the identity among them.
+        explained: Share of the pairs that were searched which they explain.
     """
 
     evidence: Evidence
     table: NDArray[np.int64] = field(repr=False)
     matrices: Array = field(repr=False)
     n_maps: int = 0
+    explained: float = 0.0
 
     def __str__(self) -> str:
         return str(self.evidence)
@@ -106,7 +112,8 @@ def discover(
         return find_maps(pairs, noise, rng, most=_SPARE * largest, deadline=deadline)
 
     best = _nothing(n_features, "nothing was tried")
-    for level in _levels(noise, scale):
+    for level in _levels(noise, scale, pairs):
+        explained = 0.0
         for _ in range(n_restarts):
             try:
                 attempt = _attempt(
@@ -120,8 +127,11 @@ def discover(
                 best = attempt
             if attempt.evidence.coverage >= LEAST_COVERAGE or time.monotonic() > deadline:
                 return best  # claimed, or closed and predictive but refused: more tries change nothing
+            explained = max(explained, attempt.explained)
             if attempt.n_maps == 1:  # nothing at all at this level: other candidates will not help
                 break
+        if explained >= LEAST_COVERAGE:
+            break  # maps fit this closely and are no group; with coarser eyes they would look like one
     return best
 
 
@@ -133,13 +143,19 @@ def _further(attempt: Discovery, best: Discovery) -> bool:
     return keys[0] > keys[1]
 
 
-def _levels(noise: float, scale: float) -> list[float]:
+def _levels(noise: float, scale: float, pairs: Pairs) -> list[float]:
+    """Return levels of noise to try, least first: what norms within orbits show, and what they may hide."""
     least = max(noise, _ROUNDING * scale)
+    norms = np.linalg.norm(pairs.first, axis=1)
+    between = float(np.median(np.abs(norms - np.median(norms))))
+    if between > _ONE_NORM * least:
+        return [least, _UNSURE * least]
     return [least, *(share * scale for share in _LADDER if share * scale > 2 * least)]
 
 
-def _nothing(d: int, reason: str, n_maps: int = 0) -> Discovery:
-    return Discovery(Evidence(False, reason), np.zeros((1, 1), dtype=np.int64), np.eye(d)[None], n_maps)
+def _nothing(d: int, reason: str, n_maps: int = 0, explained: float = 0.0) -> Discovery:
+    trivial = np.zeros((1, 1), dtype=np.int64)
+    return Discovery(Evidence(False, reason), trivial, np.eye(d)[None], n_maps, explained)
 
 
 def _attempt(
@@ -168,7 +184,11 @@ def _attempt(
         return _nothing(d, f"no orthogonal map relates the members of several orbits{late}", 1)
     if n > largest:
         return _nothing(
-            d, f"more than {largest} maps relate members; raise max_order to look for more", n
+            d,
+            f"more than {largest} maps relate members: the group is larger (raise max_order) or is not "
+            f"finite",
+            n,
+            explained,
         )
     if explained < LEAST_COVERAGE:
         late = "; time ran out" if maps.out_of_time else ""
@@ -176,11 +196,11 @@ def _attempt(
     try:
         table, small = _close(np.array(maps.matrices), spread, inside)
     except NotClosedError as problem:
-        return _nothing(d, f"not closed: {problem}", n)
+        return _nothing(d, f"not closed: {problem}", n, explained)
     matrices = np.eye(d) + basis.T @ (small - np.eye(len(basis))) @ basis
     level = _fitted_noise(matrices, pairs, noise)
     evidence = judge(matrices, table, held, everything, level, rng, complete=complete)
-    return Discovery(evidence, table, matrices, n)
+    return Discovery(evidence, table, matrices, n, explained)
 
 
 def _directions(pairs: Pairs, noise: float) -> tuple[Array, Array]:
