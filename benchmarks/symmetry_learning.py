@@ -8,6 +8,7 @@ The Gramian route learns as many atoms as dimensions. CPU time of one thread: se
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -33,9 +34,13 @@ def expectation_maximisation(x: np.ndarray, y: np.ndarray, n_maps: int, seed: in
     best, least = np.zeros((n_maps, 6, 6)), np.inf
     for _ in range(5):
         maps = np.linalg.qr(rng.standard_normal((n_maps, 6, 6)))[0]
+        before = np.full(len(x), -1)
         for _ in range(100):
             errors = ((y[:, None] - np.einsum("gij,nj->ngi", maps, x)) ** 2).sum(axis=2)
             nearest = errors.argmin(axis=1)
+            if (nearest == before).all():
+                break
+            before = nearest
             for k in range(n_maps):
                 if (nearest == k).any():
                     left, _, right = np.linalg.svd(y[nearest == k].T @ x[nearest == k])
@@ -83,11 +88,17 @@ def gramian_route() -> tuple[str, str]:
     return "C6, Gramian route, 6 starts", f"recovered {right} of 3 in {spent / 3:.1f} s"
 
 
+def rows() -> Iterator[tuple[str, str]]:
+    for name in ("C6", "D6", "T", "Th"):
+        for noise in (0.0, 0.05):
+            yield rates(name, noise)
+    yield gramian_route()
+
+
 def run() -> list[tuple[str, str]]:
-    rows = [rates(name, noise) for name in ("C6", "D6", "T", "Th") for noise in (0.0, 0.05)]
-    return [*rows, gramian_route()]
+    return list(rows())
 
 
 if __name__ == "__main__":
-    for row in run():
-        print(*row, sep=": ")
+    for row in rows():
+        print(*row, sep=": ", flush=True)

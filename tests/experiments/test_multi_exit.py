@@ -121,3 +121,24 @@ def test_data_are_drawn_apart_and_labels_of_the_pool_are_left_out(monkeypatch):
     multi_exit_common._images.cache_clear()
     with pytest.raises(FileNotFoundError, match=r"cifar100/\*\.npz"):
         multi_exit_common.few_labels({**multi_exit_common.PAPER, "seed": 0})
+
+
+@pytest.mark.parametrize("name", ["budget", "anytime", "few-labels", "teachers", "temperature"])
+def test_experiments_run_in_small(name, monkeypatch, tmp_path):
+    monkeypatch.delenv("PINDOWN_DATA", raising=False)
+    multi_exit_common._images.cache_clear()
+    experiment = EXPERIMENTS[f"multi-exit-{name}"]
+    settings = {**experiment.settings["quick"], "labels": 5, "pool": 5, "epochs": 2, "seeds": 2}
+    cells = experiment.cells(settings)
+    assert sorted({cell["seed"] for cell in cells}) == [10, 11]
+    found = [(cell, experiment.run(cell)) for cell in cells]
+    outcome = experiment.compare(found)
+    assert outcome.rows and len(outcome.rows[0]) == len(outcome.columns)
+    experiment.draw(found).savefig(tmp_path / "figure.svg")
+    assert (tmp_path / "figure.svg").stat().st_size > 1_000
+    multi_exit_common._images.cache_clear()
+
+
+def test_intervals_are_students():
+    gains = np.array([[1.0], [2.0], [3.0]])
+    assert multi_exit_common.half_width(gains)[0] == pytest.approx(4.302653 / np.sqrt(3), rel=1e-6)

@@ -23,6 +23,8 @@ from pindown.experiments.optimiser_data import data_folder
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from pindown.learn.multi_exit.training import History
+
 LOSSES = ("exit-wise", "distillation", "semi-supervised")
 # Top-5 accuracy in percent on CIFAR-100 with 150, 250, 350 and all 500 images per class, by exit.
 # Phuong 2021, Table 6.2 (budget mode).
@@ -64,7 +66,7 @@ QUICK: dict[str, Any] = {
     "pool": 100,
     "network": "cnn",
     "mirror": False,
-    "epochs": 150,
+    "epochs": 300,
     "batch": 64,
     "optimiser": "sgd",
     "rate": 0.1,
@@ -215,14 +217,13 @@ def _essential(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in cell.items() if name not in usual or value != usual[name]}
 
 
-@lru_cache(maxsize=64)
-def _trained(settings: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+def fit_network(cell: Mapping[str, Any]) -> tuple[Any, FewLabels, History]:
+    """Train the network of a cell; return it with its data and what happened."""
     import torch
 
     from pindown.learn.multi_exit.distiller import MultiExitDistiller
     from pindown.learn.multi_exit.training import crop_and_flip, make_optimiser, train
 
-    cell = dict(settings)
     torch.set_num_threads(1)
     data = few_labels(cell)
     n_classes = int(data.labels.max()) + 1
@@ -248,7 +249,13 @@ def _trained(settings: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
         generator=torch.Generator().manual_seed(cell["seed"]),
         augment=partial(crop_and_flip, mirror=cell["mirror"], **moves),
     )
-    top = 5 if n_classes >= 100 else 1
+    return model, data, history
+
+
+@lru_cache(maxsize=64)
+def _trained(settings: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    model, data, history = fit_network(dict(settings))
+    top = 5 if int(data.labels.max()) >= 99 else 1
     exits, ensembles = accuracies(model, data.test, data.test_labels, top)
     held, _ = accuracies(model, data.held, data.held_labels, top)
     return {

@@ -29,7 +29,8 @@ def cells(settings: Mapping[str, Any]) -> list[Cell]:
             "information": target,
             "seed": seed,
             "sentences": settings["sentences"],
-            "steps": settings["steps"],
+            "forms": settings["forms"],
+            "steps": settings["steps"] if target else settings["plain_steps"],
             "proposals": settings["proposals"],
         }
         for target in settings["targets"]
@@ -47,14 +48,14 @@ def run(cell: Cell) -> dict[str, Any]:
     )
     from pindown.learn.mutual_autoencoder.sentences import fit_sentences
 
-    sentences = film_sentences(cell["sentences"], cell["seed"])
+    sentences = film_sentences(cell["sentences"], cell["seed"], forms=cell["forms"])
     plain = cell["information"] is None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = fit_sentences(
             sentences,
             0.0 if plain else cell["information"],
-            penalty=0.0 if plain else 3.0,
+            penalty=0.0 if plain else 5.0,
             steps=cell["steps"],
             proposals=cell["proposals"],
             random_state=cell["seed"],
@@ -63,7 +64,8 @@ def run(cell: Cell) -> dict[str, Any]:
     given = sentences[:_SHOWN]
     back = model.reconstruct(given)
     return {
-        "information": model.measured.value,
+        "information": model.at_most.value,
+        "least": model.measured.value,
         "exact": exact_matches(given, back),
         "words": word_matches(given, back),
         "baseline": position_baseline(given),
@@ -80,15 +82,16 @@ def compare(results: Results) -> Outcome:
     fine = True
     for target in targets:
         mine = [found for cell, found in results if cell["information"] == target]
-        told, exact, match, base = (
+        least, told, exact, match, base = (
             float(np.mean([found[name] for found in mine]))
-            for name in ("information", "exact", "words", "baseline")
+            for name in ("least", "information", "exact", "words", "baseline")
         )
         words[target] = match
         if target is None:
             fine = match <= base + _POINTS
         example = " -> ".join(mine[0]["example"])
-        rows.append(("plain" if target is None else target, told, exact, match, base, example))
+        name = "plain" if target is None else target
+        rows.append((name, least, told, exact, match, base, example))
     asked = sorted(target for target in targets if target is not None)
     rises = len(asked) > 1 and words[asked[-1]] > words[asked[0]]
     path = ", ".join(f"{100 * words[target]:.0f} % at M = {target:g}" for target in asked)
@@ -98,7 +101,7 @@ def compare(results: Results) -> Outcome:
     return Outcome(
         "reproduced" if rises and fine else "not reproduced",
         text,
-        ("target M", "information, at least", "exact", "words", "commonest words", "example"),
+        ("target M", "nats, at least", "nats, at most", "exact", "words", "commonest words", "example"),
         tuple(rows),
     )
 
@@ -113,7 +116,7 @@ def draw(results: Results) -> Figure:
         points = [(found["information"], found[name]) for _, found in results]
         axes.plot(*zip(*points, strict=True), mark, label=f"{name} that come back")
     axes.axhline(results[0][1]["baseline"], linestyle="--", color="#7F7F7F", label="commonest words")
-    axes.set(xlabel="information, at least (nats)", ylabel="share", ylim=(-0.03, 1.03))
+    axes.set(xlabel="information (nats)", ylabel="share", ylim=(-0.03, 1.03))
     axes.legend(frameon=False)
     return figure
 
@@ -131,14 +134,18 @@ EXPERIMENT = Experiment(
             "targets": [None, 0.0, 2.0, 4.0],
             "seeds": 1,
             "sentences": 2000,
-            "steps": 200,
+            "forms": 1,
+            "steps": 400,
+            "plain_steps": 120,  # collapse is quick, and more steps do not undo it
             "proposals": None,
         },
         "paper": {
             "targets": [None, 0.0, 2.0, 4.0, 6.0, 8.0],
             "seeds": 3,
             "sentences": 20_000,
+            "forms": 3,
             "steps": 5000,
+            "plain_steps": 5000,
             "proposals": 5,
         },
     },

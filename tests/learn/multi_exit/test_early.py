@@ -18,6 +18,7 @@ from pindown.learn.multi_exit import (
     latency_curve,
     measured_costs,
     profile_exits,
+    timed_policy,
 )
 from pindown.learn.multi_exit.early import NEVER, select
 from pindown.learn.multi_exit.networks import multi_exit_mlp, seeded
@@ -257,3 +258,63 @@ def test_results_print_themselves():
     policy = confidence_policy(P, costs, 0.8, y)
     assert "of the full cost for a budget of 80.0%" in str(policy) and "200 samples" in str(policy)
     assert "median of 2" in str(profile_exits(mlp(), ROWS[:1], runs=2, warmup=0))
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_inputs_that_are_not_numbers_are_answered_so_at_the_last_exit(n):
+    x = torch.full((n, 6), float("nan"))
+    found = early_exit(mlp(), x, [0.5, 0.5])
+    assert found.probabilities.isnan().all() and found.exits.tolist() == [3] * n
+    mixed = early_exit(mlp(), torch.cat([x, ROWS[:2]]), [0.0, 0.0])
+    assert mixed.exits.tolist() == [1] * (n + 2) and not mixed.probabilities[n:].isnan().any()
+    with pytest.raises(ValueError, match="thresholds must be numbers"):
+        early_exit(mlp(), ROWS, [float("nan"), 0.5])
+
+
+def test_costs_of_a_batch_have_a_part_that_does_not_shrink():
+    costs = ExitCosts(
+        (4.0, 4.0), (0.0, 0.0), fixed_stages=(1.0, 2.0), fixed_heads=(0.0, 0.0), batch_size=2
+    )
+    P = np.array([[[0.9, 0.1], [0.6, 0.4]], [[0.9, 0.1], [0.9, 0.1]]])
+    policy = confidence_policy(P, costs, 1.0)
+    # Stage 2 is reached by half: 2 * 1/2 by input, and 2 by batches, three of four of which come there.
+    assert policy.cost_of([0.5, 0.5]) == pytest.approx((4 + 1 + 2 * 0.75) / 8)
+    assert policy.cost_of([0.0, 1.0]) == 1.0 and policy.cost_of([1.0, 0.0]) == 0.5
+    with pytest.raises(ValueError, match="fixed costs must be one part of each cost"):
+        ExitCosts((4.0, 4.0), (0.0, 0.0), fixed_stages=(5.0, 0.0), fixed_heads=(0.0, 0.0))
+
+
+class Affine:
+    """A clock: a stage or head takes a second, and a tenth for each input."""
+
+    def __init__(self, model):
+        self.now = 0.0
+        for module in (*model.stages, *model.heads):
+            module.register_forward_hook(self.seen)
+
+    def seen(self, _module, given, _found):
+        self.now += 1.0 + 0.1 * len(given[0])
+
+    def __call__(self):
+        return self.now
+
+
+def test_measured_costs_tell_what_a_batch_pays_as_a_whole():
+    model = mlp()
+    costs = measured_costs(model, ROWS, runs=3, clock=Affine(model))
+    assert costs.batch_size == 40 and costs.stages == pytest.approx((5 / 40,) * 3)
+    assert costs.fixed_stages == pytest.approx((1 / 40,) * 3)
+    assert costs.fixed_heads == pytest.approx((1 / 40,) * 3)
+    with pytest.raises(ValueError, match="at least one input"):
+        measured_costs(model, ROWS[:0])
+
+
+@pytest.mark.parametrize("batch_size", [1, 20])
+def test_time_policies_keep_to_their_share_of_the_clock(batch_size):
+    model = mlp(hidden=(8,) * 6)
+    policy = timed_policy(model, ROWS, 0.6, batch_size=batch_size, runs=1, clock=Affine(model))
+    assert policy.cost <= 0.6 and policy.budget == 0.6 and policy.shares[0] < 1.0
+    point = latency_curve(
+        model, ROWS, [policy], batch_size=batch_size, runs=1, clock=Affine(model)
+    ).points[0]
+    assert 1 / point.speedup == pytest.approx(policy.cost)  # the same inputs, the same clock

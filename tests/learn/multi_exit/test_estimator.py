@@ -315,3 +315,21 @@ def test_bad_requests_are_refused(table):
     with pytest.raises(ValueError, match="network 'mlp' needs rows"):
         MultiExitClassifier("mlp").fit(DIGITS.images[:20], Y[:20])
     assert table.exit_scores(X[:3], [77, 77, 77]).tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="mode must be one of"):
+        table.predict(X, mode="fast")
+    with pytest.raises(ValueError, match="batch_size must be"):
+        table.measure_costs(X, batch_size=0)
+    with pytest.raises(ValueError, match="no budget is enough for the first exit"):
+        table.latency_curve(X[:3], budgets=(0.01,))
+    with pytest.raises(ValueError, match="got 'half'"):
+        table.latency_curve(X[:3], budgets=("half",))
+    with pytest.raises(ValueError, match="labels are text, so unlabelled_label must be; got -1"):
+        MultiExitClassifier(unlabelled_label=-1).fit(X[:20], Y[:20].astype(str))
+    with pytest.raises(ValueError, match="labels are numbers, so unlabelled_label must be one"):
+        MultiExitClassifier(unlabelled_label="?").fit(X[:20], Y[:20])
+
+
+def test_accuracy_without_labels_is_not_a_number(table):
+    unlabelled = pickle.loads(pickle.dumps(table)).calibrate(X[TEST])
+    assert np.isnan(unlabelled.exit_accuracy_).all() and np.isnan(unlabelled.policy(0.8).accuracy)
+    assert unlabelled.policy(1.0, mode="fixed").shares[-1] == 1.0  # the latest is taken for the best

@@ -8,7 +8,13 @@ import pytest
 import torch
 
 from pindown.learn.mutual_autoencoder import grammar
-from pindown.learn.mutual_autoencoder.grammar import film_sentences, position_baseline, word_matches
+from pindown.learn.mutual_autoencoder.grammar import (
+    exact_matches,
+    film_sentences,
+    grammar_entropy,
+    position_baseline,
+    word_matches,
+)
 from pindown.learn.mutual_autoencoder.sentences import SentenceDecoder, fit_sentences
 
 
@@ -22,8 +28,9 @@ def test_every_sentence_has_one_derivation_and_the_entropy_follows():
             chances[sentence] = 1 / len(grammar._FORMS) / math.prod(map(len, choices))
     p = np.array(list(chances.values()))
     assert p.sum() == pytest.approx(1.0)
-    assert -(p @ np.log(p)) == pytest.approx(grammar.grammar_entropy())
-    assert set(film_sentences(200)) <= set(chances)
+    assert -(p @ np.log(p)) == pytest.approx(grammar_entropy(3))
+    assert set(film_sentences(200, forms=3)) <= set(chances)
+    assert len(set(film_sentences(20_000))) == 768 and grammar_entropy() == pytest.approx(math.log(768))
 
 
 def test_the_decoder_is_a_distribution_over_sentences():
@@ -50,7 +57,25 @@ def test_a_short_fit_runs_end_to_end():
     assert 0.0 <= word_matches(sentences[:20], back) <= 1.0
     assert len(first.interpolate(sentences[0], sentences[1], 4)) == 4
     assert first.encode(sentences[:3]).shape == (3, 2)
-    assert "31 words" in str(first)
+    assert "20 words; information between" in str(first)
+
+
+@pytest.mark.slow
+def test_the_more_is_asked_for_the_more_comes_back():
+    """Plain and M = 0 return the commonest words; M = 2 about half, M = 4 most."""
+    sentences = film_sentences(2000)
+    words, exact = [], []
+    for target in (0.0, 2.0, 4.0):
+        model = fit_sentences(sentences, target, verbose=0)
+        back = model.reconstruct(sentences[:500])
+        words.append(word_matches(sentences[:500], back))
+        exact.append(exact_matches(sentences[:500], back))
+        print(f"asked {target:g}: {model}; words {words[-1]:.3f}, exact {exact[-1]:.3f}")
+        assert abs(model.at_most.value - target) < 0.5
+        assert model.measured.value < model.at_most.value + 5 * model.at_most.standard_error + 0.01
+    assert words[0] < position_baseline(sentences) + 0.05
+    assert words[1] > words[0] + 0.15 and words[2] > words[1] + 0.05
+    assert exact[2] > exact[1] > exact[0]
 
 
 def test_bad_sentences_are_explained():
@@ -60,6 +85,10 @@ def test_bad_sentences_are_explained():
         fit_sentences(["a " * 9], 1.0)
     with pytest.raises(ValueError, match="information and penalty"):
         fit_sentences(["a b"], -1.0)
+    with pytest.raises(ValueError, match="warm_start must be"):
+        fit_sentences(["a b"], 1.0, warm_start=0.7)
+    with pytest.raises(ValueError, match="forms must be 1 to 3"):
+        film_sentences(3, forms=4)
     with pytest.warns(UserWarning, match="no code can carry it"):
         model = fit_sentences(["a b", "b a"] * 5, 3.0, steps=1, width=4, batch_size=4, verbose=0)
     with pytest.raises(ValueError, match="the word 'c'"):

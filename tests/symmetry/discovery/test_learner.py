@@ -1,5 +1,6 @@
 """The learner: groups are recovered in every form of data, and none is claimed where there is none."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -111,7 +112,7 @@ def test_recovery_rate(name, noise):
         X = orbits_of(GROUPS[name], n, rng, members, noise) @ rotation(6, rng)
         learner = SymmetryLearner(random_state=seed).fit(X)
         right += learner.claimed_ and learner.group_.name == name
-    assert right >= (16 if name == "Th" else 18)  # 180 pairs to find 24 elements are few
+    assert right >= 18
 
 
 @pytest.mark.slow
@@ -122,6 +123,79 @@ def test_the_gramian_route_recovers_the_cyclic_group():
         learner = SymmetryLearner("gramian", n_restarts=6, time_budget=600, random_state=seed).fit(X)
         right += learner.claimed_ and learner.group_.name == "C6"
     assert right >= 2
+
+
+def test_few_pairs_that_leave_an_element_out_are_no_group():
+    strict, lenient = [], []
+    for seed in range(4):
+        X = np.random.default_rng([seed, 31]).standard_normal((40, 6))
+        used = 1 + np.arange(40) % 4  # four of five rotations, ten times each: no odd count by itself
+        Y = np.einsum("nij,nj->ni", GROUPS["C6"][used], X)
+        strict.append(SymmetryLearner(random_state=seed).fit(X, Y))
+        lenient.append(SymmetryLearner(complete=False, random_state=seed).fit(X, Y))
+    assert not any(learner.claimed_ for learner in strict)
+    names = [learner.group_.name for learner in lenient if learner.claimed_]
+    assert len(names) >= 2 and set(names) == {"C6"}  # the maps were found; only their use was uneven
+
+
+def turns(degrees, n):
+    """Return powers of a map that turns three planes by an angle, its double and its triple."""
+    found = np.zeros((n, 6, 6))
+    for power, plane in itertools.product(range(n), range(3)):
+        angle = np.deg2rad(degrees) * power * (plane + 1)
+        c, s = np.cos(angle), np.sin(angle)
+        found[power, 2 * plane : 2 * plane + 2, 2 * plane : 2 * plane + 2] = [[c, -s], [s, c]]
+    return found
+
+
+@pytest.mark.parametrize("degrees", [59.4, 59.8])
+@pytest.mark.parametrize("noise", [0.0, 5e-4])
+def test_turns_that_nearly_close_are_no_group(degrees, noise):
+    rng = np.random.default_rng(32)
+    orbits = orbits_of(turns(degrees, 6), 40, rng, noise=noise)
+    for X in (orbits, orbits / np.linalg.norm(orbits, axis=2, keepdims=True)):
+        assert not SymmetryLearner(random_state=0).fit(X).claimed_
+    whole = orbits_of(turns(60.0, 6), 40, rng, noise=noise)
+    for X in (whole, whole / np.linalg.norm(whole, axis=2, keepdims=True)):
+        assert SymmetryLearner(random_state=0).fit(X).group_.name == "C6"
+
+
+def test_samples_that_elements_leave_alone_have_smaller_orbits():
+    rng = np.random.default_rng(33)
+    half, third = GROUPS["C6"][[0, 3]].mean(axis=0), GROUPS["C6"][::2].mean(axis=0)
+    X, labels = [], []
+    for label, x in enumerate(rng.standard_normal((24, 6))):
+        fixed, size = [(np.eye(6), 6), (half, 3), (third, 2)][label % 3]
+        X.append(GROUPS["C6"][:size] @ fixed @ x)
+        labels += [label] * size
+    learner = SymmetryLearner(random_state=0).fit(np.concatenate(X), labels)
+    assert learner.claimed_, learner.reason_
+    assert same_maps(learner.matrices_, GROUPS["C6"])
+
+
+def test_all_rotations_are_no_finite_group():
+    rng = np.random.default_rng(34)
+    angle = 2 * np.pi * rng.random((40, 8))
+    circle = np.stack([np.cos(angle), np.sin(angle), np.ones_like(angle)], axis=2)
+    learner = SymmetryLearner(max_order=20, n_restarts=1, random_state=0)
+    assert not learner.fit(circle * rng.uniform(1, 2, (40, 1, 1))).claimed_
+    assert not learner.fit(circle).claimed_
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_the_unit_of_the_data_does_not_matter(unit):
+    X = orbits_of(GROUPS["C6"], 15, np.random.default_rng(35), noise=0.01)
+    learner = SymmetryLearner(random_state=0).fit(X * unit)
+    assert learner.claimed_ and learner.group_.name == "C6"
+    assert learner.evidence_.noise / unit == pytest.approx(0.01, rel=0.2)
+    plain = orbits_of(GROUPS["C6"], 15, np.random.default_rng(36)).reshape(-1, 6)
+    assert SymmetryLearner(random_state=0).fit(plain * unit).claimed_
+
+
+def test_global_random_state_is_left_alone():
+    before = np.random.get_state()[1].copy()
+    SymmetryLearner(random_state=0).fit(orbits_of(GROUPS["C6"], 10, np.random.default_rng(37)))
+    assert (np.random.get_state()[1] == before).all()
 
 
 def test_too_few_pairs_are_said_to_be_too_few():
@@ -225,3 +299,9 @@ def test_bad_data_are_refused():
         SymmetryLearner().fit(np.ones((4, 2, 3)), [1, 1, 1, 1])
     with pytest.raises(ValueError, match="NaN"):
         SymmetryLearner().fit(np.full((4, 2, 3), np.nan))
+    with pytest.raises(ValueError, match=r"shape \(3, 3\) for 4 samples"):
+        SymmetryLearner().fit(X, X[:3])
+    with pytest.raises(ValueError, match="2 labels of orbits are missing"):
+        SymmetryLearner().fit(X, [1.0, np.nan, 1.0, np.nan])
+    with pytest.raises(ValueError, match="0 feature"):
+        SymmetryLearner().fit(np.ones((4, 2, 0)))

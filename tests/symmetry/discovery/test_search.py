@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
+from scipy.stats import binom
 
 from pindown.symmetry import dihedral, symmetric
 from pindown.symmetry.discovery.atoms import group_recovery, learn_orbit
 from pindown.symmetry.discovery.evidence import hard_negatives, judge
-from pindown.symmetry.discovery.maps import procrustes, residual_limit
+from pindown.symmetry.discovery.maps import procrustes, residual_limit, residuals
 from pindown.symmetry.discovery.orbits import noise_level, orbits_by_norm, pairs_of
-from pindown.symmetry.discovery.relations import find_maps
+from pindown.symmetry.discovery.relations import _chance_support, find_maps
 from pindown.symmetry.discovery.rounding import NotClosedError, effect, exact_representation, table_of
 from tests.symmetry.discovery.samples import GROUPS, orbits_of, rotation
 
@@ -131,3 +132,28 @@ def test_atoms_learn_to_agree_on_pairs():
     start = learn_orbit(pairs, rng=rng, n_restarts=1, steps=0)[0]
     assert best.loss < 0.3 * start.loss and best.W.shape == (6, 6)
     assert np.linalg.norm(best.W, axis=0) == pytest.approx(np.ones(6))
+
+
+def test_orbits_of_many_members_give_few_pairs_without_listing_all():
+    members = np.arange(200_000.0)[:, None]  # 2e10 pairs
+    pairs = pairs_of([members, -members], np.random.default_rng(12), most=400)
+    assert len(pairs) == 400 and (pairs.first != pairs.second).all()
+    assert len(np.unique(np.sort(np.c_[pairs.first, pairs.second], axis=1), axis=0)) == 200
+
+
+def test_averaging_over_the_group_is_the_mean_of_quotients():
+    group = dihedral(4).permuting()
+    rng = np.random.default_rng(13)
+    blurred = group.matrices + 0.01 * rng.standard_normal(group.matrices.shape)
+    exact = exact_representation(blurred, group.table)
+    mean = [np.mean([exact[group.table[g, h]] @ exact[h].T for h in range(8)], axis=0) for g in range(8)]
+    assert exact == pytest.approx(np.array(mean), abs=1e-12)  # a fixed point of the averaging
+
+
+def test_chance_support_is_what_random_maps_explain():
+    rng = np.random.default_rng(14)
+    pairs = pairs_of(list(orbits_of(GROUPS["C6"], 400, rng, 2)), rng)
+    limit = 1.5  # wide enough to be met by chance
+    met = [(residuals(rotation(6, rng), pairs) <= limit).mean() for _ in range(300)]
+    expected = binom.ppf(1 - 1e-5, len(pairs), np.mean(met)) + 1
+    assert _chance_support(pairs, limit, rng) == pytest.approx(expected, rel=0.15)

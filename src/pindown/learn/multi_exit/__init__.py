@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pindown.learn.multi_exit.profiling import LatencyCurve as LatencyCurve
     from pindown.learn.multi_exit.profiling import latency_curve as latency_curve
     from pindown.learn.multi_exit.profiling import profile_exits as profile_exits
+    from pindown.learn.multi_exit.timed import timed_policy as timed_policy
 
 _NAMES = {
     "annealing": "TemperatureAnnealer",
@@ -34,5 +35,6 @@ _NAMES = {
     "msdnet": "MSDNet",
     "policy": "ExitPolicy budget_policy confidence_policy",
     "profiling": "LatencyCurve latency_curve profile_exits",
+    "timed": "timed_policy",
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

@@ -13,7 +13,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from pindown.datasets.checks import require_whole
+from pindown.learn.multi_exit.early import leavers, select
 from pindown.learn.multi_exit.model import MultiExitModel
+
+_WARMUP = 3
+_FEWER = 8  # how many times smaller the second batch is
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,10 @@ class ExitCosts:
         unit: ``"operations"``: floating-point operations of matrix products and convolutions (a product
             and a sum count two; what is done element by element is not counted); or ``"seconds"``.
         kind: ``"exact"`` if counted, ``"estimate"`` if measured.
+        fixed_stages: Part of each stage's cost that a batch pays as a whole, however many inputs are
+            left in it; nothing if empty.
+        fixed_heads: The same of the heads.
+        batch_size: Inputs in a batch.
 
     Example:
         >>> costs = ExitCosts(stages=(10.0, 10.0), heads=(2.0, 2.0))
@@ -37,12 +45,20 @@ class ExitCosts:
     heads: tuple[float, ...]
     unit: str = "operations"
     kind: str = "exact"
+    fixed_stages: tuple[float, ...] = ()
+    fixed_heads: tuple[float, ...] = ()
+    batch_size: int = 1
 
     def __post_init__(self) -> None:
         if len(self.stages) != len(self.heads) or not self.stages:
             raise ValueError("costs need one number for each stage and each head.")
         if min(self.stages) < 0 or min(self.heads) < 0 or self.alone[-1] <= 0:
             raise ValueError("costs must not be negative, and not all zero.")
+        for whole, fixed in ((self.stages, self.fixed_stages), (self.heads, self.fixed_heads)):
+            if fixed and not (
+                len(fixed) == len(whole) and all(0 <= f <= w for f, w in zip(fixed, whole, strict=True))
+            ):
+                raise ValueError("fixed costs must be one part of each cost, or none at all.")
 
     @property
     def n_exits(self) -> int:
@@ -109,29 +125,56 @@ def measured_costs(
 ) -> ExitCosts:
     """Measure how long every stage and head takes, for budgets of time in place of operations.
 
-    Small networks answer single inputs in a time that counts their modules, not their operations.
+    Small networks answer single inputs in a time that counts their modules, not their operations. Of a
+    batch, part of the time is that of its modules and does not shrink with the batch: it is found by
+    measuring a smaller batch too.
 
     Args:
         model: The network, in evaluation mode.
         example: A batch as it will be used; costs are per input.
-        runs: The median of this many is taken, after three to warm up.
+        runs: The median of this many is taken, after some to warm up.
         clock: Returns seconds.
 
     Phuong 2021, section 6.2.2: budgets are of measured time.
     """
     require_whole("runs", runs)
+    n = len(example)
+    if not n:
+        raise ValueError("costs are measured on at least one input.")
+    whole = _seconds(model, example, runs, clock)
+    fixed = torch.zeros_like(whole)
+    if n > 1:  # time is a + b k for k inputs: two sizes tell
+        few = max(1, n // _FEWER)
+        part = _seconds(model, example[:few], runs, clock)
+        fixed = torch.minimum(((n * part - few * whole) / (n - few)).clamp(min=0.0), whole)
+    (stages, heads), (fixed_stages, fixed_heads) = (
+        tuple(map(tuple, (times / n).tolist())) for times in (whole, fixed)
+    )
+    return ExitCosts(stages, heads, "seconds", "estimate", fixed_stages, fixed_heads, n)
+
+
+def _seconds(model: MultiExitModel, x: Tensor, runs: int, clock: Callable[[], float]) -> Tensor:
+    """Return median times of the stages and of the heads, (2, exits)."""
     seconds = torch.zeros(runs, 2, model.n_exits, dtype=torch.float64)
+    some = torch.arange(0, len(x), 2, device=x.device)
     with torch.inference_mode():
-        for run in range(-3, runs):
-            state = example
+        for run in range(-_WARMUP, runs):
+            state = x
             for m, (stage, head) in enumerate(zip(model.stages, model.heads, strict=True)):
                 start = clock()
                 state = stage(state)
                 between = clock()
-                float(head(state).softmax(dim=1).amax(dim=1).sum())  # what deciding to leave takes
+                logits = head(state)
+                if m + 1 < model.n_exits:  # deciding who leaves, and taking them out
+                    probabilities = logits.softmax(dim=1)
+                    if len(x) == 1:
+                        float(probabilities.max())
+                    else:
+                        leavers(probabilities, 0.5)
+                        probabilities.index_copy_(0, some, probabilities.index_select(0, some))
+                        select(state, some)
                 seconds[max(run, 0), :, m] = torch.tensor([between - start, clock() - between])
-    stages, heads = (seconds.median(dim=0).values / len(example)).tolist()
-    return ExitCosts(tuple(stages), tuple(heads), unit="seconds", kind="estimate")
+    return seconds.median(dim=0).values
 
 
 class _Counter(TorchDispatchMode):  # type: ignore[misc]

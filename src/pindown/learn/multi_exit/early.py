@@ -90,8 +90,8 @@ def _single(model: MultiExitModel, x: Tensor, limits: list[float], ensemble: boo
 
 def _batch(model: MultiExitModel, x: Tensor, limits: list[float], ensemble: bool) -> EarlyAnswers:
     state: Any = x
-    rows = torch.arange(len(x), device=x.device)
-    exits = torch.empty(len(x), dtype=torch.int64)
+    rows = torch.arange(len(x), device=x.device)  # those still here
+    exits = torch.full((len(x),), model.n_exits)
     answers, total = None, None
     for m, (stage, head, limit) in enumerate(zip(model.stages, model.heads, limits, strict=True), 1):
         state = stage(state)
@@ -101,21 +101,33 @@ def _batch(model: MultiExitModel, x: Tensor, limits: list[float], ensemble: bool
         if ensemble:
             total = probabilities if total is None else total + probabilities
             probabilities = total / m
-        if answers is None:
-            answers = probabilities.new_empty(len(x), probabilities.shape[1])
-        done = probabilities.amax(dim=1) >= limit
-        if m == model.n_exits:
-            done[:] = True  # whatever is left, even if its probabilities are not numbers
-        left = rows[done]
-        answers[left], exits[left.cpu()] = probabilities[done], m
-        if len(left) == len(rows):
-            break
+        left, kept = leavers(probabilities, limit)
+        if not len(kept):
+            exits[rows.cpu()] = m
+            if answers is None:
+                return EarlyAnswers(probabilities, exits)
+            return EarlyAnswers(answers.index_copy_(0, rows, probabilities), exits)
         if len(left):
-            kept = torch.nonzero(~done)[:, 0]
-            rows, state = rows[kept], select(state, kept)
-            total = None if total is None else total[kept]
-    assert answers is not None  # the last exit answers
-    return EarlyAnswers(answers, exits)
+            if answers is None:
+                answers = probabilities.new_empty(len(x), probabilities.shape[1])
+            gone = rows.index_select(0, left)
+            answers.index_copy_(0, gone, probabilities.index_select(0, left))
+            exits[gone.cpu()] = m
+            rows, state = rows.index_select(0, kept), select(state, kept)
+            total = None if total is None else total.index_select(0, kept)
+    raise AssertionError("the last threshold is 0")
+
+
+def leavers(probabilities: Tensor, limit: float) -> tuple[Tensor, Tensor]:
+    """Return the places of those whose largest probability reaches the limit, and of the others.
+
+    At limit 0 everybody leaves, even if the probabilities are not numbers.
+    """
+    if limit <= 0.0:
+        everyone = torch.arange(len(probabilities), device=probabilities.device)
+        return everyone, everyone[:0]
+    done = probabilities.amax(dim=1) >= limit
+    return done.nonzero()[:, 0], (~done).nonzero()[:, 0]
 
 
 def _require_evaluation(model: MultiExitModel) -> None:

@@ -36,6 +36,8 @@ class ExitPolicy:
         n: Number of validation samples.
         budget: The share of the full cost that was asked for.
         exit_costs: Share of the full cost of leaving at each exit, heads on the way included.
+        fixed_costs: Part of it that a whole batch pays if one of its inputs comes to the exit.
+        batch_size: Inputs in a batch.
         kind: ``"estimate"``: cost and accuracy are those of a sample.
     """
 
@@ -46,11 +48,13 @@ class ExitPolicy:
     n: int
     budget: float
     exit_costs: tuple[float, ...] = ()
+    fixed_costs: tuple[float, ...] = ()
+    batch_size: int = 1
     kind: str = "estimate"
 
     def cost_of(self, shares: Any) -> float:
         """Return the mean share of the full cost if these shares of inputs leave at each exit."""
-        return float(np.dot(self.exit_costs, shares))
+        return _mean_cost(self.exit_costs, self.fixed_costs, self.batch_size, shares)
 
     def __str__(self) -> str:
         shares = " ".join(f"{share:.0%}" for share in self.shares)
@@ -58,6 +62,18 @@ class ExitPolicy:
             f"{self.cost:.1%} of the full cost for a budget of {self.budget:.1%}, accuracy "
             f"{self.accuracy:.1%} ({self.kind} from {self.n} samples); exits take {shares}"
         )
+
+
+def _mean_cost(each: Any, fixed: Any, batch_size: int, shares: Any) -> float:
+    r"""Return the mean cost of an input if these shares leave at each exit.
+
+    If a share r comes to an exit, some input of a batch of B does with probability
+    :math:`1 - (1 - r)^B`, and then the fixed part is paid.
+    """
+    passing = np.diff(np.asarray(each, dtype=float), prepend=0.0)
+    part = np.asarray(fixed, dtype=float) if len(fixed) else np.zeros_like(passing)
+    reach = np.clip(1.0 - np.append(0.0, np.cumsum(shares)[:-1]), 0.0, 1.0)
+    return float(np.dot(passing - part, reach) + np.dot(part, 1.0 - (1.0 - reach) ** batch_size))
 
 
 def budget_policy(accuracy: Any, costs: Any, budget: float) -> int:
@@ -207,8 +223,18 @@ class _Search:
         heads = np.cumsum(np.where(used, self.costs.heads, 0.0))
         return np.asarray((np.cumsum(self.costs.stages) + heads) / self.costs.full)
 
+    def fixed(self, thresholds: Array) -> Array:
+        """Return the part of passing each exit that a batch pays as a whole."""
+        if not self.costs.fixed_stages:
+            return np.zeros(self.n_exits)
+        used = np.append((thresholds <= 1.0) | self.ensemble, True)
+        heads = np.where(used, self.costs.fixed_heads, 0.0)
+        return np.asarray((np.array(self.costs.fixed_stages) + heads) / self.costs.full)
+
     def mean_cost(self, thresholds: Array) -> float:
-        return float(self.each_cost(thresholds)[self.exits(thresholds)].mean())
+        shares = np.bincount(self.exits(thresholds), minlength=self.n_exits) / self.n
+        fixed = self.fixed(thresholds)
+        return _mean_cost(self.each_cost(thresholds), fixed, self.costs.batch_size, shares)
 
     def within(self, thresholds: Array) -> bool:
         return self.mean_cost(thresholds) <= self.budget * (1 + _SLACK)
@@ -227,6 +253,8 @@ class _Search:
             n=self.n,
             budget=self.budget,
             exit_costs=tuple(self.each_cost(thresholds).tolist()),
+            fixed_costs=tuple(self.fixed(thresholds).tolist()),
+            batch_size=self.costs.batch_size,
         )
 
 

@@ -167,7 +167,7 @@ def crop_and_flip(
     Example:
         >>> image = torch.ones(1, 1, 2, 2)
         >>> crop_and_flip(image, torch.Generator().manual_seed(0), border=1, fill=5.0)[0, 0].tolist()
-        [[5.0, 1.0], [5.0, 1.0]]
+        [[1.0, 5.0], [5.0, 5.0]]
     """
     n, channels, height, width = x.shape
     padded = x.new_empty(n, channels, height + 2 * border, width + 2 * border)

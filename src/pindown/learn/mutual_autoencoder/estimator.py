@@ -28,6 +28,7 @@ from pindown.learn.mutual_autoencoder.parameters import check_parameters, defaul
 from pindown.learn.mutual_autoencoder.quadrature import can_be_exact, quick_information
 from pindown.learn.mutual_autoencoder.report import InformationReport
 from pindown.learn.mutual_autoencoder.rows import NumberRows, SymbolRows
+from pindown.learn.mutual_autoencoder.settling import settle
 from pindown.learn.mutual_autoencoder.training import Parts, Recipe, train
 from pindown.learn.one_class.torch_state import own_torch
 
@@ -176,6 +177,9 @@ class MutualAutoencoder(
         self.history_ = {name: np.array(values) for name, values in vars(trace).items()}
         if not np.isfinite(self.history_["evidence"]).all():
             raise ValueError("training diverged; use a smaller learning_rate, or scale the data down.")
+        decoder.double()
+        if exact is not None and self.penalty > 0 and self.n_iter_ == steps:
+            settle(decoder, min(float(self.information), self._most))
         for net in (self.parts_.encoder, self.parts_.decoder, self.parts_.guess):
             net.double().requires_grad_(False)
         self.rows_.forget_training()
@@ -201,7 +205,7 @@ class MutualAutoencoder(
         return MixtureGuess(self.rows_.reader(), self.n_components, tuple(self.hidden), parts, random)
 
     def _tell_if_missed(self) -> None:
-        wanted = min(float(self.information), math.inf if self.entropy_ is None else self.entropy_)
+        wanted = min(float(self.information), self._most)
         off = abs(self.information_ - wanted) - _SURE * self.measurement_.standard_error
         if self.penalty > 0 and off > _MISSED:
             warnings.warn(
@@ -210,6 +214,11 @@ class MutualAutoencoder(
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+    @property
+    def _most(self) -> float:
+        """Nats that a code can carry at most."""
+        return math.inf if self.entropy_ is None else self.entropy_
 
     @property
     def _proposals(self) -> int | None:

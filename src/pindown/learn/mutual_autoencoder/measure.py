@@ -6,7 +6,7 @@
 * Longer codes: the variational lower bound with a guess that is trained afresh and for longer
   (``estimate``; the truth may be higher).
 
-Phuong 2021, section 4.2 and Theorem 4.1.
+Phuong 2021, section 4.4.2 and Theorem 4.1.
 """
 
 from __future__ import annotations

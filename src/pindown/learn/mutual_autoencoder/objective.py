@@ -8,7 +8,7 @@ proportional to :math:`\omega_j = p(x, z_j) / q(z_j \mid x)`; its bound is
 
 the plain one for k = 1, and never smaller for larger k.
 
-Phuong 2021, section 4.3; Cremer et al. 2017.
+Phuong 2021, section 4.5; Cremer et al. 2017.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Of k proposals the encoder keeps one in proportion to :math:`\omega`, so its den
 
 the expectation over the other proposals; for k = 1 it is q itself.
 
-Phuong 2021, section 4.3; Cremer et al. 2017.
+Phuong 2021, section 4.5; Cremer et al. 2017.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ For data N(0, 1) and target M, :math:`p(x \mid z) = N(\pm r z, 1 - r^2)` with
 :math:`N(\pm r x, 1 - r^2)` is Gaussian, so the evidence bound equals
 :math:`-\frac12 \log(2 \pi e)` for every M: here information costs no likelihood.
 
-Phuong 2021, section 4.5.
+Phuong 2021, section 4.6.
 """
 
 from __future__ import annotations

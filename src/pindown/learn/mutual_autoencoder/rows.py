@@ -61,6 +61,18 @@ class NumberRows:
         return float(np.log(self.scale).sum())
 
 
+def _symbols(j: int, column: Any) -> Any:
+    """Return the sorted symbols of a column."""
+    try:
+        return np.unique(column)
+    except TypeError:
+        kinds = ", ".join(sorted({type(value).__name__ for value in column}))
+        raise ValueError(
+            f"symbols of a column must be of one kind, to be sorted; column {j} has {kinds}. "
+            "Turn them into strings."
+        ) from None
+
+
 @dataclass
 class SymbolRows:
     """Columns of symbols, each with its sorted list."""
@@ -74,7 +86,7 @@ class SymbolRows:
     @classmethod
     def of(cls, X: Any) -> SymbolRows:
         """Learn the symbols of every column, and the entropy of the rows."""
-        symbols = [np.unique(column) for column in X.T]
+        symbols = [_symbols(j, column) for j, column in enumerate(X.T)]
         rows = np.stack([np.searchsorted(s, c) for s, c in zip(symbols, X.T, strict=True)], axis=1)
         counts = np.unique(rows, axis=0, return_counts=True)[1]
         p = counts / counts.sum()

@@ -30,7 +30,7 @@ from pindown.learn.mutual_autoencoder.gradients import information_surrogate
 from pindown.learn.mutual_autoencoder.objective import evidence_bound
 
 _LAST_RATE = 0.01  # share of the step size left at the end
-_FIRST_WEIGHT = 0.05  # of the divergence when a warm start begins: an autoencoder with codes held together
+_FIRST_WEIGHT = 0.05  # of the divergence when a warm start begins: it holds the codes together
 _LOOK = 25  # steps between two exact looks at the information
 _KEPT = 0.7  # of the shortfall of r at each look: it changes slowly, and the estimates are noisy
 _LONGEST_GRADIENT = 10.0  # norm beyond which a gradient is shortened: one bad draw must not throw

@@ -12,10 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from pindown.affine import Array
-from pindown.symmetry.discovery.maps import residual_limit
+from pindown.symmetry.discovery.completeness import closure, evenness
+from pindown.symmetry.discovery.maps import nearest_elements, residual_limit
 from pindown.symmetry.discovery.orbits import Pairs, pairs_of
 from pindown.symmetry.discovery.scores import separation
 
@@ -25,8 +25,8 @@ LEAST_SEPARATION = 0.95  # area under ROC, held-out pairs against hard negatives
 SIGNIFICANCE = 1e-4  # chance that negatives as easy as these would be explained as often
 UNEVEN = 0.01  # chance at which the use of elements in pairs counts as uneven
 LEAST_ORBITS = 3  # held-out orbits
-LEAST_PER_ELEMENT = 3.0  # pairs for each element, on average, before evenness can be judged
 _MISSING_MEMBER = 0.5  # of one member per orbit: an orbit that lacks one has a closure of 1 - 1/order
+_WRONG_MAPS = 100  # of each kind, shared by rows: one for every row takes minutes in high dimensions
 _TURN = 0.5  # radians, about, by which the axes of an element are turned to make a hard negative
 
 
@@ -84,19 +84,6 @@ class Evidence:
         )
 
 
-def nearest_elements(matrices: Array, first: Array, second: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Return, for each pair, the smallest distance from an image of the first to the second, and whose.
-
-    >>> nearest_elements(np.array([[[1.0]], [[-1.0]]]), np.array([[2.0]]), np.array([[-2.5]]))
-    (array([0.5]), array([1]))
-    """
-    square = np.empty((len(first), len(matrices)))
-    for element, matrix in enumerate(matrices):
-        square[:, element] = ((second - first @ matrix.T) ** 2).sum(axis=1)
-    best = square.argmin(axis=1)
-    return np.sqrt(square[np.arange(len(first)), best]), best
-
-
 def hard_negatives(X: Array, others: Array, matrices: Array, rng: np.random.Generator) -> Array:
     """Return, for each row of X, vectors of its norm that no element should reach: (3 n, d).
 
@@ -117,14 +104,15 @@ def hard_negatives(X: Array, others: Array, matrices: Array, rng: np.random.Gene
     scaled[(lengths == 0).ravel()] = np.nan
     shuffled, turned = np.empty((n, d)), np.empty((n, d))
     near = 1e-6 * np.sqrt(d)  # a shuffle that is an element agrees with its matrix to rounding
-    for row in range(n):
+    for start in range(min(n, _WRONG_MAPS)):
+        rows = slice(start, None, _WRONG_MAPS)
         shuffle = np.eye(d)[rng.permutation(d)]
         skew = rng.standard_normal((d, d)) * _TURN
         axes, _ = np.linalg.qr(np.eye(d) + skew - skew.T)
         conjugate = axes @ matrices[rng.integers(len(matrices))] @ axes.T
         for kept, map_ in ((shuffled, shuffle), (turned, conjugate)):
-            belongs = (np.abs(matrices - map_).max(axis=(1, 2)) <= near).any()
-            kept[row] = np.nan if belongs else map_ @ X[row]
+            belongs = any(np.abs(matrix - map_).max() <= near for matrix in matrices)
+            kept[rows] = np.nan if belongs else X[rows] @ map_.T
     return np.concatenate([scaled, shuffled, turned])
 
 
@@ -168,8 +156,8 @@ def judge(
         "false_coverage": float(false.mean()),
         "separation": separation(distances, wrong),
         "chance": _chance(hits, false, pairs.orbit),
-        "closure": _closure(matrices, held, limit) if complete else float("nan"),
-        "evenness": _evenness(matrices, everything, limit) if complete else float("nan"),
+        "closure": closure(matrices, held, limit) if complete else float("nan"),
+        "evenness": evenness(matrices, everything, limit) if complete else float("nan"),
     }
     objection = _objection(found, len(table))
     reason = objection or "its elements predict held-out members and no hard negatives"
@@ -194,46 +182,6 @@ def _chance(hits: NDArray[np.bool_], false: NDArray[np.bool_], orbit: NDArray[np
     whole = sum(bool(hits[orbit == number].mean() >= LEAST_COVERAGE) for number in numbers)
     easy = float(beta.ppf(0.999, false.sum() + 1, len(false) - false.sum() or 1))
     return float(binom.sf(whole - 1, len(numbers), easy))
-
-
-def _closure(matrices: Array, held: list[Array], limit: float) -> float:
-    """Return the share of images of members that are members, over orbits of three or more."""
-    shares = []
-    for members in held:
-        if len(members) < 3 and len(matrices) > 2:
-            continue
-        shares.append(_closure_of(matrices, members, limit))
-    return float(np.mean(shares)) if shares else float("nan")
-
-
-def _closure_of(matrices: Array, members: Array, limit: float) -> float:
-    """Return the share of images of the members of one orbit that are members."""
-    tree = cKDTree(members)
-    hits = [np.isfinite(tree.query(members @ g.T, distance_upper_bound=limit)[0]) for g in matrices]
-    return float(np.mean(hits))
-
-
-def _evenness(matrices: Array, orbits: list[Array], limit: float) -> float:
-    """Return the chance of elements other than the identity being used as unevenly by pairs.
-
-    Zero if one of them is never used: a part of a group would pass for the whole if pairs are few. Pairs
-    that are whole orbits by themselves, of samples that many elements leave alone, say nothing here.
-    """
-    from scipy.stats import chi2
-
-    pairs = [members for members in orbits if len(members) == 2]
-    if not pairs or len(matrices) < 3:
-        return float("nan")
-    open_ended = [members for members in pairs if _closure_of(matrices, members, limit) < 1.0]
-    if not open_ended:
-        return float("nan")
-    first, second = np.array(open_ended).transpose(1, 0, 2)
-    distance, element = nearest_elements(matrices, first, second)
-    used = np.bincount(element[distance <= limit], minlength=len(matrices))[1:]
-    if used.sum() < LEAST_PER_ELEMENT * len(used) or not used.all():
-        return 0.0
-    mean = used.mean()
-    return float(chi2.sf(((used - mean) ** 2).sum() / mean, len(used) - 1))
 
 
 def _objection(found: dict[str, float], order: int) -> str | None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.symmetry.discovery.evidence import nearest_elements
 from pindown.symmetry.discovery.known import identify
-from pindown.symmetry.discovery.maps import Maps
-from pindown.symmetry.discovery.orbits import Pairs, orbits_by_label, orbits_by_norm
+from pindown.symmetry.discovery.maps import Maps, nearest_elements
+from pindown.symmetry.discovery.orbits import (
+    Pairs,
+    checked_labels,
+    orbits_by_label,
+    orbits_by_norm,
+    unit_of,
+)
 from pindown.symmetry.discovery.search import Discovery, discover
 from pindown.symmetry.groups import Group
 
@@ -126,8 +132,9 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         deadline = time.monotonic() + self.time_budget
         self._atoms: dict[int, Any] = {}
         find = self._by_gramian if self.method == "gramian" else None
+        unit = unit_of(orbits)
         found = discover(
-            orbits,
+            [members / unit for members in orbits],
             self.n_features_in_,
             find,
             rng=rng,
@@ -138,7 +145,7 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             report=self._say if self.verbose else None,
         )
         del self._atoms
-        self._settle(found)
+        self._settle(found, unit)
         return self
 
     def _check(self) -> None:
@@ -166,6 +173,8 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 )
             stacked = np.asarray(X)
             n, members, d = stacked.shape
+            if not d:
+                raise ValueError(f"X of shape {stacked.shape} has 0 feature(s); at least 1 is needed.")
             flat = validate_data(self, stacked.reshape(-1, d), dtype=np.float64)
             return list(flat.reshape(n, members, d)) if members > 1 else []
         samples = validate_data(self, X, dtype=np.float64)
@@ -175,13 +184,7 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if given.ndim == 2 and given.shape == samples.shape:
             partners = check_array(given, dtype=np.float64)
             return list(np.stack([samples, partners], axis=1))
-        labels = column_or_1d(given, warn=True)
-        if len(labels) != len(samples):
-            raise ValueError(
-                f"y holds {len(labels)} labels of orbits for {len(samples)} samples; give one for each, "
-                f"or a second member of each orbit as an array of shape {samples.shape}."
-            )
-        return orbits_by_label(samples, labels)
+        return orbits_by_label(samples, checked_labels(given, samples.shape))
 
     def _by_gramian(self, pairs: Pairs, noise: float, rng: np.random.Generator, deadline: float) -> Maps:
         """Learn atoms and read maps off their Gramian; the start that explains most pairs is taken."""
@@ -202,8 +205,8 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
         print(message, file=sys.stderr)
 
-    def _settle(self, found: Discovery) -> None:
-        self.evidence_ = found.evidence
+    def _settle(self, found: Discovery, unit: float) -> None:
+        self.evidence_ = replace(found.evidence, noise=found.evidence.noise * unit)
         self.claimed_ = found.evidence.claimed
         self.reason_ = found.evidence.reason
         self.score_ = found.evidence.score

@@ -76,6 +76,19 @@ def residuals(matrix: Array, pairs: Pairs) -> Array:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", gap, gap)))
 
 
+def nearest_elements(matrices: Array, first: Array, second: Array) -> tuple[Array, NDArray[np.int64]]:
+    """Return, for each pair, the smallest distance from an image of the first to the second, and whose.
+
+    >>> nearest_elements(np.array([[[1.0]], [[-1.0]]]), np.array([[2.0]]), np.array([[-2.5]]))
+    (array([0.5]), array([1]))
+    """
+    square = np.empty((len(first), len(matrices)))
+    for element, matrix in enumerate(matrices):
+        square[:, element] = ((second - first @ matrix.T) ** 2).sum(axis=1)
+    best = square.argmin(axis=1)
+    return np.sqrt(square[np.arange(len(first)), best]), best
+
+
 def is_known(candidate: Array, matrices: list[Array], moment: Array, limit: float) -> bool:
     r"""Return whether a map moves the data as one of some others does, up to noise.
 

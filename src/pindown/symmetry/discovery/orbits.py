@@ -15,6 +15,8 @@ from pindown.affine import Array
 SAME_NORM = 1e-6
 # More pairs than this sharpen nothing and cost memory: maps have at most a few hundred unknowns.
 MOST_PAIRS = 3000
+# Squares of numbers beyond this, or below its inverse, overflow or vanish.
+_FAR = 1e100
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,40 @@ def orbits_by_norm(X: Array, tol: float = SAME_NORM) -> list[Array]:
     >>> [len(orbit) for orbit in orbits_by_norm(np.array([[3.0, 4.0], [1.0, 1.0], [0.0, -5.0]]))]
     [2]
     """
-    norms = np.linalg.norm(X, axis=1)
+    norms = np.linalg.norm(X / (np.abs(X).max(initial=0.0) or 1.0), axis=1)  # squares may overflow
     order = np.argsort(norms, kind="stable")
     steps = np.diff(norms[order])
     breaks = np.flatnonzero(steps > tol * norms[order][1:]) + 1
     groups = np.split(X[order], breaks)
     return [members for members in groups if len(members) > 1]
+
+
+def checked_labels(given: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return the labels of orbits, one for each sample of an array of some shape, or refuse them."""
+    from sklearn.utils.validation import column_or_1d
+
+    if not (given.ndim == 1 or (given.ndim == 2 and given.shape[1] == 1)) or len(given) != shape[0]:
+        raise ValueError(
+            f"y has shape {given.shape} for {shape[0]} samples; give the labels of orbits, one for "
+            f"each, or a second member of each orbit as an array of shape {shape}."
+        )
+    labels = np.asarray(column_or_1d(given, warn=True))
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError(
+            f"y contains NaN: {int(np.isnan(labels).sum())} labels of orbits are missing; leave those "
+            f"samples out."
+        )
+    return labels
+
+
+def unit_of(orbits: list[Array]) -> float:
+    """Return by what to divide the data before they are squared: one, unless they are huge or tiny.
+
+    >>> unit_of([np.array([[1.0, -3.0]])]), unit_of([np.array([[1e-200]])])
+    (1.0, 1e-200)
+    """
+    peak = max((float(np.abs(members).max()) for members in orbits), default=0.0)
+    return 1.0 if peak == 0.0 or 1.0 / _FAR < peak < _FAR else peak
 
 
 def pairs_of(orbits: list[Array], rng: np.random.Generator, most: int = MOST_PAIRS) -> Pairs:
@@ -85,10 +115,7 @@ def pairs_of(orbits: list[Array], rng: np.random.Generator, most: int = MOST_PAI
     each = max(1, most // (2 * max(1, len(orbits))))
     first, second, orbit, forward = [], [], [], []
     for number, members in enumerate(orbits):
-        a, b = np.triu_indices(len(members), 1)
-        if len(a) > each:
-            kept = np.sort(rng.choice(len(a), each, replace=False))
-            a, b = a[kept], b[kept]
+        a, b = _two_members(len(members), each, rng)
         first += [members[a], members[b]]
         second += [members[b], members[a]]
         orbit.append(np.full(2 * len(a), number))
@@ -100,6 +127,21 @@ def pairs_of(orbits: list[Array], rng: np.random.Generator, most: int = MOST_PAI
         np.concatenate(orbit).astype(np.int64) if orbit else np.zeros(0, dtype=np.int64),
         np.concatenate(forward) if forward else np.zeros(0, dtype=bool),
     )
+
+
+def _two_members(
+    n: int, most: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return all a < b below n, or a random share of them, without listing them if they are many."""
+    total = n * (n - 1) // 2
+    if total <= max(most, MOST_PAIRS):
+        a, b = np.triu_indices(n, 1)
+        kept = np.sort(rng.choice(total, most, replace=False)) if total > most else slice(None)
+        return a[kept], b[kept]
+    drawn = rng.integers(n, size=(2 * most + 10, 2))
+    ordered = np.unique(np.sort(drawn[drawn[:, 0] != drawn[:, 1]], axis=1), axis=0)
+    kept = rng.permutation(len(ordered))[:most]
+    return ordered[kept, 0], ordered[kept, 1]
 
 
 def noise_level(pairs: Pairs) -> float:

@@ -11,7 +11,6 @@ from pindown.affine import Array
 from pindown.symmetry.discovery.maps import (
     Maps,
     is_known,
-    nearest_orthogonal,
     procrustes,
     residual_limit,
     residuals,
@@ -110,12 +109,19 @@ def _consistent(found: Maps, moment: Array, limit: float) -> Maps:
 
 
 def _chance_support(pairs: Pairs, limit: float, rng: np.random.Generator) -> int:
-    """Return how many pairs a map that means nothing explains at most, by trying random ones."""
+    """Return how many pairs a map that means nothing explains at most, by trying random ones.
+
+    Only the mean share matters, and a random map takes a sample to a random vector of its norm.
+    """
     from scipy.stats import binom
 
-    d = pairs.first.shape[1]
-    draws = nearest_orthogonal(rng.standard_normal((_RANDOM_MAPS, d, d)))
-    share = float(np.mean([(residuals(draw, pairs) <= limit).mean() for draw in draws]))
+    norms = np.linalg.norm(pairs.first, axis=1, keepdims=True)
+    shares = []
+    for _ in range(_RANDOM_MAPS):
+        draws = rng.standard_normal(pairs.first.shape)
+        draws *= norms / np.linalg.norm(draws, axis=1, keepdims=True)
+        shares.append((np.linalg.norm(draws - pairs.second, axis=1) <= limit).mean())
+    share = float(np.mean(shares))
     return int(binom.ppf(1.0 - _ACCIDENT, len(pairs), share)) + 1 if share else 0
 
 

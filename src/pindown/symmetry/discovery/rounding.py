@@ -88,9 +88,9 @@ def exact_representation(matrices: Array, table: NDArray[np.int64]) -> Array:
     current = nearest_orthogonal(matrices)
     for _ in range(_ROUNDS):
         inverse = np.swapaxes(current, 1, 2)
-        # all products rho(g h) rho(h)^-1 at once: (g, h, d, d)
-        averaged = np.einsum("ghij,hjk->gik", current[table], inverse) / len(table)
-        updated = nearest_orthogonal(averaged)
+        # products rho(g h) rho(h)^-1 of one g at a time: all at once fill the memory in high dimensions
+        averaged = [np.tensordot(current[row], inverse, axes=([0, 2], [0, 1])) for row in table]
+        updated = nearest_orthogonal(np.array(averaged) / len(table))
         moved = float(np.abs(updated - current).max())
         current = updated
         if moved <= _EXACT:

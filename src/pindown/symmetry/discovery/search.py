@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.symmetry.discovery.evidence import LEAST_COVERAGE, Evidence, judge, nearest_elements
-from pindown.symmetry.discovery.maps import Maps, procrustes
+from pindown.symmetry.discovery.evidence import LEAST_COVERAGE, Evidence, judge
+from pindown.symmetry.discovery.maps import Maps, nearest_elements, procrustes
 from pindown.symmetry.discovery.orbits import Pairs, noise_level, pairs_of
 from pindown.symmetry.discovery.relations import find_maps
 from pindown.symmetry.discovery.rounding import NotClosedError, effect, exact_representation, table_of
@@ -112,7 +112,9 @@ def discover(
         return find_maps(pairs, noise, rng, most=_SPARE * largest, deadline=deadline)
 
     best = _nothing(n_features, "nothing was tried")
-    for level in _levels(noise, scale, pairs):
+    levels = _levels(noise, scale, pairs)
+    climbing = levels[-1] > _UNSURE * levels[0]
+    for level in levels:
         explained = 0.0
         for _ in range(n_restarts):
             try:
@@ -130,7 +132,7 @@ def discover(
             explained = max(explained, attempt.explained)
             if attempt.n_maps == 1:  # nothing at all at this level: other candidates will not help
                 break
-        if explained >= LEAST_COVERAGE:
+        if climbing and explained >= LEAST_COVERAGE:
             break  # maps fit this closely and are no group; with coarser eyes they would look like one
     return best
 
@@ -144,7 +146,7 @@ def _further(attempt: Discovery, best: Discovery) -> bool:
 
 
 def _levels(noise: float, scale: float, pairs: Pairs) -> list[float]:
-    """Return levels of noise to try, least first: what norms within orbits show, and what they may hide."""
+    """Return levels of noise to try: what norms within orbits show first, then what they may hide."""
     least = max(noise, _ROUNDING * scale)
     norms = np.linalg.norm(pairs.first, axis=1)
     between = float(np.median(np.abs(norms - np.median(norms))))
