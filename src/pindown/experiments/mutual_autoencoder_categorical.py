@@ -114,7 +114,7 @@ EXPERIMENT = Experiment(
     rule=f"Reproduced if in every run with M up to {_TRUSTED} the exact information is within {_CLOSE} "
     "nats of M, and its mean rises with M.",
     settings={
-        "quick": {"targets": [0.0, 0.5, 1.0, 1.5, 2.2], "seeds": 1, "steps": 400},
+        "quick": {"targets": [0.0, 0.5, 1.0, 1.5, 2.2], "seeds": 1, "steps": 800},
         "paper": {"targets": [0.0, 0.5, 1.0, 1.5, 2.0, 2.2], "seeds": 5, "steps": 6000},
     },
     cells=cells,

@@ -189,6 +189,9 @@ def test_bad_data_is_explained():
         MutualAutoencoder().fit([[1.0]])
     with pytest.raises(ValueError, match="NaN"):
         MutualAutoencoder().fit([[np.nan], [1.0]])
+    mixed = np.array([["a"], [2], [None]] * 2, dtype=object)
+    with pytest.raises(ValueError, match="column 0 has NoneType, int, str"):
+        MutualAutoencoder(0.1, decoder="categorical").fit(mixed)
     model = MutualAutoencoder(max_iter=2).fit(normal(10))
     with pytest.raises(ValueError, match="1 entries each; got 2"):
         model.inverse_transform(np.ones((3, 2)))

@@ -15,7 +15,8 @@ from pindown.learn.mutual_autoencoder.grammar import (
     position_baseline,
     word_matches,
 )
-from pindown.learn.mutual_autoencoder.sentences import SentenceDecoder, fit_sentences
+from pindown.learn.mutual_autoencoder.recurrent import SentenceDecoder
+from pindown.learn.mutual_autoencoder.sentences import fit_sentences
 
 
 def test_every_sentence_has_one_derivation_and_the_entropy_follows():

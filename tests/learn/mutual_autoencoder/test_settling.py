@@ -33,7 +33,9 @@ def test_ends_on_the_target(kind, miss):
     target = quick_information(decoder) - miss
     settle(decoder, target)
     assert exact_information(decoder)[0] == pytest.approx(target, abs=2e-3)
-    moved = sum(float(((a - b) ** 2).sum()) for a, b in zip(decoder.parameters(), before, strict=True))
+    moved = sum(
+        float(((a.detach() - b) ** 2).sum()) for a, b in zip(decoder.parameters(), before, strict=True)
+    )
     assert 0 < moved < 1.0
 
 
