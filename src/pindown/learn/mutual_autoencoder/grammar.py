@@ -41,7 +41,7 @@ def film_sentences(n: int, random_state: int = 0, *, forms: int = 1) -> list[str
         forms: How many of the three forms are in use; the first has 768 sentences, all have 3,072.
 
     >>> film_sentences(2)
-    ['this noisy actor moves me', 'the dull story moves me']
+    ['this slow actor bores us', 'the dull film moves children']
     """
     rng, used = np.random.default_rng(random_state), _used(forms)
     found = []
