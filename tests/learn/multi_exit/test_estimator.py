@@ -18,7 +18,7 @@ from torch import nn
 import pindown
 from pindown.errors import UnsupportedModelError
 from pindown.learn import MultiExitClassifier
-from pindown.learn.multi_exit import MultiExitModel, export, training
+from pindown.learn.multi_exit import MultiExitModel, early_exit, export, training
 from pindown.learn.multi_exit.networks import multi_exit_cnn, multi_exit_mlp
 
 DIGITS = load_digits()
@@ -119,6 +119,18 @@ def test_calibration_moves_thresholds_to_other_rows(table):
     assert other.calibrate(X[TEST], Y[TEST]).policy(0.8).accuracy > 0.8
     few = MultiExitClassifier(max_epochs=2, random_state=0).fit(X[:40], Y[:40])
     assert few.validated_on_ == "training rows"
+
+
+def test_a_budget_of_time_is_followed_until_costs_change(table):
+    model = pickle.loads(pickle.dumps(table))
+    rows = X[TEST][:60]
+    kept = model.keep_time(rows, Y[TEST][:60], budget=0.9, batch_size=20, runs=1)
+    assert model.policy(0.9) is kept and kept.budget == 0.9
+    direct = early_exit(model.model_, model._inputs(rows), kept.thresholds)
+    assert torch.equal(model.early_answers(rows, 0.9).exits, direct.exits)
+    with pytest.raises(ValueError, match="batch_size"):
+        model.keep_time(rows, budget=0.9, batch_size=0)
+    assert model.calibrate(X[TEST], Y[TEST]).policy(0.9) is not kept
 
 
 def test_latency_curve_of_the_classifier(table):

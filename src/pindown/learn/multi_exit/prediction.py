@@ -25,6 +25,7 @@ from pindown.learn.multi_exit.frame import InputFrame, as_images
 from pindown.learn.multi_exit.model import MultiExitModel
 from pindown.learn.multi_exit.policy import ExitPolicy, budget_policy, confidence_policy
 from pindown.learn.multi_exit.profiling import LatencyCurve, latency_curve
+from pindown.learn.multi_exit.timed import timed_policy
 from pindown.network import ReluNetwork
 
 _CHUNK = 256  # rows at a time: the states of more do not fit into a cache
@@ -44,6 +45,7 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     model_: MultiExitModel
     frame_: InputFrame
     costs_: ExitCosts
+    timed_policies_: dict[float, ExitPolicy]
     n_features_in_: int
     _held_probabilities: Array
     _held_labels: NDArray[np.int64]
@@ -139,6 +141,7 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._held_probabilities = self._all_probabilities(x)
         self._held_labels = np.full(len(x), -1) if y is None else self._places(y, len(x))
         self.validated_on_ = "rows given to calibrate"
+        self.timed_policies_ = {}
         return self
 
     def measure_costs(self, X: Any, *, batch_size: int = 1, runs: int = 31) -> Any:
@@ -151,12 +154,38 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         require_whole("batch_size", batch_size)
         self.costs_ = measured_costs(self.model_, self._inputs(X)[:batch_size], runs=runs)
+        self.timed_policies_ = {}
         return self
 
+    def keep_time(
+        self, X: Any, y: Any = None, *, budget: float, batch_size: int = 1, runs: int = 5
+    ) -> ExitPolicy:
+        """Let this budget be a share of the full network's time, checked with the clock on these rows.
+
+        From now on ``predict(X, budget=budget)`` uses the policy that is returned.
+
+        Args:
+            X: Rows that training has not seen.
+            y: Their labels, or None.
+            budget: Share of the full network's time, in (0, 1].
+            batch_size: Rows that will be handed over at once.
+            runs: The median of this many is taken.
+        """
+        require_whole("batch_size", batch_size)
+        x = self._inputs(X)
+        places = None if y is None else self._places(y, len(x))
+        policy = timed_policy(
+            self.model_, x, budget, places, batch_size=batch_size, runs=runs, ensemble=self.ensemble
+        )
+        self.timed_policies_[float(budget)] = policy
+        return policy
+
     def policy(self, budget: float, *, mode: str = "confidence") -> ExitPolicy:
-        """Return the policy for a share of the full network's operations (or time, if measured)."""
+        """Return the policy for a share of the full network's operations, or of its time if measured."""
         check_is_fitted(self)
         _require_mode(mode)
+        if mode == "confidence" and is_number(budget) and float(budget) in self.timed_policies_:
+            return self.timed_policies_[float(budget)]
         y = None if (self._held_labels < 0).any() else self._held_labels
         P = self._held_probabilities
         if mode == "confidence":
