@@ -28,6 +28,7 @@ def timed_policy(
     batch_size: int = 1,
     runs: int = 5,
     ensemble: bool = False,
+    overhead: float = 0.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> ExitPolicy:
     """Choose thresholds so that early exit takes at most a share of the full network's time.
@@ -43,6 +44,8 @@ def timed_policy(
         batch_size: Inputs that will be handed over at once.
         runs: Runs of each, of which the median is taken.
         ensemble: Whether answers are means over the exits so far.
+        overhead: What every call costs besides the network, in times of the full network; a share of
+            the time then is one of the whole call.
         clock: Returns seconds.
 
     Returns:
@@ -57,12 +60,12 @@ def timed_policy(
         P = torch.cat([torch.stack(model(part)).softmax(dim=2) for part in torch.split(x, 256)], dim=1)
     least = costs.on_the_way[0] / costs.full
     some = x[:: max(1, len(x) // max(_TIMED, 2 * batch_size))]
-    wanted = budget
+    wanted = budget if budget < least else max(budget - (1.0 - budget) * overhead, least)
     for _ in range(_TRIES):
         policy = confidence_policy(P.cpu().double().numpy(), costs, wanted, y, ensemble=ensemble)
         settings: dict[str, Any] = {"batch_size": batch_size, "runs": runs, "ensemble": ensemble}
         curve = latency_curve(model, some, [policy], clock=clock, **settings)
-        spent = 1.0 / curve.points[0].speedup
+        spent = (1.0 / curve.points[0].speedup + overhead) / (1.0 + overhead)
         if spent <= budget or wanted <= least:
             break
         wanted = max(wanted * budget / spent, least)
