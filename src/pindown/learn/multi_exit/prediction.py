@@ -185,17 +185,14 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _overhead(self, rows: Any, x: Tensor) -> float:
         """Return the time that checking and scaling rows takes, in times of the full network."""
-        spent: list[list[float]] = [[], []]
+        ready, answered = [], []
         for _ in range(_TIMED_CALLS):
-            for kept, call in zip(
-                spent,
-                (lambda: self._inputs(rows), lambda: self._until(x, self.model_.n_exits)),
-                strict=True,
-            ):
-                start = time.perf_counter()
-                call()
-                kept.append(time.perf_counter() - start)
-        return float(np.median(spent[0]) / np.median(spent[1]))
+            start = time.perf_counter()
+            self._inputs(rows)
+            ready.append(time.perf_counter() - start)
+            self._until(x, self.model_.n_exits)
+            answered.append(time.perf_counter() - start - ready[-1])
+        return float(np.median(ready) / np.median(answered))
 
     def policy(self, budget: float, *, mode: str = "confidence") -> ExitPolicy:
         """Return the policy for a share of the full network's operations, or of its time if measured."""
