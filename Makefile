@@ -9,7 +9,7 @@ demo: $(VENV)/.installed
 	$(BIN)/pindown demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
