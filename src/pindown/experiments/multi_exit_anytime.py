@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pindown.experiments.declaration import Experiment, Outcome, Results
 from pindown.experiments.multi_exit_budget import cells, judge
-from pindown.experiments.multi_exit_common import LOSSES, PAPER, QUICK, draw_curves, seeds_of, trained
+from pindown.experiments.multi_exit_common import LOSSES, PAPER, QUICK, curves_figure, seeds_of, trained
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,11 +34,7 @@ def compare(results: Results) -> Outcome:
 
 def draw(results: Results) -> Figure:
     """Draw accuracy against the number of exits in the mean."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.8, 3.4), layout="constrained")
-    draw_curves(figure.add_subplot(), results, "ensembles", [{"loss": loss} for loss in LOSSES])
-    return figure
+    return curves_figure(results, "ensembles", [{"loss": loss} for loss in LOSSES])
 
 
 EXPERIMENT = Experiment(

@@ -15,7 +15,7 @@ from pindown.experiments.multi_exit_common import (
     PAPER,
     QUICK,
     cells_by,
-    draw_curves,
+    curves_figure,
     early,
     half_width,
     seeds_of,
@@ -94,11 +94,7 @@ def compare(results: Results) -> Outcome:
 
 def draw(results: Results) -> Figure:
     """Draw accuracy against the exit that can be afforded."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.8, 3.4), layout="constrained")
-    draw_curves(figure.add_subplot(), results, "budget", _VARIANTS)
-    return figure
+    return curves_figure(results, "budget", _VARIANTS)
 
 
 EXPERIMENT = Experiment(

@@ -22,6 +22,7 @@ from pindown.experiments.optimiser_data import data_folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from pindown.learn.multi_exit.training import History
 
@@ -317,6 +318,15 @@ def shown(mean: float, half: float) -> str:
     ('+1.23 ± 0.50', '-2.00')
     """
     return f"{mean:+.2f}" + ("" if np.isnan(half) else f" ± {half:.2f}")
+
+
+def curves_figure(results: Results, key: str, groups: Sequence[Mapping[str, Any]]) -> Figure:
+    """Return a figure of accuracies against the exit."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.8, 3.4), layout="constrained")
+    draw_curves(figure.add_subplot(), results, key, groups)
+    return figure
 
 
 def draw_curves(ax: Axes, results: Results, key: str, groups: Sequence[Mapping[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from pindown.experiments.multi_exit_common import (
     PAPER,
     QUICK,
     cells_by,
-    draw_curves,
+    curves_figure,
     half_width,
     seeds_of,
     shown,
@@ -60,11 +60,7 @@ _COLUMNS = ("exit", "distillation, %", "semi-supervised, %", "gain")
 
 def draw(results: Results) -> Figure:
     """Draw accuracies of the exits."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.8, 3.4), layout="constrained")
-    draw_curves(figure.add_subplot(), results, "exits", _VARIANTS)
-    return figure
+    return curves_figure(results, "exits", _VARIANTS)
 
 
 EXPERIMENT = Experiment(

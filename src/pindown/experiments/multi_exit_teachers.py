@@ -10,7 +10,7 @@ from pindown.experiments.multi_exit_common import (
     PAPER,
     QUICK,
     cells_by,
-    draw_curves,
+    curves_figure,
     early,
     half_width,
     seeds_of,
@@ -64,11 +64,7 @@ _COLUMNS = ("teachers", "first exit, %", "last exit, %", "gain of the early half
 
 def draw(results: Results) -> Figure:
     """Draw accuracies of the exits by teachers."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.8, 3.4), layout="constrained")
-    draw_curves(figure.add_subplot(), results, "exits", _VARIANTS)
-    return figure
+    return curves_figure(results, "exits", _VARIANTS)
 
 
 EXPERIMENT = Experiment(

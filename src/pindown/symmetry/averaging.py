@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
 
 Function = Callable[[NDArray[np.float64]], ArrayLike]
@@ -181,6 +182,6 @@ def _monte_carlo(values: NDArray[np.float64], method: str) -> Average:
 
 
 def _count(n: int) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+    if not is_whole(n):
         raise ValueError(f"n must be a whole number from 1; got {n!r}.")
     return int(n)

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pindown.datasets.checks import is_whole
 from pindown.symmetry.tables import check_table, spread_rows
 
 Action = Callable[[int, NDArray[np.float64]], NDArray[np.float64]]
@@ -299,6 +300,6 @@ def symmetric(n: int) -> Group:
 
 
 def _size(n: int, least: int, most: int) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not least <= n <= most:
+    if not is_whole(n, least) or n > most:
         raise ValueError(f"n must be a whole number from {least} to {most}; got {n!r}.")
     return int(n)

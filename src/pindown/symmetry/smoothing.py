@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
 
 
@@ -171,7 +172,7 @@ def chosen_elements(
         return tuple(given.tolist())
     if n_elements is None:
         return tuple(range(group.order))
-    if isinstance(n_elements, bool) or not isinstance(n_elements, int | np.integer) or n_elements < 1:
+    if not is_whole(n_elements):
         raise ValueError(f"n_elements must be a whole number of at least 1; got {n_elements!r}.")
     if n_elements >= group.order:
         return tuple(range(group.order))

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from pindown.affine import Array
+from pindown.datasets.checks import is_whole
 from pindown.learn.gates.progress import watched
 
 _MOMENTA = (0.5, 0.999)  # of Adam; the usual 0.9 lets the two chase each other
@@ -198,9 +199,9 @@ def _check(
         if not isinstance(network, nn.Module):
             raise TypeError(f"{name} must be a torch.nn.Module; got {type(network).__name__}.")
     for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        if not is_whole(number):
             raise ValueError(f"{name} must be a whole number of at least 1; got {number!r}.")
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
+    if not is_whole(steps, 0):
         raise ValueError(f"steps must be a whole number of at least 0; got {steps!r}.")
     if not all(math.isfinite(rate) and rate > 0 for rate in rates):
         raise ValueError(f"rates must be finite numbers above 0; got {rates}.")

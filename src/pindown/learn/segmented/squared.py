@@ -53,8 +53,7 @@ def least_squares(x: Array, y: Array, w: Array, n_pieces: int, clock: Clock, cap
         The fit; unless time ran out, its bound is its loss or ``cap``, up to the resolution.
     """
     no_gaps = np.empty(0, dtype=np.int64)
-    blocks = moment_blocks(x, y, w)
-    one, _ = joints.best_in_gaps(x, blocks, no_gaps, np.inf)
+    one, _ = joints.best_in_gaps(x, moment_blocks(x, y, w), no_gaps, np.inf)
     best = _Best(no_gaps, 0, one)
     slack = _slack(one, w)
     bound, leaves = max(min(one, cap) - slack, 0.0), 0
@@ -104,12 +103,12 @@ def _fit(x: Array, y: Array, w: Array, best: _Best, bound: float, leaves: int) -
 
 def _upper_bound(x: Array, y: Array, w: Array, n_pieces: int, cap: float, coarse: int) -> _Best:
     """Best tuple on a coarse grid of gaps, then local moves and jumps."""
-    blocks = moment_blocks(x, y, w)
     last = len(x) - 2
     grid = np.unique(
         np.linspace(0, last, min(last + 1, max(coarse, last // _SPARSE))).round().astype(np.int64)
     )
     tree = _Tree(x, y, w, grid, n_pieces, 0.0)
+    blocks = tree.blocks
     best = _Best(np.zeros(n_pieces - 1, dtype=np.int64), -1, cap)
     tree.grow(best, Clock(None))
     while tree.height and best.mask < 0:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pindown.datasets.checks import is_whole
 from pindown.symmetry.measure.errors import Family
 from pindown.symmetry.measure.models import Array, is_module
 
@@ -66,7 +67,7 @@ def orbit_loss(
 def _chosen(group: Family, n_samples: int | None, seed: int) -> NDArray[np.int64]:
     if n_samples is None:
         return np.arange(group.order)
-    if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
+    if not is_whole(n_samples):
         raise ValueError(f"n_samples is a whole number from 1, or None for all; got {n_samples!r}.")
     return np.random.default_rng(seed).integers(group.order, size=int(n_samples))
 

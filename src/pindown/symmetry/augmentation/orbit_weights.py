@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.errors import Family
 
@@ -32,7 +33,7 @@ def orbit_init(
     Lecture course, slides on gradient equivariance.
     """
     for name, value in (("n_templates", n_templates), ("d", d)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        if not is_whole(value):
             raise ValueError(f"{name} is a whole number from 1; got {value!r}.")
     rng = np.random.default_rng(random_state)
     templates = rng.standard_normal((n_templates, d)) / np.sqrt(d)

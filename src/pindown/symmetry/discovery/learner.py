@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
+from pindown.datasets.checks import is_whole
 from pindown.symmetry.discovery.known import identify
 from pindown.symmetry.discovery.maps import Maps, nearest_elements
 from pindown.symmetry.discovery.orbits import (
@@ -153,7 +154,7 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {self.method!r}.")
         for name, least in (("max_order", 2), ("n_restarts", 1)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            if not is_whole(value, least):
                 raise ValueError(f"{name} must be a whole number from {least}; got {value!r}.")
         if self.n_atoms is not None and not (
             isinstance(self.n_atoms, int | np.integer) and self.n_atoms > 0

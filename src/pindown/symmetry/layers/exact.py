@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pindown.datasets.checks import is_whole
+
 
 class ExactConstants(nn.Module):  # type: ignore[misc]
     """A module with constants that ``.float()`` and ``.double()`` leave alone.
@@ -38,7 +40,7 @@ class ExactConstants(nn.Module):  # type: ignore[misc]
 def check_channels(**channels: int) -> None:
     """Refuse numbers of channels that are not whole and positive."""
     for name, value in channels.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if not is_whole(value):
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
 
 

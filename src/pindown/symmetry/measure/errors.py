@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.models import Array, as_function, untrained_copy
 from pindown.symmetry.windows import Window
@@ -277,9 +278,9 @@ def _copies(model: Any, copies: int | Sequence[Any], rng: np.random.Generator) -
     if isinstance(copies, Iterable) and not isinstance(copies, str):
         yield from copies
         return
-    if isinstance(copies, bool) or not isinstance(copies, int | np.integer) or copies < 0:
+    if not is_whole(copies, 0):
         raise ValueError(f"copies must be a whole number from 0, or models; got {copies!r}.")
-    for _ in range(copies):
+    for _ in range(int(copies)):
         fresh = untrained_copy(model, rng)
         if fresh is not None:
             yield fresh

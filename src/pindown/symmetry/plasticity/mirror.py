@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.datasets.checks import is_whole
 from pindown.symmetry.plasticity.covariance import SAME_EIGENVALUE, eigenspaces
 from pindown.symmetry.signatures.projections import as_samples
 
@@ -88,7 +89,7 @@ def parity_of_components(
     samples = as_samples(X)
     d = samples.shape[1]
     count = d if n_components is None else n_components
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= d:
+    if not is_whole(count) or count > d:
         raise ValueError(f"n_components must be a whole number from 1 to {d}; got {n_components!r}.")
     R = as_reflection(reflection, d)
     rows, values, shared = [], [], []

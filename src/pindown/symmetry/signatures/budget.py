@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import Projector, as_samples, check_degree
 from pindown.symmetry.signatures.readouts import bend, pooled
@@ -73,7 +74,7 @@ def templates_needed(n_orbits: int, eps: float, delta: float, *, c: float = 2.0)
 
     Lecture course, theorem on the number of templates (constant derived; its equivalence dropped).
     """
-    if isinstance(n_orbits, bool) or not isinstance(n_orbits, int | np.integer) or n_orbits < 1:
+    if not is_whole(n_orbits):
         raise ValueError(f"n_orbits must be a whole number of at least 1; got {n_orbits!r}.")
     for name, value in (("eps", eps), ("delta", delta)):
         if not 0 < value < 1:

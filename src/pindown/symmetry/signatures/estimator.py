@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
+from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group, cyclic
 from pindown.symmetry.signatures.moments import moment_rank
 from pindown.symmetry.signatures.projections import BLOCK_ENTRIES, Projector, as_samples, check_degree
@@ -227,7 +228,7 @@ class OrbitSignature(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 
 def _whole(name: str, value: Any, most: int = 10**6) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+    if not is_whole(value) or value > most:
         raise ValueError(f"{name} must be a whole number from 1 to {most}; got {value!r}.")
     return int(value)
 

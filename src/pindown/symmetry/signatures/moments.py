@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import orbit_projections
 
@@ -42,7 +43,7 @@ def moment_signature(
 
     Lecture course, section on moments as signatures.
     """
-    if isinstance(n_moments, bool) or not isinstance(n_moments, int | np.integer) or n_moments < 1:
+    if not is_whole(n_moments):
         raise ValueError(f"n_moments must be a whole number of at least 1; got {n_moments!r}.")
     u = orbit_projections(X, templates, group)
     if standardise:

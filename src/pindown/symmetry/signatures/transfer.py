@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import as_vectors
 
@@ -109,7 +110,7 @@ def pooling_cost(n_templates: int, order: int, n_features: int) -> PoolingCost:
     Lecture course, section on transferability (cost model ours).
     """
     for name, value in (("n_templates", n_templates), ("order", order), ("n_features", n_features)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        if not is_whole(value):
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
     products = n_templates * order * n_features
     return PoolingCost(
