@@ -289,7 +289,7 @@ class MultiExitClassifier(ExitPrediction):
         self._held_probabilities, self._held_labels = self._all_probabilities(x), places[where]
         self.validated_on_ = "held-out rows" if len(held) else "training rows"
         self.costs_ = exit_costs(self.model_, x[:1])
-        self.timed_policies_ = {}
+        self._forget_policies()
 
     def _check_parameters(self) -> None:
         for name, known in (("network", NETWORKS), ("loss", LOSSES), ("optimiser", tuple(_RATES))):

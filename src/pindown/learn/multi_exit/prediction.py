@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.nn.functional import softmax
 
@@ -21,10 +21,11 @@ from pindown.datasets.checks import is_number, require_whole
 from pindown.learn.multi_exit.costs import ExitCosts, measured_costs
 from pindown.learn.multi_exit.early import EarlyAnswers, anytime, early_exit
 from pindown.learn.multi_exit.export import export_prefixes, prefix_network
-from pindown.learn.multi_exit.frame import InputFrame, as_images
+from pindown.learn.multi_exit.frame import InputFrame
 from pindown.learn.multi_exit.model import MultiExitModel
 from pindown.learn.multi_exit.policy import ExitPolicy, budget_policy, confidence_policy
 from pindown.learn.multi_exit.profiling import LatencyCurve, latency_curve
+from pindown.learn.multi_exit.rows import checked_rows
 from pindown.learn.multi_exit.timed import timed_policy
 from pindown.network import ReluNetwork
 
@@ -49,6 +50,7 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     frame_: InputFrame
     costs_: ExitCosts
     timed_policies_: dict[float, ExitPolicy]
+    _policies: dict[tuple[float, str, bool], ExitPolicy]
     n_features_in_: int
     _held_probabilities: Array
     _held_labels: NDArray[np.int64]
@@ -144,7 +146,7 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._held_probabilities = self._all_probabilities(x)
         self._held_labels = np.full(len(x), -1) if y is None else self._places(y, len(x))
         self.validated_on_ = "rows given to calibrate"
-        self.timed_policies_ = {}
+        self._forget_policies()
         return self
 
     def measure_costs(self, X: Any, *, batch_size: int = 1, runs: int = 31) -> Any:
@@ -157,7 +159,7 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         require_whole("batch_size", batch_size)
         self.costs_ = measured_costs(self.model_, self._inputs(X)[:batch_size], runs=runs)
-        self.timed_policies_ = {}
+        self._forget_policies()
         return self
 
     def keep_time(
@@ -200,12 +202,18 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _require_mode(mode)
         if mode == "confidence" and is_number(budget) and float(budget) in self.timed_policies_:
             return self.timed_policies_[float(budget)]
+        if not (is_number(budget) and 0 < budget <= 1):
+            raise ValueError(f"budget must be above 0 and at most 1; got {budget!r}.")
+        key = (float(budget), mode, bool(self.ensemble))
+        if key not in self._policies:  # choosing takes longer than a small network answers
+            self._policies[key] = self._choose(float(budget), mode)
+        return self._policies[key]
+
+    def _choose(self, budget: float, mode: str) -> ExitPolicy:
         y = None if (self._held_labels < 0).any() else self._held_labels
         P = self._held_probabilities
         if mode == "confidence":
             return confidence_policy(P, self.costs_, budget, y, ensemble=self.ensemble)
-        if not (is_number(budget) and 0 < budget <= 1):
-            raise ValueError(f"budget must be above 0 and at most 1; got {budget!r}.")
         each = self.costs_.on_the_way if self.ensemble else self.costs_.alone
         # Without labels the latest exit is taken for the best.
         accuracy = np.arange(len(P)) if y is None else self.exit_accuracy_
@@ -214,7 +222,10 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shares = tuple(float(k == m) for k in range(1, len(P) + 1))
         share = tuple(cost / self.costs_.full for cost in each)
         right = float("nan") if y is None else float(self.exit_accuracy_[m - 1])
-        return ExitPolicy(thresholds, share[m - 1], right, shares, P.shape[1], float(budget), share)
+        return ExitPolicy(thresholds, share[m - 1], right, shares, P.shape[1], budget, share)
+
+    def _forget_policies(self) -> None:
+        self.timed_policies_, self._policies = {}, {}
 
     @property
     def exit_accuracy_(self) -> Array:
@@ -279,11 +290,7 @@ class ExitPrediction(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return next((p.dtype for p in self.model_.parameters()), torch.float32)
 
     def _inputs(self, X: Any) -> Tensor:
-        check_is_fitted(self)
-        rows, shape = as_images(X)
-        if shape and shape != self.frame_.shape:
-            raise ValueError(f"images of shape {self.frame_.shape} were learned, got {shape}.")
-        rows = validate_data(self, rows, dtype=np.float64, reset=False)
+        rows = checked_rows(self, X)
         device = next((p.device for p in self.model_.parameters()), torch.device("cpu"))
         return self.frame_.inputs(rows, self._dtype).to(device)
 
