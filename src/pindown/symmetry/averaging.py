@@ -136,8 +136,8 @@ def affine_integral(
         function: Vectorised in (a, b), negligible beyond the cut-offs.
         element: The element :math:`\bar g`, as (scale, shift).
         measure: ``"right"`` or, to see it fail, ``"left"``.
-        log_scale: Cut-off of |log a|.
-        shift: Cut-off of |b|.
+        log_scale: Cut-off of ``|log a|``.
+        shift: Cut-off of ``|b|``.
         n: Nodes of the trapezoid rule on each axis.
 
     >>> bump = lambda a, b: np.exp(-(np.log(a) ** 2) - b**2)

@@ -22,7 +22,7 @@ class Laziness:
     """How far training moved parameters, kernel and function.
 
     Attributes:
-        movement: Relative movement of the parameters, |w - w0| / |w0|.
+        movement: Relative movement of the parameters, ``|w - w0| / |w0|``.
         kernel_change: Relative change of the tangent kernel in Frobenius norm.
         kernel_alignment: Cosine between the two kernels, means taken out; 1 if only the scale changed.
         function_gap: Distance of the trained network from the first-order model at the trained
