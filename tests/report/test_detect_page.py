@@ -8,11 +8,10 @@ import pytest
 
 from pindown.datasets.feature_table import FeatureTable
 from pindown.report.detect_result import Detection, anomalies
-from pindown.report.detect_scatter import scatter
+from pindown.report.detect_scatter import robust_ends, scatter
 from pindown.report.detect_text import plain_lines
-from tests.report.test_page import CHROMIUM, CONTRAST, browser  # noqa: F401
+from tests.report.browsing import check_page_is_accessible, check_page_looks_right
 
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium found to open the page in")
 EVIL = "<script>alert(1)</script>"
 
 
@@ -41,43 +40,60 @@ def detection(n=500, d=6, *, images=False, purpose="score", seed=0, **changes):
     )
 
 
-@needs_browser
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1400, "light")])
 @pytest.mark.parametrize("images", [False, True])
-def test_the_page_opens_and_says_what_was_found(browser, tmp_path, width, scheme, images):  # noqa: F811
+def test_the_page_opens_and_says_what_was_found(open_page, tmp_path, width, scheme, images):
     answer = detection(images=images)
     path = tmp_path / "d.html"
     answer.to_html(path)
     assert path.stat().st_size < 500_000
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    requests, errors = [], []
-    page.on("request", lambda request: requests.append(request.url))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("dialog", lambda dialog: errors.append(dialog.message))
-    page.goto(path.as_uri())
+    page = open_page(path, width, scheme)
     assert page.locator("#verdict").inner_text() == f"{answer.flagged.sum()} outliers"
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(CONTRAST)[0] >= 4.5, page.evaluate(CONTRAST)
-    assert page.locator("figure svg").count() == 3
+    check_page_looks_right(page, width)
+    if not images:
+        check_page_is_accessible(page)
+    assert (
+        page.locator("figure .drawing > svg").count() == 2 and page.locator("figure .plane").count() == 1
+    )
     if images:
         assert page.locator("#least img").first.evaluate("node => node.naturalWidth") == 8
     else:
         first = page.locator("#least tbody tr").first.inner_text()
         assert first.startswith("5") and EVIL in first and "1,000,000,000" in first
         assert page.locator("#least tr.outlier").count() == min(12, answer.flagged.sum())
-    assert not errors and all(url.startswith(("file:", "data:")) for url in requests)
-    page.close()
+
+
+def test_dots_of_the_page_say_which_rows_they_are(open_page, tmp_path):
+    answer = detection(40, seed=2)
+    answer.to_html(tmp_path / "d.html")
+    page = open_page(tmp_path / "d.html")
+    plane, tip = page.locator(".plane"), page.locator(".tip")
+    plane.focus()
+    order = np.argsort(answer.scores)
+    for row in order[:3]:  # from left to right
+        plane.press("ArrowRight")
+        assert tip.inner_text().startswith(f"line {answer.table.lines[row]}\n")
+    said = [float(s.split(" = ")[1].replace("−", "-")) for s in tip.inner_text().splitlines()[1:]]
+    assert said == pytest.approx([answer.scores[row], answer.quality[row]], rel=1e-3)
+    ring = page.locator(".ring").bounding_box()
+    page.mouse.move(5, 5)
+    assert not tip.is_visible() or tip.inner_text()
+    page.mouse.move(ring["x"] + ring["width"] / 2 + 2, ring["y"] + ring["height"] / 2)
+    assert tip.inner_text().startswith(f"line {answer.table.lines[row]}\n")
+    page.get_by_role("button", name="Zoom in").click()
+    assert plane.locator(".view").get_attribute("viewBox") != "0 0 400 300"
 
 
 def test_what_comes_from_a_file_is_escaped():
     page = detection().to_html()
+    assert page.count("<script") == 1
     assert EVIL not in page and "&lt;script&gt;" in page
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 def test_short_files_show_every_row_once(n):
     page = detection(n).to_html()
-    lines = [int(v) for v in re.findall(r"<tr(?: class=\"outlier\")?><td>(\d+)</td>", page)]
+    lines = [int(v) for v in re.findall(r"<tr(?: class=\"outlier\")?><td>(\d+)</td><td>-?\d", page)]
     assert sorted(lines) == list(range(2, n + 2))
 
 
@@ -142,5 +158,14 @@ def test_dots_of_the_scatter_are_where_the_numbers_are():
     svg = scatter(np.array([0.0, 10.0]), np.array([0.0, 10.0]), np.array([True, False]), 5.0, ("x", "y"))
     paths = re.findall(r'd="M([\d.]+) ([\d.]+)h0"', svg)
     (right, top), (left, bottom) = [(float(x), float(y)) for x, y in paths]
-    assert right > 300 and left < 100 and top < 50 and bottom > 200  # the marked one is drawn last
-    assert "stroke-dasharray" in svg
+    assert right > 350 and left < 50 and top < 50 and bottom > 250  # the marked one is drawn last
+    assert 'class="threshold"' in svg
+
+
+def test_one_far_row_does_not_press_the_others_into_a_corner():
+    values = np.append(np.linspace(0, 1, 99), -1e6)
+    low, high = robust_ends(values, (0.001, 0.999))
+    assert low == 0.0 and 0.9 < high <= 1.0
+    assert robust_ends(np.full(5, 2.0), (0.1, 0.9)) == (2.0, 2.0)
+    assert robust_ends(np.array([np.inf, np.nan]), (0.1, 0.9)) == (0.0, 0.0)
+    assert "nan" not in scatter(values, values, values < 0, 0.5, ("x", "y"))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pindown.findings.pictures import Histogram, Mark
-from pindown.findings.wording import number_text, printable
-from pindown.report.detect_scatter import scatter
+from pindown.findings.wording import number_text, percent, printable
+from pindown.report.detect_scatter import MOST_POINTS, Points, robust_ends, scatter
 from pindown.report.figures import draw
-from pindown.report.html import safe
+from pindown.report.pages import render, safe
 from pindown.report.witness_image import image_of, png_of
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from pindown.report.detect_result import Detection
 
 _ROWS = 12  # of the most and of the least typical ones
-_IMAGES = 12
 _BINS = 40
 _MOST_NAME = 60  # characters of a column's name
 _EDGES = (0.001, 0.999)  # of histograms: what lies beyond is counted in the outermost bars
@@ -27,36 +25,52 @@ _EDGES = (0.001, 0.999)  # of histograms: what lies beyond is counted in the out
 
 def render_detection(detection: Detection) -> str:
     """Return the page. Everything that came from a file is escaped; nothing is loaded from elsewhere."""
-    from jinja2 import Environment, StrictUndefined
-
-    folder = files("pindown.report")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string((folder / "detect.html.j2").read_text("utf-8"))
     order = detection.order.tolist()
     # A short file has no room for both lists: no row stands in two.
     half = min(_ROWS, (len(order) + 1) // 2)
-    page = template.render(
+    where = "line" if ".csv" in detection.table.file.lower() else "row"
+    return render(
+        "detect.html.j2",
         detection=detection,
         verdict=printable(detection.verdict),
         flagged=int(detection.flagged.sum()),
-        style=safe((folder / "page.css").read_text("utf-8")),
+        keys=_keys(detection),
         histogram=safe(
             draw(_histogram(detection.scores, detection.offset, "membership score"), "scores")
         ),
         qualities=safe(draw(_histogram(detection.quality, None, "quality"), "quality")),
-        scatter=safe(_scatter(detection)),
+        scatter=safe(_scatter(detection, where)),
+        thinned=max(detection.flagged.sum(), (~detection.flagged).sum()) > MOST_POINTS,
         correlation=_correlation(detection),
         least=[_row(detection, i) for i in order[:half]],
         most=[_row(detection, i) for i in order[half:][-_ROWS:][::-1]],
-        where="line" if ".csv" in detection.table.file.lower() else "row",
+        where=where,
+        facts=_facts(detection),
     )
-    return str(page).lstrip() + "\n"
+
+
+def _keys(detection: Detection) -> list[tuple[str, str, str, str | None]]:
+    """Return value, words, title and kind of the numbers on top."""
+    n, flagged = len(detection.scores), int(detection.flagged.sum())
+    found: list[tuple[str, str, str, str | None]] = [
+        (f"{n:,}", "rows scored", "Rows", None),
+        (f"{flagged:,}", f"{percent(flagged / n)} of all rows", "Outliers", "estimate"),
+        (f"{detection.offset:.3g}", "log-odds", "Threshold", "estimate"),
+        (_correlation(detection), "quality with membership", "Rank correlation", "estimate"),
+    ]
+    if detection.auc is not None:
+        found.append((percent(detection.auc), "by the labels", "AUC", "estimate"))
+    return found
+
+
+def _facts(detection: Detection) -> list[tuple[str, str]]:
+    known = [(name, "–" if value is None else str(value)) for name, value in detection.settings.items()]
+    left_out = ", ".join(detection.table.left_out) or "none"
+    return [*known, ("columns left out", left_out), ("CPU time", f"{detection.seconds:.1f} s")]
 
 
 def _histogram(values: Array, threshold: float | None, label: str) -> Histogram:
-    low, high = (float(v) for v in np.quantile(values, _EDGES))
+    low, high = robust_ends(values, _EDGES)
     if threshold is not None:
         low, high = min(low, threshold), max(high, threshold)
     if not low < high:
@@ -73,9 +87,16 @@ def _histogram(values: Array, threshold: float | None, label: str) -> Histogram:
     )
 
 
-def _scatter(detection: Detection) -> str:
-    labels = ("membership score", "quality")
-    return scatter(detection.scores, detection.quality, detection.flagged, detection.offset, labels)
+def _scatter(detection: Detection, where: str) -> str:
+    return scatter(
+        detection.scores,
+        detection.quality,
+        detection.flagged,
+        detection.offset,
+        ("membership score", "quality"),
+        Points(where, detection.table.lines),
+        caption="Quality against membership",
+    )
 
 
 def _correlation(detection: Detection) -> str:
@@ -95,13 +116,19 @@ def _row(detection: Detection, i: int) -> dict[str, Any]:
             np.asarray(detection.table.X[i], dtype=np.float64).ravel(), detection.image_shape
         )
         image = None if picture is None else png_of(picture)
+    line, score, quality = (
+        f"{int(detection.table.lines[i])}",
+        f"{detection.scores[i]:.3g}",
+        f"{detection.quality[i]:.3g}",
+    )
+    why = [] if image else [_feature(*found) for found in detection.stands_out(i)]
     return {
-        "line": int(detection.table.lines[i]),
-        "score": f"{detection.scores[i]:.3g}",
-        "quality": f"{detection.quality[i]:.3g}",
-        "outlier": bool(detection.flagged[i]),
+        "line": line,
+        "score": score,
+        "quality": quality,
         "image": image,
-        "why": [] if image else [_feature(*found) for found in detection.stands_out(i)],
+        "cells": (line, score, quality, "; ".join(why) or "nothing"),
+        "mark": "outlier" if detection.flagged[i] else "",
     }
 
 

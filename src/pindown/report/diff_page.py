@@ -2,49 +2,48 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pindown.findings.pictures import Narrowing
-from pindown.findings.wording import shape
+from pindown.findings.wording import at_least, at_most, shape
 from pindown.report.diff_text import answer
 from pindown.report.figures import draw
-from pindown.report.html import safe
+from pindown.report.pages import MOST_ROWS, render, safe
 from pindown.report.witness_image import image_of, png_of
 
 if TYPE_CHECKING:
     from pindown.affine import Array
-    from pindown.equivalence.comparison import Diff
+    from pindown.equivalence.comparison import Diff, LayerDifference
 
-_MOST_ROWS = 200
 _MOST_OUTPUTS = 12
 _MOST_INPUTS = 24
 
 
 def render_diff(diff: Diff) -> str:
     """Return the page. Everything that came from a file is escaped; nothing is loaded from elsewhere."""
-    from jinja2 import Environment, StrictUndefined
-
-    folder = files("pindown.report")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string((folder / "diff.html.j2").read_text("utf-8"))
-    page = template.render(
+    bounded = isfinite(diff.gap_upper)
+    return render(
+        "diff.html.j2",
         diff=diff,
         answer=answer(diff),
         shapes=[shape(net.widths) for net in (diff.first, diff.second)],
-        style=safe((folder / "page.css").read_text("utf-8")),
-        upper=f"{diff.gap_upper:.6g}" if isfinite(diff.gap_upper) else "not bounded",
+        upper=f"{diff.gap_upper:.6g}" if bounded else "not bounded",
+        lower_short=at_least(diff.gap_lower),
+        upper_short=at_most(diff.gap_upper) if bounded else "not bounded",
         history=_history_picture(diff),
         witness=None if diff.witness is None else _witness(diff, diff.witness),
         label_witness=_label_image(diff),
-        most_rows=_MOST_ROWS,
+        layers=[_layer_row(layer) for layer in diff.layers[:MOST_ROWS]],
+        steps=[("checked", "proved", step) for step in diff.steps[:MOST_ROWS]],
     )
-    return str(page).lstrip() + "\n"
+
+
+def _layer_row(layer: LayerDifference) -> tuple[str, ...]:
+    counts = (layer.layer, layer.units, layer.moved, layer.rescaled, layer.changed)
+    return (*(f"{count:,}" for count in counts), f"{layer.largest:.2g}")
 
 
 def _history_picture(diff: Diff) -> Any:
@@ -72,9 +71,9 @@ def _witness(diff: Diff, x: Array) -> dict[str, Any]:
         "numbers": [f"{value:.6g}" for value in x[:_MOST_INPUTS]],
         "inputs": x.size,
         "outputs": [
-            (k, f"{outputs[k, 0]:.6g}", f"{outputs[k, 1]:.6g}", f"{gaps[k]:.3g}", k == gaps.argmax())
-            for k in first.tolist()
+            (k, f"{outputs[k, 0]:.6g}", f"{outputs[k, 1]:.6g}", f"{gaps[k]:.3g}") for k in first.tolist()
         ],
+        "classes": ["largest" if k == gaps.argmax() else "" for k in first.tolist()],
         "n_outputs": len(gaps),
     }
 

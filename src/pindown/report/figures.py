@@ -10,7 +10,6 @@ import io
 import math
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pindown.findings.pictures import (
@@ -23,9 +22,10 @@ from pindown.findings.pictures import (
     StackedBars,
 )
 from pindown.findings.wording import at_least, at_most, number_text
-from pindown.report.maps import insert_map, map_height, paint_map
+from pindown.report.maps import draw_map
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 # Colours that occur nowhere else; each is replaced by the CSS variable beside it.
@@ -59,6 +59,9 @@ _STYLE = {
     "legend.frameon": False,
     "legend.labelcolor": _INK,
 }
+_TIP = "tip: "  # begins the id of what the page explains under the pointer
+_FAR_RIGHT = 0.6  # share of an axis from which on a label has more room to the left of its line
+_TICK_LETTERS = 34  # of all numbers below an axis together: more would run into each other
 _MOST_BARS = 24
 _MOST_CORNERS = 60  # of a curve: more would hide it
 # The same word has the same colour in every picture; what is ordinary is grey.
@@ -69,16 +72,17 @@ _COLOURS = {
     "switching": _FILLS[3],
     "undecided": _FILLS[3],
 }
-_MAP_COLOURS = {"ink": _INK, "paper": _PAPER, "more": _FILLS[0], "less": _FILLS[1]}
 
 
 def draw(picture: Picture, prefix: str) -> str:
-    """Return the picture as an ``<svg>`` element.
+    """Return the picture as an ``<svg>`` element, a map as a plane with its legend.
 
     Args:
         picture: What to draw.
         prefix: Put before every id, so that several pictures fit in one page.
     """
+    if isinstance(picture, PlaneMap):
+        return draw_map(picture, prefix)
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -89,10 +93,6 @@ def draw(picture: Picture, prefix: str) -> str:
         Scale: (_draw_scale, 1.9),
         Curves: (_draw_curves, 2.6),
         Narrowing: (_draw_narrowing, 2.6),
-        PlaneMap: (
-            partial(paint_map, colours=_MAP_COLOURS),
-            map_height(picture, _WIDTH) if isinstance(picture, PlaneMap) else 0.0,
-        ),
     }
     paint, height = painters[type(picture)]
     with mpl.rc_context({**_STYLE, "svg.hashsalt": prefix}):
@@ -102,10 +102,7 @@ def draw(picture: Picture, prefix: str) -> str:
         paint(ax, picture)
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    svg = buffer.getvalue()
-    if isinstance(picture, PlaneMap):
-        svg = insert_map(svg, ax, picture, _MAP_COLOURS)
-    return _inline(svg, prefix)
+    return _inline(buffer.getvalue(), prefix)
 
 
 def _bars_shown(picture: Picture) -> int:
@@ -116,9 +113,10 @@ def _draw_histogram(ax: Axes, picture: Histogram) -> None:
     edges, below = picture.edges, picture.highlight_below
     for left, right, height in zip(edges, edges[1:], picture.counts, strict=False):
         wrong = below is not None and (left + right) / 2 < below
-        ax.bar(
+        bar = ax.bar(
             left, height, right - left, align="edge", color=_WARN if wrong else _FILLS[0], linewidth=0
         )
+        _tip(bar[0], f"{number_text(left)} to {number_text(right)}: {height:,} {picture.y_label}")
     top = max(picture.counts)
     if picture.logarithmic:
         ax.set_xscale("log")
@@ -126,15 +124,18 @@ def _draw_histogram(ax: Axes, picture: Histogram) -> None:
         _plain_ticks(ax, edges[0], edges[-1])
     for mark in picture.marks:
         ax.axvline(mark.position, color=_INK, linewidth=1, linestyle=(0, (3, 2)))
+        far = ax.transLimits.transform(ax.transScale.transform((mark.position, 0.0)))[0] > _FAR_RIGHT
         ax.annotate(
-            f" {mark.label} {number_text(mark.position)}",
-            (mark.position, 1.12 * top),
+            f"{mark.label} {number_text(mark.position)}",
+            (mark.position, 1.27 * top),
+            xytext=(-4 if far else 4, 0),
+            textcoords="offset points",
             va="top",
-            ha="left",
+            ha="right" if far else "left",
         )
     if below is not None and edges[0] < below < edges[-1]:
         ax.axvline(below, color=_INK, linewidth=1)
-    ax.set_ylim(0, 1.18 * top)
+    ax.set_ylim(0, (1.3 if picture.marks else 1.1) * top)
     ax.set_xlabel(picture.x_label)
     ax.set_ylabel(picture.y_label)
     ax.locator_params(axis="y", nbins=4, integer=True)
@@ -147,7 +148,7 @@ def _draw_bars(ax: Axes, picture: StackedBars) -> None:
     parts = [p for p in range(len(picture.parts)) if any(row[p] for row in values)] or [0]
     for p in parts:
         lengths = [row[p] for row in values]
-        ax.barh(
+        bars = ax.barh(
             labels,
             lengths,
             left=starts,
@@ -155,6 +156,8 @@ def _draw_bars(ax: Axes, picture: StackedBars) -> None:
             color=_colour(picture.parts[p], p),
             label=picture.parts[p],
         )
+        for bar, label, length in zip(bars, labels, lengths, strict=True):
+            _tip(bar, f"{label}: {number_text(length)} {picture.parts[p]}")
         starts = [start + length for start, length in zip(starts, lengths, strict=True)]
     if len(picture.parts) == 1:
         for i, total in enumerate(starts):
@@ -184,9 +187,9 @@ def _draw_scale(ax: Axes, picture: Scale) -> None:
         ax.set_xlim(low - pad, high + 1.5 * pad)
     ax.axvspan(*picture.span, color=_SPAN, linewidth=0)
     labels = [mark.label for mark in picture.points]
-    ax.plot(positions, labels, "o", color=_FILLS[0], markersize=6)
     for i, position in enumerate(positions):
         text = at_least(position) if position <= picture.span[0] else at_most(position)
+        _tip(ax.plot([position], [labels[i]], "o", color=_FILLS[0])[0], f"{labels[i]}: {text}")
         ax.annotate(text, (position, i), (7, 0), textcoords="offset points", va="center")
     ax.set_ylim(len(labels) - 0.5, -0.5)
     ax.set_xlabel(picture.x_label)
@@ -197,9 +200,13 @@ def _draw_curves(ax: Axes, picture: Curves) -> None:
     styles = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
     for i, (name, values) in enumerate(zip(picture.names, picture.values, strict=True)):
         colour = _FILLS[i % 3]
-        ax.plot(picture.x, values, color=colour, linestyle=styles[i // 3 % 4], label=name, linewidth=1.6)
-        if len(picture.x) <= _MOST_CORNERS:
-            ax.plot(picture.x[1:-1], values[1:-1], "o", color=colour, markersize=3.2)
+        style = styles[i // 3 % 4]
+        curve = ax.plot(picture.x, values, color=colour, linestyle=style, label=name, linewidth=1.6)
+        _tip(curve[0], name)
+        corners = list(zip(picture.x, values, strict=True))[1:-1]
+        for x, y in corners if len(picture.x) <= _MOST_CORNERS else ():
+            corner = ax.plot([x], [y], "o", color=colour, markersize=3.2)
+            _tip(corner[0], f"{name}: {number_text(y)} at {number_text(x)}")
     if len(picture.names) > 1:
         ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3, handlelength=1.6)
     ax.spines["left"].set_visible(True)
@@ -243,6 +250,11 @@ def _draw_narrowing(ax: Axes, picture: Narrowing) -> None:
     ax.set_ylabel(picture.y_label)
 
 
+def _tip(artist: Artist, words: str) -> None:
+    """Let the page say these words when the pointer is on this part of the picture."""
+    artist.set_gid(f"{_TIP}{words}")
+
+
 def _plain_ticks(ax: Axes, low: float, high: float) -> None:
     """Write 50, not 5 times ten to the one, and only a few of them."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -252,7 +264,8 @@ def _plain_ticks(ax: Axes, low: float, high: float) -> None:
         per_decade = (1, 2, 5) if len(decades) <= 5 else (1,)
         left, right = ax.get_xlim()
         ticks = [m * 10.0**e for e in decades for m in per_decade if left <= m * 10.0**e <= right]
-        ax.xaxis.set_major_locator(FixedLocator(ticks[:: max(1, len(ticks) // 6)]))
+        letters = sum(len(number_text(tick)) + 2 for tick in ticks)
+        ax.xaxis.set_major_locator(FixedLocator(ticks[:: max(1, math.ceil(letters / _TICK_LETTERS))]))
         ax.xaxis.set_minor_locator(NullLocator())
     else:
         ax.locator_params(axis="x", nbins=5)
@@ -268,6 +281,7 @@ def _inline(svg: str, prefix: str) -> str:
     svg = re.sub(r'font: ([\d.]+)px [^;"]*', r"font-size: \1px", svg)  # the page's own typeface
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var({variable})")
+    svg = re.sub(rf'\bid="{_TIP}([^"]*)"', r'data-tip="\1"', svg)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', svg)

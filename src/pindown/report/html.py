@@ -2,46 +2,125 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pindown.findings import KINDS, Finding
+from pindown.findings import CATALOGUE, GROUPS, Finding, Quantity, Table
+from pindown.findings.pictures import PlaneMap
 from pindown.findings.wording import shape
-from pindown.report.layout import cell_text, sections, unanswered
+from pindown.notebook import SYMBOLS
+from pindown.report.layout import cell_text, reasons, sections
+from pindown.report.pages import MOST_ROWS, render, safe
 
 if TYPE_CHECKING:
     from pindown.audit import Audit
+    from pindown.findings.comparison import Change
 
-# A shape beside every colour: the mark must read without colour vision and on a grey print.
-SYMBOLS = {"exact": "●", "probability": "◐", "estimate": "○", "heuristic": "◌"}
-_HYPOTHESIS_SYMBOLS = {"checked": "✓", "assumed": "?", "violated": "✗"}
+# The numbers a reader looks for first; as many as fit into a strip are shown.
+_KEY_CODES = ("ARC-01", "GEO-01", "EQV-01", "ACC-01", "BND-01", "ROB-01", "LIP-01", "UNIT-01", "GEO-05")
+# How large a table may be below a picture and beside words; letters between columns and of a short head.
+_FEW_ROWS, _BELOW_PICTURE, _BESIDE_WORDS, _SPACES, _SHORT_HEAD = 7, 54, 68, 4, 12
+_NUMERIC = re.compile(r"–|unbounded|[<>≤≥±]?\s*[-−+]?[\d,.]+(e[-+]?\d+)?\s*%?")
+_MOST_KEYS, _FEW_KEYS = 6, 4
 
-_MOST_ROWS = 200  # of a table: a page of a very deep network must still open on a phone
+
+class Passage(NamedTuple):
+    """Words of the opening paragraph, and the finding they come from."""
+
+    words: str
+    finding: Finding | None
+
+
+class KeyNumber(NamedTuple):
+    """A number of the strip at the top: its value, what it counts, and the finding behind it."""
+
+    value: str
+    label: str
+    finding: Finding
 
 
 def render_page(audit: Audit) -> str:
     """Return the page. Everything that came from a file is escaped; nothing is loaded from elsewhere."""
-    from jinja2 import Environment, StrictUndefined
-
-    folder = files("pindown.report")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.globals.update(
-        symbols=SYMBOLS, hypothesis_symbols=_HYPOTHESIS_SYMBOLS, picture=_picture, cell=cell_text
-    )
-    template = environment.from_string((folder / "page.html.j2").read_text("utf-8"))
-    page = template.render(
+    groups = {title: name for name, title in GROUPS.items()}
+    return render(
+        "page.html.j2",
         audit=audit,
-        sections=sections(audit),
-        unanswered=unanswered(audit),
-        kinds=KINDS,
-        style=safe((folder / "page.css").read_text("utf-8")),
+        parts_of_page=[
+            (groups[section.title].replace(" ", "-"), section) for section in sections(audit)
+        ],
+        opening=opening(audit),
+        keys=key_numbers(audit),
+        reasons=reasons(audit),
+        comparison=audit.comparison,
+        about={question.code: question.about for question in CATALOGUE},
+        picture=_picture,
+        table=_table,
+        number_label=number_label,
+        layout=_layout,
+        change_rows=_change_rows,
         shape=shape(audit.network.widths),
-        most_rows=_MOST_ROWS,
     )
-    return str(page).lstrip() + "\n"
+
+
+def opening(audit: Audit) -> list[Passage]:
+    """Return the opening paragraph in passages, each with the finding whose sentence it is."""
+    verdict = audit.verdict
+    sentences = [
+        (sentence, finding)
+        for finding in audit.findings
+        if finding.answered and finding.sentence.strip()
+        for sentence in _wordings(finding.sentence.strip(), audit.box_name)
+    ]
+    found = [(verdict.find(sentence), sentence, finding) for sentence, finding in sentences]
+    passages, end = [], 0
+    for start, sentence, finding in sorted(found, key=lambda item: item[0]):
+        if start < end:  # not in the paragraph (-1), or part of another sentence
+            continue
+        if start > end:
+            passages.append(Passage(verdict[end:start], None))
+        passages.append(Passage(sentence, finding))
+        end = start + len(sentence)
+    return [*passages, Passage(verdict[end:], None)] if end < len(verdict) else passages
+
+
+def _wordings(sentence: str, box_name: str) -> set[str]:
+    """Return how a sentence may read in the paragraph, where the box is "that box" but once."""
+    before, name, after = sentence.partition(box_name) if box_name else (sentence, "", "")
+    if not name:
+        return {sentence}
+    later = after.replace(name, "that box")
+    return {sentence, f"{before}{name}{later}", f"{before}that box{later}"}
+
+
+def key_numbers(audit: Audit) -> list[KeyNumber]:
+    """Return the few numbers that a reader looks for first."""
+    known = {f.code: f for f in audit.findings if f.answered and f.number is not None}
+    first = [known[code] for code in _KEY_CODES if code in known][:_MOST_KEYS]
+    rest = [finding for code, finding in known.items() if code not in _KEY_CODES]
+    return [_key_number(finding) for finding in first + rest[: max(0, _FEW_KEYS - len(first))]]
+
+
+def _key_number(finding: Finding) -> KeyNumber:
+    number = finding.number
+    assert number is not None
+    value, unit = number.text, "" if number.unit == "%" else number.unit
+    if unit and value.endswith(f" {unit}"):
+        value = value[: -len(unit) - 1]
+    return KeyNumber(value, f"{unit} {number_label(number)}".strip() or finding.title, finding)
+
+
+def number_label(number: Quantity) -> str:
+    """Return what a number is; a bound says on which side the truth lies.
+
+    >>> number_label(Quantity(0.05, "probability", label="error rate", bound="upper"))
+    'error rate, at most'
+    """
+    side = {"upper": "at most", "lower": "at least", "": ""}[number.bound]
+    if not side or "bound" in number.label:
+        return number.label
+    return f"{number.label}, {side}" if number.label else side
 
 
 def render_fragment(audit: Audit) -> str:
@@ -59,14 +138,53 @@ def render_fragment(audit: Audit) -> str:
     )
 
 
+def _table(table: Table) -> dict[str, Any]:
+    """Return what the page shows of a table: cells as text, and which columns are words."""
+    shown = table.rows[:MOST_ROWS]
+    rows = [[cell_text(v, c) for v, c in zip(row, table.columns, strict=True)] for row in shown]
+    words = [i for i in range(len(table.columns)) if not all(_NUMERIC.fullmatch(row[i]) for row in rows)]
+    return {
+        "caption": table.caption,
+        "columns": table.columns,
+        "rows": rows,
+        "text_columns": words,
+        "total": len(table.rows),
+    }
+
+
+def _letters(table: Table) -> int:
+    """Return about how wide a table is; long heads are counted as wrapped."""
+    rows = _table(table)["rows"]
+    widest = (
+        max(len(head) if len(head) <= _SHORT_HEAD else len(head) // 2, *map(len, cells))
+        for head, *cells in zip(table.columns, *rows, strict=True)
+    )
+    return sum(letters + _SPACES for letters in widest) if rows else 0
+
+
+def _layout(finding: Finding) -> str:
+    """Return where table and picture of a finding stand: beside the words, or below if wide."""
+    table = finding.table
+    if finding.figure is not None:
+        small = table is not None and len(table.rows) <= _FEW_ROWS and _letters(table) <= _BELOW_PICTURE
+        return "pictured small" if small and not isinstance(finding.figure, PlaneMap) else "pictured"
+    return "tabled" if table is not None and _letters(table) <= _BESIDE_WORDS else ""
+
+
+def _change_rows(changes: Sequence[Change]) -> list[tuple[Any, ...]]:
+    """Return the rows of a comparison; what it is called leads to the finding."""
+    return [
+        (
+            safe(f'<a href="#{escape(change.code)}">{escape(change.title)}</a>'),
+            change.text or change.status,
+            change.before or "–",
+            change.after or "–",
+        )
+        for change in changes
+    ]
+
+
 def _picture(finding: Finding) -> Any:
     from pindown.report.figures import draw
 
     return safe(draw(finding.figure, finding.code.lower())) if finding.figure else ""
-
-
-def safe(markup: str) -> Any:
-    """Mark text of our own making as markup; matplotlib escapes the labels it draws."""
-    from markupsafe import Markup
-
-    return Markup(markup)

@@ -1,20 +1,7 @@
 """An audit for machines: JSON with a versioned schema.
 
-Schema 1::
-
-    {"schema": 1, "name": str, "verdict": str, "given": str, "budget": seconds, "seed": int,
-     "interrupted": bool,
-     "network": {"widths": [int], "parameters": int, "relus": int, "output_activation": str | null,
-                 "notes": [str], "fingerprint": str},
-     "findings": [{"code": str, "title": str, "group": "which" | "why" | "how far",
-                   "status": "answered" | "not applicable" | "not run" | "error",
-                   "verdict": str, "reading": str, "scale": str,
-                   "number": {"value": float | null, "kind": str, "unit": str, "label": str,
-                              "standard_error": float | null, "n": int | null,
-                              "delta": float | null} | null,
-                   "hypotheses": [{"text": str, "status": str}],
-                   "table": {"caption": str, "columns": [str], "rows": [[cell]]} | null,
-                   "figure": {"type": str, ...} | null}]}
+The schema is ``audit.schema.json`` beside this module, for any validator of JSON Schema, and in words
+in the documentation. Its number rises when a name goes or changes its meaning; new names may come.
 
 Numbers that are not finite are null: JSON has no way to write them.
 """
@@ -24,14 +11,23 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pindown.findings import CATALOGUE, Finding
+from pindown.findings.comparison import Comparison
 
 if TYPE_CHECKING:
     from pindown.audit import Audit
 
 SCHEMA = 1
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the schema of :func:`render_json`, as JSON Schema (draft 2020-12)."""
+    text = (files("pindown.report") / "audit.schema.json").read_text("utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
 
 
 def render_json(audit: Audit) -> str:
@@ -50,6 +46,7 @@ def as_dict(audit: Audit) -> dict[str, Any]:
         "budget": audit.budget,
         "seed": audit.seed,
         "interrupted": audit.interrupted,
+        "box": _box(audit),
         "network": {
             "widths": list(net.widths),
             "parameters": net.n_parameters,
@@ -59,6 +56,45 @@ def as_dict(audit: Audit) -> dict[str, Any]:
             "fingerprint": net.fingerprint,
         },
         "findings": [_finding(finding) for finding in audit.findings],
+        "comparison": None if audit.comparison is None else _comparison(audit.comparison),
+    }
+
+
+def _box(audit: Audit) -> dict[str, Any] | None:
+    if audit.box is None:
+        return None
+    return {
+        "name": audit.box_name,
+        "lower": _side(audit.box.lower.tolist()),
+        "upper": _side(audit.box.upper.tolist()),
+    }
+
+
+def _side(ends: list[float]) -> float | list[float]:
+    """Return one number for all inputs if they share it: images have thousands."""
+    return ends[0] if len(set(ends)) == 1 else ends
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    distance = comparison.distance
+    return {
+        "before": comparison.before,
+        "after": comparison.after,
+        "notes": list(comparison.notes),
+        "distance": None if distance is None else asdict(distance),
+        "changes": [
+            {
+                "code": change.code,
+                "title": change.title,
+                "status": change.status,
+                "before": change.before,
+                "after": change.after,
+                "before_number": asdict(change.before_number) if change.before_number else None,
+                "after_number": asdict(change.after_number) if change.after_number else None,
+                "difference": change.difference,
+            }
+            for change in comparison.changes
+        ],
     }
 
 
@@ -73,6 +109,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "verdict": finding.verdict,
         "reading": finding.reading,
         "scale": finding.scale,
+        "sentence": finding.sentence,
         "number": asdict(finding.number) if finding.number else None,
         "hypotheses": [asdict(hypothesis) for hypothesis in finding.hypotheses],
         "table": asdict(finding.table) if finding.table else None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pindown.findings import CATALOGUE, GROUPS, Finding
 from pindown.findings.finding import Cell
+from pindown.findings.paragraph import Reason, grouped_reasons
 from pindown.findings.wording import at_least, at_most, number_text, percent
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ def sections(audit: Audit) -> list[Section]:
 def unanswered(audit: Audit) -> list[Finding]:
     """Return the findings that say why there is no answer."""
     return [finding for finding in audit.findings if not finding.answered]
+
+
+def reasons(audit: Audit) -> list[Reason]:
+    """Group the findings without an answer by the reason they give, the commonest first."""
+    return sorted(grouped_reasons(audit.findings), key=lambda reason: -len(reason.findings))
 
 
 def cell_text(cell: Cell, column: str) -> str:

@@ -1,15 +1,11 @@
-"""Maps of the plane as inline SVG: areas and lines in grid units, axes and words by matplotlib."""
+"""Maps of the plane: areas and folds in grid units, data points over them, a legend beside."""
 
 from __future__ import annotations
 
-import math
-import re
-from typing import TYPE_CHECKING, Any
+from html import escape
 
-from pindown.findings.pictures import MapArea, PlaneMap
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from pindown.findings.pictures import Dot, MapArea, PlaneMap
+from pindown.report.plane_svg import Plane, plane_svg, quoted
 
 # Told apart with any kind of colour vision as far as ten can be (Okabe and Ito; Tol). They are laid over
 # the page's own background, light or dark, so they need no second set.
@@ -27,118 +23,115 @@ CLASS_COLOURS = (
 )
 _OPACITY = 0.42
 _MOST_IN_LEGEND = 12
-_COLUMNS = 3
-_MARKERS = "osD^vPXhp8"
+_FEW_DOTS = 10  # so few are drawn larger
+# Around (0, 0), all of about the same area, so that classes differ in more than their colour.
+_MARKERS = (
+    "M-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
+    "M-2.7-2.7h5.4v5.4h-5.4z",
+    "M0-3.8L3.8 0L0 3.8L-3.8 0z",
+    "M0-3.7L3.5 2.6H-3.5z",
+    "M0 3.7L3.5-2.6H-3.5z",
+    "M-1.3-3.6h2.6v2.3h2.3v2.6h-2.3v2.3h-2.6v-2.3h-2.3v-2.6h2.3z",
+    "M0-3.7L3.5-1.1L2.2 3H-2.2L-3.5-1.1z",
+    "M-3.4 0L-1.7-3h3.4L3.4 0L1.7 3h-3.4z",
+)
 
 
-def map_height(picture: PlaneMap, width: float) -> float:
-    """Return the height in inches of a figure that a map fills, with its legend."""
+def draw_map(picture: PlaneMap, prefix: str) -> str:
+    """Return a map as a plane that the page's script can move and enlarge, and its legend."""
     left, right, low, high = picture.extent
-    shape = (high - low) / (right - left) if _on_one_scale(picture) else 0.8
-    n = min(len(picture.areas), _MOST_IN_LEGEND)
-    if _shaded(picture):  # the legend is below
-        return (width - 0.65) * shape + 0.6 + 0.22 * (1 + math.ceil(n / _COLUMNS))
-    words = max((len(area.label) for area in picture.areas), default=0)
-    room = width - 0.65 - (0.3 + 0.075 * max(words, len(picture.legend)))
-    return max(room * shape, 0.2 * (1 + n)) + 0.6
+    ratio = (high - low) / (right - left)
+    plane = Plane(
+        picture.extent,
+        picture.grid,
+        ratio if 0.4 <= ratio <= 1.6 else 0.85,  # one scale for both axes unless it makes a strip
+        (picture.x_label, picture.y_label),
+    )
+    over = "".join([_dots(plane, picture), _names(plane, picture)])
+    drawn = plane_svg(plane, _inside(picture), over, caption=picture.caption, identity=prefix)
+    return f"{drawn}{_legend(picture)}"
 
 
-def _shaded(picture: PlaneMap) -> bool:
-    return bool(picture.areas) and picture.areas[0].group is None
-
-
-def _on_one_scale(picture: PlaneMap) -> bool:
-    left, right, low, high = picture.extent
-    return 0.4 <= (high - low) / (right - left) <= 1.6
-
-
-def paint_map(ax: Axes, picture: PlaneMap, colours: dict[str, Any]) -> None:
-    """Draw all but the areas and lines, which :func:`insert_map` puts in.
-
-    Args:
-        ax: Where to draw.
-        picture: What to draw.
-        colours: Stand-ins for the page's colours: ink, paper, and the two hues of shades.
-    """
-    from matplotlib.patches import Patch
-
-    left, right, low, high = picture.extent
-    ax.set_xlim(left, right)
-    ax.set_ylim(low, high)
-    if _on_one_scale(picture):
-        ax.set_aspect("equal")
-    ax.patch.set_gid("map")
-    ax.set_xlabel(picture.x_label)
-    ax.set_ylabel(picture.y_label)
-    ax.locator_params(nbins=5)
-    for area in picture.areas:
-        if area.place:
-            ax.annotate(area.label, area.place, ha="center", va="center", fontweight="bold")
-    _paint_dots(ax, picture, colours)
-    handles = [
-        Patch(facecolor=colour, alpha=opacity, label=area.label)
-        for area in picture.areas[:_MOST_IN_LEGEND]
-        for colour, opacity in [_fill(area, colours)]
-    ]
-    options = {"handles": handles, "title": picture.legend, "alignment": "left", "handleheight": 1}
-    if _shaded(picture):
-        ax.figure.legend(loc="outside lower center", ncols=_COLUMNS, handlelength=1, **options)
-    elif handles:
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), handlelength=1, **options)
-
-
-def insert_map(svg: str, ax: Axes, picture: PlaneMap, colours: dict[str, Any]) -> str:
-    """Return the SVG with areas and lines in place of the empty background of the axes."""
-    box = ax.get_window_extent()
-    points = 72 / ax.figure.dpi
-    x, width, height = (points * v for v in (box.x0, box.width, box.height))
-    y = points * (ax.figure.bbox.height - box.y1)
-    across, up = width / picture.grid[0], height / picture.grid[1]
+def _inside(picture: PlaneMap) -> str:
+    """Return areas and folds; paths are written with y upwards."""
+    across, up = picture.grid
     areas = "".join(
-        f'<path d="{area.path}" fill="{colour}" fill-opacity="{opacity:.2f}" fill-rule="evenodd"/>'
+        f'<path class="area" data-tip={quoted(_tip(picture, area))} d="{area.path}" {_fill(area)}/>'
         for area in picture.areas
-        for colour, opacity in [_fill(area, colours)]
     )
-    thin = max(0.12, min(0.5, 60.0 / (1 + picture.lines.count("M")))) / max(across, up)
-    lines = (
-        f'<path d="{picture.lines}" fill="none" stroke="{colours["ink"]}" stroke-opacity="0.5" '
-        f'stroke-width="{thin:.2f}"/>'
-        if picture.lines
-        else ""
-    )
+    lines = f'<path class="folds" d="{picture.lines}"/>' if picture.lines else ""
     image = (
-        f'<image x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" '
-        f'preserveAspectRatio="none" href="data:image/png;base64,{picture.image}"/>'
+        f'<image width="{across}" height="{up}" preserveAspectRatio="none" '
+        f'href="data:image/png;base64,{picture.image}"/>'
         if picture.image
         else ""
     )
-    place = f"translate({x:.2f} {y + height:.2f}) scale({across:.6f} {-up:.6f})"
-    drawn = f'<g transform="{place}">{areas}{lines}</g>{image}'
-    return re.sub(r'<g id="map">.*?</g>', lambda _: drawn, svg, count=1, flags=re.DOTALL)
+    return f'<g transform="translate(0 {up}) scale(1 -1)">{areas}{lines}</g>{image}'
 
 
-def _fill(area: MapArea, colours: dict[str, Any]) -> tuple[str, float]:
+def _tip(picture: PlaneMap, area: MapArea) -> str:
+    return f"{picture.legend} {area.label}".strip()
+
+
+def _fill(area: MapArea) -> str:
     if area.group is not None:
-        return CLASS_COLOURS[area.group % len(CLASS_COLOURS)], _OPACITY
-    hue = colours["more"] if area.shade >= 0 else colours["less"]
-    return hue, 0.08 + 0.72 * min(1.0, abs(area.shade))
+        return f'fill="{_class_colour(area.group)}" fill-opacity="{_OPACITY}"'
+    hue = "--fill-1" if area.shade >= 0 else "--fill-2"
+    return f'style="fill:var({hue})" fill-opacity="{0.08 + 0.72 * min(1.0, abs(area.shade)):.2f}"'
 
 
-def _paint_dots(ax: Axes, picture: PlaneMap, colours: dict[str, Any]) -> None:
-    size = 7 if len(picture.dots) <= 10 else 3.6
-    hues = (colours["less"], colours["more"]) if _shaded(picture) else CLASS_COLOURS
-    for group in sorted({dot.group for dot in picture.dots}, key=str):
-        own = [dot for dot in picture.dots if dot.group == group]
-        ax.plot(
-            [dot.x for dot in own],
-            [dot.y for dot in own],
-            linestyle="",
-            marker="o" if group is None else _MARKERS[group % len(_MARKERS)],
-            color=colours["ink"] if group is None else hues[group % len(hues)],
-            markersize=size,
-            markeredgecolor=colours["paper"],
-            markeredgewidth=size / 8,
+def _class_colour(group: int) -> str:
+    return CLASS_COLOURS[group % len(CLASS_COLOURS)]
+
+
+def _dots(plane: Plane, picture: PlaneMap) -> str:
+    large = len(picture.dots) <= _FEW_DOTS
+    size = 1.5 if large else 0.75
+    shaded = any(area.group is None for area in picture.areas)
+    return "".join(
+        plane.at(
+            dot.x,
+            dot.y,
+            f'<path d="{_MARKERS[(dot.group or 0) % len(_MARKERS)]}" transform="scale({size})" '
+            f"{_dot_fill(dot, shaded)}/>{_label(dot)}",
+            _dot_tip(dot),
         )
-    for dot in picture.dots:
-        if dot.label:
-            ax.annotate(dot.label, (dot.x, dot.y), (6, 5), textcoords="offset points")
+        for dot in picture.dots
+    )
+
+
+def _dot_fill(dot: Dot, shaded: bool) -> str:
+    if dot.group is None:
+        return 'style="fill:var(--ink)"'
+    if shaded:
+        return f'style="fill:var(--fill-{2 - dot.group % 2})"'
+    return f'fill="{_class_colour(dot.group)}"'
+
+
+def _label(dot: Dot) -> str:
+    return f'<text class="name">{escape(dot.label)}</text>' if dot.label else ""
+
+
+def _dot_tip(dot: Dot) -> str:
+    known = [dot.label or "data point", "" if dot.group is None else f"class {dot.group}"]
+    return ", ".join(filter(None, known))
+
+
+def _names(plane: Plane, picture: PlaneMap) -> str:
+    return "".join(
+        plane.at(*area.place, f'<text class="area-name">{escape(area.label)}</text>')
+        for area in picture.areas
+        if area.place
+    )
+
+
+def _legend(picture: PlaneMap) -> str:
+    items = "".join(
+        f'<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect width="10" height="10" {_fill(area)}/>'
+        f"</svg>{escape(area.label)}</li>"
+        for area in picture.areas[:_MOST_IN_LEGEND]
+    )
+    more = len(picture.areas) - _MOST_IN_LEGEND
+    rest = f"<li>and {more} more</li>" if more > 0 else ""
+    title = f'<li class="swatch-title">{escape(picture.legend)}</li>'
+    return f'<ul class="swatches">{title}{items}{rest}</ul>'

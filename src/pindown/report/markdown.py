@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from pindown.findings import Finding, Table
-from pindown.report.layout import cell_text, sections, unanswered
+from pindown.findings.comparison import Comparison
+from pindown.report.layout import cell_text, reasons, sections
 
 if TYPE_CHECKING:
     from pindown.audit import Audit
@@ -18,14 +19,15 @@ def render_markdown(audit: Audit) -> str:
     """Return the audit as Markdown; text that came from files is escaped."""
     lines = [f"# Audit of {escape(audit.name)}", "", escape(audit.verdict), ""]
     lines += [f"Given: {escape(audit.given)}.", ""]
+    lines += _comparison(audit.comparison) if audit.comparison else []
     for section in sections(audit):
         lines += [f"## {section.title}", ""]
         for finding in section.findings:
             lines += _finding(finding)
-    silent = unanswered(audit)
+    silent = reasons(audit)
     if silent:
         lines += ["## What could not be said, and why", ""]
-        lines += [f"- **{f.code}** {escape(f.title)}: {escape(f.verdict)}" for f in silent]
+        lines += [f"- {escape(reason.text)}: {_named(reason.findings)}" for reason in silent]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -36,6 +38,21 @@ def escape(text: str) -> str:
     a\<b\> \*c\*
     """
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def _named(findings: list[Finding]) -> str:
+    return ", ".join(f"**{finding.code}** {escape(finding.title)}" for finding in findings)
+
+
+def _comparison(comparison: Comparison) -> list[str]:
+    lines = [f"## What changed since {escape(comparison.before)}", ""]
+    lines += [] if comparison.distance is None else [escape(comparison.distance.text), ""]
+    lines += [f"- {escape(note)}" for note in comparison.notes] + [""] * bool(comparison.notes)
+    if not comparison.changed:
+        return [*lines, "No finding changed.", ""]
+    cells = [(f"{c.code} {c.title}", c.before, c.after, c.text) for c in comparison.changed]
+    rows = ["| " + " | ".join(map(escape, row)) + " |" for row in cells]
+    return [*lines, "| finding | before | after | change |", "|" + " --- |" * 4, *rows, ""]
 
 
 def _finding(finding: Finding) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pindown.report.layout import sections, unanswered
+from pindown.report.layout import reasons, sections
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,63 +15,156 @@ if TYPE_CHECKING:
 
     from pindown.audit import Audit
     from pindown.findings import Finding
+    from pindown.findings.paragraph import Reason
 
 _STYLES = {"exact": "green", "probability": "cyan", "estimate": "yellow", "heuristic": "magenta"}
 _INDENT = (0, 0, 0, 10)
+_SILENT = "What could not be said, and why"
 
 
 def plain_text(audit: Audit, width: int = 100) -> str:
     """Return the verdict and the findings as text without colours."""
     blocks = [f"Audit of {audit.name} (given: {audit.given})", textwrap.fill(audit.verdict, width)]
+    if audit.comparison is not None:
+        blocks.append(f"What changed: {audit.comparison}")
     for section in sections(audit):
         blocks.append("\n".join([section.title, *map(str, section.findings)]))
-    silent = unanswered(audit)
+    silent = reasons(audit)
     if silent:
-        blocks.append("\n".join(["What could not be said, and why", *map(str, silent)]))
+        lines = [textwrap.fill(_because(reason), width, subsequent_indent="  ") for reason in silent]
+        blocks.append("\n".join([_SILENT, *lines]))
     return "\n\n".join(block for block in blocks if block)
 
 
-def print_audit(audit: Audit, console: Console | None = None) -> None:
-    """Print the verdict and one entry per finding, with colours if the terminal has them."""
+def print_audit(audit: Audit, console: Console | None = None, *, streamed: bool = False) -> None:
+    """Print an audit, with colours if the terminal has them.
+
+    Args:
+        audit: What to print.
+        console: Where to; stdout by default.
+        streamed: Whether the findings were printed as they came: then only what comes after them.
+    """
     from rich.console import Console
-    from rich.padding import Padding
     from rich.text import Text
 
     out = console or Console(highlight=False)
-    out.print(
-        Text.assemble(("Audit of ", "dim"), (audit.name, "bold"), (f"  given: {audit.given}", "dim"))
-    )
-    out.print()
+    if not streamed:
+        out.print(_opening(audit.name, audit.given))
+        out.print()
+        out.print(Text(audit.verdict))
+        _print_comparison(audit, out)
+        for section in sections(audit):
+            out.print(_section(section.title))
+            for finding in section.findings:
+                print_finding(finding, out)
+        _print_silence(audit, out)
+        return
+    _print_silence(audit, out)
+    _print_comparison(audit, out)
+    out.print(_section("In short"))
     out.print(Text(audit.verdict))
-    for section in sections(audit):
-        out.print(Text(f"\n{section.title}", style="bold underline"))
-        for finding in section.findings:
-            out.print(_headline(finding))
-            out.print(Padding(_verdict(finding), _INDENT))
-            out.print(Padding(Text(finding.reading, style="dim"), _INDENT))
-    silent = unanswered(audit)
+
+
+def print_finding(finding: Finding, out: Console) -> None:
+    """Print one finding with an answer, or that failed."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    out.print(_headline(finding))
+    out.print(Padding(_verdict(finding), _INDENT))
+    if finding.reading:
+        out.print(Padding(Text(finding.reading, style="dim"), _INDENT))
+
+
+def _print_comparison(audit: Audit, out: Console) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    found = audit.comparison
+    if found is None:
+        return
+    out.print(_section(f"What changed since {found.before}"))
+    for line in ([] if found.distance is None else [found.distance.text]) + list(found.notes):
+        out.print(Text(line))
+    if not found.changed:
+        out.print(Text("No finding changed."))
+    for change in found.changed:
+        mark = f"  {change.text}" if change.text else ""
+        out.print(
+            Text.assemble((f"{f'[{change.code}]':<10}", "bold"), (change.title, "bold"), (mark, "cyan"))
+        )
+        out.print(Padding(Text(f"before: {change.before}", style="dim"), _INDENT))
+        out.print(Padding(Text(f"after:  {change.after}"), _INDENT))
+
+
+def _print_silence(audit: Audit, out: Console) -> None:
+    from rich.text import Text
+
+    silent = reasons(audit)
     if silent:
-        out.print(Text("\nWhat could not be said, and why", style="bold underline"))
-        for finding in silent:
-            out.print(_headline(finding))
-            out.print(Padding(_verdict(finding), _INDENT))
+        out.print(_section(_SILENT))
+        for reason in silent:
+            out.print(Text(_because(reason), style="red" if reason.status == "error" else "dim"))
+
+
+def _because(reason: Reason) -> str:
+    return f"{reason.text}: {reason.codes}"
+
+
+def _section(title: str) -> Text:
+    from rich.text import Text
+
+    return Text(f"\n{title}", style="bold underline")
+
+
+def _opening(name: str, given: str) -> Text:
+    from rich.text import Text
+
+    return Text.assemble(("Audit of ", "dim"), (name, "bold"), (f"  given: {given}", "dim"))
 
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     """Show progress on stderr while the block runs; yields ``report(title, done, total)``."""
+    with _bar() as (report, _):
+        yield report
+
+
+@contextmanager
+def streaming(name: str) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[Finding], None]]]:
+    """Print findings as they come, above a progress bar; yields ``report`` and ``found``.
+
+    For terminals: both go to stdout, where rich keeps the bar below what is printed.
+    """
+    from rich.text import Text
+
+    with _bar(stderr=False) as (report, screen):
+        screen.print(Text.assemble(("Audit of ", "dim"), (name, "bold")))
+
+        def found(finding: Finding) -> None:
+            if finding.answered or finding.status == "error":
+                print_finding(finding, screen)
+
+        yield report, found
+
+
+@contextmanager
+def _bar(*, stderr: bool = True) -> Iterator[tuple[Callable[[str, int, int], None], Console]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(bar_width=24), TextColumn("{task.description}"), TimeElapsedColumn())
-    screen = Console(stderr=True)
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+    screen = Console(stderr=stderr, highlight=False)
+    if not screen.is_terminal:  # a bar that is switched off still ends in an empty line before rich 14.3
+        yield lambda title, done, total: None, screen
+        return
+    with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("starting", total=None)
 
         def report(title: str, done: int, total: int) -> None:
             bar.update(task, description=title, completed=done, total=total)
 
-        yield report
+        yield report, screen
 
 
 def _headline(finding: Finding) -> Text:
