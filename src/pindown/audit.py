@@ -1,132 +1,73 @@
-"""Which questions to ask of a network, within a time budget."""
+"""Ask a network everything that can be answered, within a time budget."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from os import PathLike
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pindown.audit_result import Audit
+from pindown.checkpoints import check_sizes, compare_audits, compared
 from pindown.findings import CATALOGUE, Finding, Question
-from pindown.findings.deadline import Deadline
+from pindown.findings.choice import chosen_questions
+from pindown.findings.deadline import Deadline, checked_budget
 from pindown.findings.subject import Subject
 from pindown.findings.wording import printable
 from pindown.geometry import Box
+from pindown.io.any_model import AnyModel, as_network
 from pindown.network import ReluNetwork
-from pindown.report.writing import written
 
 Progress: TypeAlias = Callable[[str, int, int], None]
+Found: TypeAlias = Callable[[Finding], None]
 
+# Of the budget of a comparison: for the network itself, and of what it leaves for the one before.
+_AFTER_SHARE, _BEFORE_SHARE = 0.45, 0.7
 
-@dataclass(frozen=True, eq=False)
-class Audit:
-    """The findings about one network.
-
-    Attributes:
-        network: The network that was asked about.
-        findings: One per question, in the order of the catalogue; also those without an answer.
-        name: What to call the network in reports.
-        given: What the audit had to go on, in words.
-        budget: Seconds it was allowed to take.
-        seed: Root of its randomness.
-        interrupted: Whether it was stopped by hand before the end.
-    """
-
-    network: ReluNetwork
-    findings: tuple[Finding, ...]
-    name: str
-    given: str
-    budget: float
-    seed: int
-    interrupted: bool = False
-
-    def __getitem__(self, code: str) -> Finding:
-        """Return the finding with this code."""
-        for finding in self.findings:
-            if finding.code == code:
-                return finding
-        raise KeyError(
-            f"no finding {code!r} here; there are {', '.join(f.code for f in self.findings)}."
-        )
-
-    @property
-    def verdict(self) -> str:
-        """What the findings say together, as one paragraph."""
-        sentences = [f.sentence.strip() for f in self.findings if f.answered and f.sentence]
-        if self.interrupted:
-            sentences.append("The audit was interrupted, so some questions were not asked.")
-        return " ".join(sentences)
-
-    def summary(self) -> str:
-        """Return the verdict and the findings as plain text."""
-        from pindown.report.text import plain_text
-
-        return plain_text(self)
-
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """Return one self-contained HTML page, and write it if a path is given."""
-        from pindown.report.html import render_page
-
-        return written(render_page(self), path)
-
-    def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the findings as JSON (schema 1), and write them if a path is given."""
-        from pindown.report.json import render_json
-
-        return written(render_json(self), path)
-
-    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the findings as Markdown, and write them if a path is given."""
-        from pindown.report.markdown import render_markdown
-
-        return written(render_markdown(self), path)
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def __repr__(self) -> str:
-        answered = sum(finding.answered for finding in self.findings)
-        return f"Audit of {self.name}: {answered} of {len(self.findings)} questions answered"
-
-    def _repr_html_(self) -> str:
-        from pindown.report.html import render_fragment
-
-        return render_fragment(self)
+__all__ = ["Audit", "audit", "compare_audits"]
 
 
 def audit(
-    net: ReluNetwork,
+    net: AnyModel,
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
     *,
     test: tuple[ArrayLike, ArrayLike | None] | None = None,
     box: Box | tuple[ArrayLike, ArrayLike] | None = None,
     initial: ReluNetwork | None = None,
+    before: ReluNetwork | Audit | None = None,
     budget: float = 60.0,
     seed: int = 0,
     only: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
     name: str = "network",
+    before_name: str = "the network before",
     progress: Progress | None = None,
+    found: Found | None = None,
 ) -> Audit:
     """Ask a network everything that can be answered, within a time budget.
 
     Args:
-        net: The network.
+        net: The network, or the path of a model file, a torch module or a fitted scikit-learn MLP.
         X: Inputs (n, d), for instance the training data.
         y: Classes 0..k-1 for k outputs, {0, 1} or {-1, 1} for one output, or values (n,) or (n, k).
         test: Inputs and targets ``(X, y)`` that training did not see; accuracy is then judged on them.
-        box: Where to make statements about all inputs; by default the bounding box of X.
+        box: Where to make statements about all inputs; by default the bounding box of X, and without X
+            a reference box, [0, 1]^d for images and [-1, 1]^d else, which the findings then name.
         initial: The network before training; then it can be said whether training was lazy or rich.
-        budget: Seconds to spend. Questions that do not fit are listed as not run.
+        before: Another checkpoint of the same model, or its audit: then the findings are also compared.
+            It is audited on the same data and box; the budget is shared.
+        budget: Seconds to spend, shared by what questions need; those that do not fit are not run.
         seed: Root of all randomness; the same seed gives the same answer if the budget suffices.
-        only: Codes of the questions to ask; all by default.
-        ignore: Codes of questions not to ask.
+        only: Codes of the questions to ask, such as "GEO-01", or "GEO" for all of them; all by default.
+        ignore: Codes of questions not to ask; likewise.
         name: What to call the network in reports.
+        before_name: What to call the other checkpoint.
         progress: Called as ``progress(title, done, total)`` before each question and at the end.
+        found: Called with each finding as it comes.
 
     Returns:
         The findings. Ctrl-C ends the audit early and keeps what was finished.
@@ -138,28 +79,76 @@ def audit(
     >>> print(audit(net, only=["ARC-01"]).verdict)
     This network maps 1 input to 1 output through 2 ReLUs in 1 layer and has 7 parameters.
     """
-    deadline = Deadline(_checked_budget(budget))
-    if not isinstance(net, ReluNetwork):
-        raise TypeError(
-            f"audit takes a ReluNetwork; got {type(net).__name__}. Use pindown.load for files, "
-            "ReluNetwork.from_torch or from_sklearn for models in memory."
-        )
-    questions = _chosen(only, ignore)
+    deadline = Deadline(checked_budget(budget))
+    net = as_network(net, "audit")
+    questions = chosen_questions(CATALOGUE, only, ignore)
     root = _checked_seed(seed)
     subject = Subject.of(net, X, y, test, box, deadline, root, initial)
-    findings, interrupted = _ask_all(questions, subject, progress)
-    return Audit(net, findings, printable(name), _given(subject), float(budget), root, interrupted)
+    _check_before(before, net)
+    if before is not None:
+        subject.deadline = replace(deadline, budget=_AFTER_SHARE * deadline.budget)
+    result = _audited(subject, questions, name, float(budget), progress, found)
+    if before is None or result.interrupted:
+        return result
+    if not isinstance(before, Audit):
+        other = subject.with_network(before, Deadline(_BEFORE_SHARE * deadline.left))
+        about = None if progress is None else partial(_prefixed, progress)
+        before = _audited(other, questions, before_name, float(budget), about, None)
+    return replace(result, comparison=compared(before, result, deadline.left))
+
+
+def _prefixed(progress: Progress, title: str, done: int, total: int) -> None:
+    progress(f"before: {title}", done, total)
+
+
+def _check_before(before: object, net: ReluNetwork) -> None:
+    if before is None:
+        return
+    if not isinstance(before, (ReluNetwork, Audit)):
+        raise TypeError(f"before must be a ReluNetwork or an Audit; got {type(before).__name__}.")
+    check_sizes(before.network if isinstance(before, Audit) else before, net)
+
+
+def _audited(
+    subject: Subject,
+    questions: list[Question],
+    name: str,
+    budget: float,
+    progress: Progress | None,
+    found: Found | None,
+) -> Audit:
+    findings, interrupted = _ask_all(questions, subject, progress, found)
+    return Audit(
+        subject.net,
+        findings,
+        printable(name),
+        _given(subject),
+        budget,
+        subject.seed,
+        interrupted,
+        subject.box,
+        subject.box_name,
+    )
 
 
 def _ask_all(
-    questions: list[Question], subject: Subject, progress: Progress | None
+    questions: list[Question],
+    subject: Subject,
+    progress: Progress | None,
+    found: Found | None = None,
 ) -> tuple[tuple[Finding, ...], bool]:
+    """Ask one after the other; each gets its share of the time that is left."""
     findings: list[Finding] = []
+    whole = subject.deadline
     try:
-        for question in questions:
+        for i, question in enumerate(questions):
             if progress is not None:
-                progress(question.title, len(findings), len(questions))
+                progress(question.title, i, len(questions))
+            coming = [q.cost for q in questions[i:] if q.applies_to(subject)]
+            subject.deadline = whole.for_first(coming)
             findings.append(question.answer(subject))
+            if found is not None:
+                found(findings[-1])
         if progress is not None:
             progress("done", len(findings), len(questions))
     except KeyboardInterrupt:
@@ -167,36 +156,6 @@ def _ask_all(
         findings += [q.without_answer("not run", "because the audit was interrupted") for q in rest]
         return tuple(findings), True
     return tuple(findings), False
-
-
-def _chosen(only: Iterable[str] | None, ignore: Iterable[str] | None) -> list[Question]:
-    known = [question.code for question in CATALOGUE]
-    wanted = None if only is None else _codes(only, "only", known)
-    muted = set() if ignore is None else _codes(ignore, "ignore", known)
-    chosen = [q for q in CATALOGUE if (wanted is None or q.code in wanted) and q.code not in muted]
-    if not chosen:
-        raise ValueError(f"only and ignore leave no question to ask; known are {', '.join(known)}.")
-    return chosen
-
-
-def _codes(codes: Iterable[str], name: str, known: list[str]) -> set[str]:
-    given = {codes} if isinstance(codes, str) else set(codes)
-    unknown = sorted(given.difference(known))
-    if unknown:
-        raise ValueError(
-            f"{name} names unknown findings {', '.join(unknown)}; known are {', '.join(known)}."
-        )
-    return given
-
-
-def _checked_budget(budget: Any) -> float:
-    try:
-        seconds = float(budget)
-    except (TypeError, ValueError):
-        seconds = float("nan")
-    if not seconds > 0:
-        raise ValueError(f"budget must be a positive number of seconds; got {budget!r}.")
-    return seconds
 
 
 def _checked_seed(seed: Any) -> int:
@@ -211,6 +170,6 @@ def _given(subject: Subject) -> str:
         for sample in (subject.data, subject.test)
         if sample is not None
     ]
-    parts = samples + ([subject.box_name] if subject.box is not None else [])
+    parts = samples + ([] if subject.assumed else [subject.box_name])
     parts += [] if subject.initial is None else ["the network before training"]
-    return ", ".join(parts) if parts else "the weights alone"
+    return ", ".join(parts) if parts else f"the weights alone; boxes are {subject.box_name}"

@@ -44,6 +44,10 @@ def test_catalogue_is_complete_and_stable():
         "BIAS-03",
         "BIAS-04",
         "BIAS-05",
+        "BIAS-06",
+        "INP-01",
+        "OUT-01",
+        "OUT-02",
         "BND-01",
         "BND-02",
         "BND-03",
@@ -57,6 +61,7 @@ def test_catalogue_is_complete_and_stable():
         "GEO-03",
         "GEO-04",
         "GEO-05",
+        "DEP-01",
     ]
     for q in CATALOGUE:
         assert q.group in GROUPS and q.title and q.about.endswith(".")

@@ -368,4 +368,4 @@ def test_no_more_than_its_share_of_the_time(monkeypatch):
     ask(random_net((4, 3, 1)), "GEO-01", box=(-1, 1))  # compiled from here on
     start = time.monotonic()
     finding = audit(random_net((4, 60, 60, 60, 1)), box=(-1, 1), only=["GEO-01"], budget=8)["GEO-01"]
-    assert finding.number.bound == "lower" and time.monotonic() - start < 5
+    assert finding.number.bound == "lower" and time.monotonic() - start < 8

@@ -27,6 +27,8 @@ _WORST_ROWS_SHOWN = 6
     group="how far",
     needs=("labels",),
     about="Accuracy with its standard error and Wilson interval, or RMSE and R² for regression.",
+    cost=(0.2, 2),
+    place=2,
 )
 def accuracy(subject: Subject) -> Finding:
     """Compare outputs with labels or values."""
@@ -105,6 +107,8 @@ def _regression(sample: Sample, observed: Observed, targets: Targets) -> Finding
     group="how far",
     needs=("labels",),
     about="By how much the right output beats the best wrong one: quantiles, histogram, worst rows.",
+    cost=(0.05, 0),
+    place=12,
 )
 def margin_distribution(subject: Subject) -> Finding:
     """Describe how decisively the right class wins."""

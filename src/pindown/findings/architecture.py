@@ -18,6 +18,8 @@ from pindown.network import ReluNetwork
     group="which",
     about="Widths, ReLUs, parameters, multiply-adds per input and memory, and what the reader of the "
     "model file had to do.",
+    cost=(0.05, 0),
+    place=1,
 )
 def architecture_and_cost(subject: Subject) -> Finding:
     """Count what the network is made of."""

@@ -29,6 +29,7 @@ _ZERO_COSINE = 1e-13
     needs=("labels",),
     about="Layer by layer, how many pairs of rows point apart although they are of one class, or "
     "together although they are not: none do if the features are orthogonally separable.",
+    cost=(0.3, 0),
 )
 def separability_of_features(subject: Subject) -> Finding:
     """Count pairs of rows with the wrong sign of inner product at every layer."""

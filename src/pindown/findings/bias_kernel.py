@@ -28,6 +28,7 @@ _SECONDS_PER_STEP = 4e-10  # of one multiply-add of a product of matrices
     needs=("labels", "relus"),
     about="How well the tangent kernel fits the targets beside that of fresh networks of the same "
     "shape, and, where the weights before training are given, whether training was lazy or rich.",
+    cost=(0.5, 0),
 )
 def tangent_kernel(subject: Subject) -> Finding:
     """Compare the tangent kernel with the targets, fresh networks and the network before training."""

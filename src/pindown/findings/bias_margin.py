@@ -37,6 +37,7 @@ class _Answer(NamedTuple):
     needs=("labels",),
     about="How the margin on the data compares with the largest margin or the stationary point that "
     "theory predicts for this architecture, or why nothing is predicted.",
+    cost=(0.5, 0),
 )
 def margin_and_prediction(subject: Subject) -> Finding:
     """Compare the margin with the prediction of the strongest theorem that applies."""

@@ -141,6 +141,8 @@ def _homogeneous(setting: Setting) -> Theorem:
     needs=("labels",),
     about="Which theorems on what training chooses apply to this network and these data, by which of "
     "their hypotheses hold, cannot be checked, or are violated.",
+    cost=(0.3, 0),
+    place=10,
 )
 def theory_that_applies(subject: Subject) -> Finding:
     """Check the hypotheses of the theorems one by one."""

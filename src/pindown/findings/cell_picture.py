@@ -28,6 +28,7 @@ _MOST_CURVES = 4
     needs=("box", "relus"),
     about="The cells themselves: the graph for one input, a map for two, and for more inputs the exact "
     "map of the plane through three rows of data.",
+    cost=(1, 5),
 )
 def picture_of_cells(subject: Subject) -> Finding:
     """Draw the cells on the box, or on a plane."""
@@ -106,7 +107,6 @@ def _flat(subject: Subject, place: Domain) -> Scene:
 
 
 def _data_dots(subject: Subject, place: Domain) -> tuple[Dot, ...]:
-    assert subject.box is not None
     if subject.data is None:
         return ()
     X = subject.data.X

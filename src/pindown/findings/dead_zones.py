@@ -40,6 +40,8 @@ class _Shares(NamedTuple):
     group="which",
     needs=("box", "relus"),
     about="On which share of the box, and of the data, a whole layer is off and the output constant.",
+    cost=(0.3, 1),
+    place=11,
 )
 def dead_zones(subject: Subject) -> Finding:
     """Find where the output is constant because a whole layer is off."""
@@ -79,7 +81,7 @@ def _of_data(subject: Subject, on_data: _Shares | None) -> str:
 def _sentence(box: str, on_box: _Shares, on_data: _Shares | None, of_data: str) -> str:
     parts = []
     if on_box.anywhere >= _WORTH_SAYING:
-        parts.append(f"{percent(on_box.anywhere)} of {box}")
+        parts.append(f"{'about ' if on_box.n else ''}{percent(on_box.anywhere)} of {box}")
     if on_data is not None and on_data.anywhere:
         parts.append(of_data)
     if not parts:
@@ -103,7 +105,6 @@ def _number(on_box: _Shares) -> Quantity:
 
 def _proved_none(subject: Subject) -> _Shares | None:
     """Return no share at all if interval bounds prove that every layer always has a unit that is on."""
-    assert subject.box is not None
     subject.require(1e-8 * subject.net.n_parameters)
     hidden = interval_bounds(subject.net, subject.box)[:-1]
     if not all((low > 0.0).any() for low, _ in hidden):
@@ -134,7 +135,6 @@ def _exact(subject: Subject) -> _Shares | None:
 
 def _sampled(subject: Subject) -> _Shares:
     box, rng = subject.box, subject.rng("GEO-03")
-    assert box is not None
     return _shares_at(subject, lambda part: box.sample(part.stop - part.start, rng), _SAMPLES)
 
 
@@ -147,8 +147,8 @@ def _on_data(subject: Subject) -> _Shares | None:
 
 
 def _shares_at(subject: Subject, points: Callable[[slice], Array], n: int) -> _Shares:
-    """Look at n points one chunk after the other, for at most a twentieth of the time left."""
-    net, until = subject.net, subject.deadline.share(0.05)
+    """Look at n points one chunk after the other, for less than half of the time left."""
+    net, until = subject.net, subject.deadline.share(0.4)
     found: list[NDArray[np.bool_]] = []
     step = chunk_rows(net)
     for start in range(0, n, step):

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from pindown.findings.pictures import Picture
 from pindown.findings.wording import at_least, at_most, number_text
+from pindown.notebook import card
 
 Kind: TypeAlias = Literal["exact", "probability", "estimate", "heuristic"]
 HypothesisStatus: TypeAlias = Literal["checked", "assumed", "violated"]
@@ -122,6 +123,8 @@ class Finding:
     def answered(self) -> bool:
         """Whether the question got an answer."""
         return self.status == "answered"
+
+    _repr_html_ = card
 
     def __str__(self) -> str:
         mark = f" ({self.number.kind})" if self.number else ""

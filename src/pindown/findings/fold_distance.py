@@ -43,6 +43,7 @@ _QUANTILES = (
     needs=("data", "relus"),
     about="How far the data are from the nearest place where a unit switches, beside the distance "
     "between two rows.",
+    cost=(0.5, 2),
 )
 def distance_to_folds(subject: Subject) -> Finding:
     """Measure how much room each row has inside its cell."""
@@ -96,8 +97,8 @@ def distance_to_folds(subject: Subject) -> Finding:
 
 
 def _measured(subject: Subject, rows: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Return distances and layers for as many rows as a tenth of the time left allows."""
-    until = subject.deadline.share(0.1)
+    """Return distances and layers for as many rows as the time allows."""
+    until = subject.deadline.share(0.8)
     subject.require(_FEWEST_ROWS * _seconds_per_row(subject.net))
     found: list[FoldDistances] = []
     for start in range(0, len(rows), _BLOCK):

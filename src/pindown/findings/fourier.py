@@ -34,9 +34,10 @@ _ENOUGH_STEPS = 0.6  # of all: a mask that was cut short before is still open
     "FRQ-01",
     "Frequencies it needs",
     group="how far",
-    needs=("data",),
+    needs=("images", "data"),
     about="For images: how few frequencies of the input the network needs to decide as before, beside "
     "what is left of its decisions behind all others and behind random ones.",
+    cost=(6, 4),
 )
 def frequencies(subject: Subject) -> Finding:
     """Train a mask over frequencies and judge it on other images."""
@@ -48,7 +49,7 @@ def frequencies(subject: Subject) -> Finding:
     half = len(X) // 2 if len(X) >= _FEWEST_IMAGES else len(X)
     found = fourier_mask(
         subject.net, X[:half], None if classes is None else classes[:half], steps=_STEPS,
-        batch_size=_BATCH, rate=_RATE, seed=subject.seed, budget=0.4 * subject.deadline.left, verbose=0,
+        batch_size=_BATCH, rate=_RATE, seed=subject.seed, budget=0.8 * subject.deadline.left, verbose=0,
     )  # fmt: skip
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
@@ -65,8 +66,6 @@ def frequencies(subject: Subject) -> Finding:
 def _problem(subject: Subject) -> tuple[Array, NDArray[Any] | None, str]:
     """Return some images, their classes if there are, and what is counted."""
     shape = subject.net.input_shape
-    if len(shape) not in (2, 3) or min(shape[-2:]) < 2:
-        raise NotApplicable(f"the inputs are no images: their shape is {tuple(shape)}")
     sample = subject.labelled if subject.labelled is not None else subject.data
     if sample is None:
         raise NotApplicable("no data were given")

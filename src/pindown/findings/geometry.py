@@ -66,7 +66,6 @@ def domain(subject: Subject) -> Domain:
     Raises:
         NotApplicable: If every input is fixed, or numbers leave the range geometry can work in.
     """
-    assert subject.box is not None
     box, net, name = subject.box, subject.net, subject.box_name
     varying = np.flatnonzero(box.lower < box.upper)
     if not len(varying):
@@ -141,7 +140,7 @@ def require_walkable(net: ReluNetwork, inputs: int) -> None:
 
 
 def regions(subject: Subject) -> Regions:
-    """Return the cells on the subject's box, found once, using at most a quarter of the time left.
+    """Return the cells on the subject's box, found once, using most of the time left.
 
     Raises:
         NotApplicable: If there are too many inputs.
@@ -161,28 +160,25 @@ def regions(subject: Subject) -> Regions:
 
 def _in_plane(subject: Subject, place: Domain) -> Regions:
     least = require_compiled(subject, "segments" if place.box.dim == 1 else "plane")
-    budget = max(least, 0.25 * subject.deadline.left)
+    budget = max(least, 0.6 * subject.deadline.left)
     cells = polyhedral_complex(place.net, place.box, budget=budget, max_cells=MOST_BUILT[place.box.dim])
     if cells.complete:
         found = RegionCount(cells.n_regions, True, cells.growth, False, 0, cells.seconds)
         return Regions(place, found, cells)
     found = RegionCount(cells.n_regions, False, (), False, 0, cells.seconds)
-    if (
-        cells.n_regions >= MOST_BUILT[2]
-        and compile_seconds("plane count") < 0.25 * subject.deadline.left
-    ):
-        found = _counted(place, 0.25 * subject.deadline.left)
+    if cells.n_regions >= MOST_BUILT[2] and compile_seconds("plane count") < 0.5 * subject.deadline.left:
+        found = _counted(place, 0.8 * subject.deadline.left)
     return Regions(place, found, None)
 
 
 def _in_space(subject: Subject, place: Domain) -> Regions:
     least = require_compiled(subject, "space count")
-    found = _counted(place, max(least, 0.25 * subject.deadline.left))
+    found = _counted(place, max(least, 0.7 * subject.deadline.left))
     few = found.complete and found.n_regions <= _MOST_BUILT_IN_SPACE[place.box.dim]
     if not few or compile_seconds("space") > 0.5 * subject.deadline.left:
         return Regions(place, found, None)
     require_compiled(subject, "space")
-    cells = polyhedral_complex(place.net, place.box, budget=0.25 * subject.deadline.left)
+    cells = polyhedral_complex(place.net, place.box, budget=0.8 * subject.deadline.left)
     return Regions(place, found, cells if cells.complete else None)
 
 

@@ -16,7 +16,7 @@ from pindown.geometry.intervals import interval_bounds
 if TYPE_CHECKING:
     from pindown.equivalence import FunctionalDimension, Shrunk
 
-_SHARE = 0.25  # of the time left
+_SHARE = 0.9  # of the time left
 _LONGEST = 10.0  # seconds
 _MOST_STEPS = 20
 _SECONDS_PER_ENTRY = 2e-9  # of the Jacobian's decomposition, P^3 numbers and more
@@ -29,12 +29,15 @@ _SECONDS_PER_ENTRY = 2e-9  # of the Jacobian's decomposition, P^3 numbers and mo
     needs=("relus",),
     about="How small the network becomes by reductions that are proved not to change its function, for "
     "all inputs or, if a box is known, on the box.",
+    cost=(0.5, 5),
+    place=6,
 )
 def lossless_size(subject: Subject) -> Finding:
     """Shrink the network and count what is left."""
     from pindown.equivalence import shrink
 
-    net, box = subject.net, subject.box
+    # A statement about all inputs is worth more than one about a box that nobody gave.
+    net, box = subject.net, None if subject.assumed else subject.box
     subject.require(2e-8 * net.n_parameters)
     budget = min(_LONGEST, _SHARE * subject.deadline.left)
     shrunk = shrink(net, box=box, budget=budget)
@@ -82,12 +85,25 @@ def _outputs(shrunk: Shrunk) -> str:
 
 
 def _sentence(shrunk: Shrunk, where: str) -> str:
-    if not shrunk.steps:
-        return ""
+    if not shrunk.saved:
+        found = "No unit was found" if shrunk.complete else "In the time given no unit was found"
+        return f"{found} that can be removed without changing the function {_any(where)}."
+    units = f"{shrunk.saved:,} of {count(shrunk.original.size, 'unit')}"
     return (
-        f"{shape(shrunk.network.widths)} computes the same function {where}, with "
-        f"{count(shrunk.saved, 'ReLU')} fewer."
+        f"{units} can be removed without changing the function {_any(where)}{_rounding(shrunk, where)}."
     )
+
+
+def _rounding(shrunk: Shrunk, where: str) -> str:
+    """Say by how much rounding changes it, if it does."""
+    if shrunk.gap_upper == 0.0:
+        return ""
+    size = " times 1 + |x|" if where == "for every input" else ""
+    return f", but for rounding (at most {at_most(shrunk.gap_upper)}{size})"
+
+
+def _any(where: str) -> str:
+    return where.replace("every", "any")
 
 
 def _steps(shrunk: Shrunk) -> Table | None:
@@ -108,6 +124,8 @@ def _steps(shrunk: Shrunk) -> Table | None:
     needs=("box", "relus"),
     about="In how many directions the parameters can move without changing the function: those that "
     "rescale units, which every network has, and hidden ones.",
+    cost=(0.5, 3),
+    place=18,
 )
 def flat_directions(subject: Subject) -> Finding:
     """Measure the rank of the derivative by the parameters."""
@@ -117,7 +135,6 @@ def flat_directions(subject: Subject) -> Finding:
         n_parameters,
     )
 
-    assert subject.box is not None
     net = subject.net
     P = n_parameters(net)
     if P > LARGEST_PARAMETERS:

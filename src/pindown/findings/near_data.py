@@ -31,6 +31,8 @@ _FLOPS_PER_SECOND = 4e9
     needs=("data", "relus"),
     about="How many cells hold the data, and how many lie on the way from one row to another, of the "
     "same or of another class.",
+    cost=(0.5, 2),
+    place=17,
 )
 def cells_around_data(subject: Subject) -> Finding:
     """Count cells that hold data and cells between data."""
@@ -90,8 +92,8 @@ def _pairs(subject: Subject) -> tuple[NDArray[np.int64], NDArray[np.bool_] | Non
 def _between(
     subject: Subject, X: Array, pairs: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """Return cells, pieces and lengths of segments, as many as a tenth of the time left allows."""
-    net, until = subject.net, subject.deadline.share(0.1)
+    """Return cells, pieces and lengths of segments, as many as the time allows."""
+    net, until = subject.net, subject.deadline.share(0.6)
     # About as many cells as units lie on a segment, and each costs an evaluation.
     subject.require(2.0 * net.size * net.n_parameters / _FLOPS_PER_SECOND)
     cells, pieces, done = [], [], 0
@@ -113,7 +115,7 @@ def _holding_data(subject: Subject) -> tuple[int, int, int]:
     assert subject.data is not None
     X, net = subject.data.X, subject.net
     rows = np.sort(subject.rng("GEO-04 rows").permutation(len(X))[:_MOST_ROWS])
-    until, step = subject.deadline.share(0.05), chunk_rows(net)
+    until, step = subject.deadline.share(0.9), chunk_rows(net)
     found: list[NDArray[np.uint8]] = []
     for start in range(0, len(rows), step):
         if found and time.monotonic() >= until:

@@ -26,6 +26,8 @@ from pindown.guarantees.robustness import LipschitzBounds, lipschitz_bounds
     group="how far",
     about="Proved upper bound on how steep the network is anywhere, beside the steepest pair found, and "
     "the input change that the median margin certainly tolerates.",
+    cost=(0.5, 8),
+    place=8,
 )
 def lipschitz_constant(subject: Subject) -> Finding:
     """Bound the steepest slope of the network from both sides."""
@@ -35,8 +37,8 @@ def lipschitz_constant(subject: Subject) -> Finding:
     bounds = lipschitz_bounds(
         subject.net,
         data,
-        subject.box,
-        budget=0.6 * subject.deadline.left,
+        None if subject.assumed else subject.box,
+        budget=0.8 * subject.deadline.left,
         seed=subject.seed,
         layer_norms=norms,
     )
@@ -59,12 +61,13 @@ def lipschitz_constant(subject: Subject) -> Finding:
         else "No slope was found: the network looks constant near the points tried.",
         figure=_picture(bounds),
         table=_bounds_table(bounds),
-        sentence=(
+        sentence=implied.sentence
+        or (
             f"An input change of length 1 moves the output by at most {at_most(bounds.upper)}; "
             if math.isfinite(bounds.upper)
             else "No bound on its steepness fits into float64; "
         )
-        + f"the steepest place found reaches {at_least(bounds.lower)}. {implied.sentence}",
+        + f"the steepest place found reaches {at_least(bounds.lower)}.",
     )
 
 
@@ -145,6 +148,7 @@ def _bounds_table(bounds: LipschitzBounds) -> Table:
     "Layer norms",
     group="how far",
     about="Spectral and Frobenius norm and stable rank of every layer.",
+    cost=(0.2, 0.5),
 )
 def layer_norms(subject: Subject) -> Finding:
     """Measure how much each affine layer can stretch, and in how many directions it does."""

@@ -44,7 +44,7 @@ def plane_scene(subject: Subject, place: Domain) -> Scene:
     """
     require_walkable(subject.net, 2)
     least = require_compiled(subject, "plane")
-    budget = max(least, 0.2 * subject.deadline.left)
+    budget = max(least, 0.7 * subject.deadline.left)
     if subject.data is not None:
         found = _through_data(subject, subject.data, budget)
         if found is not None:
@@ -103,7 +103,6 @@ def _scene_of(part: PlaneSlice, data: Sample, rows: list[int]) -> Scene:
 
 def _through_random_points(subject: Subject, budget: float) -> Scene:
     """Return the plane through three points of the box: of many inputs no two say much alone."""
-    assert subject.box is not None
     points = subject.box.sample(3, subject.rng("GEO-05"))
     part = through(subject.net, *points, margin=_MARGIN, budget=budget, max_cells=MOST_CELLS)
     dots = tuple(Dot(s, t) for s, t in part.marks.tolist())
@@ -113,7 +112,6 @@ def _through_random_points(subject: Subject, budget: float) -> Scene:
 
 def _through_center(subject: Subject, place: Domain, budget: float) -> Scene:
     """Return the plane of the two inputs that move the outputs most, the others at the box's centre."""
-    assert subject.box is not None
     box = subject.box
     i, j = _strongest(subject, place)
     origin: Array = box.center.copy()
@@ -133,7 +131,6 @@ def _through_center(subject: Subject, place: Domain, budget: float) -> Scene:
 
 
 def _strongest(subject: Subject, place: Domain) -> tuple[int, int]:
-    assert subject.box is not None
     points = subject.box.sample(50, subject.rng("GEO-05"))
     slopes = np.abs(subject.net.local_affine(points)[0]).mean(axis=(0, 1))
     moves = slopes * (subject.box.upper - subject.box.lower)

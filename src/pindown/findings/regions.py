@@ -20,6 +20,8 @@ from pindown.geometry.counts.bounds import max_regions, zaslavsky
     needs=("box", "relus"),
     about="How many cells, on each of which the network is affine, there are on the box and after each "
     "layer, and how many a network of this shape could have; up to 6 inputs.",
+    cost=(1, 8),
+    place=4,
 )
 def linear_regions(subject: Subject) -> Finding:
     """Count the cells on the box."""
@@ -50,10 +52,20 @@ def linear_regions(subject: Subject) -> Finding:
         f"{_large(zaslavsky(place.net.size, place.box.dim))} cells; in layers, where each may fold "
         f"what the last one made, {_large(bound)}. Trained networks stay far below.",
         table=_table(here),
-        sentence=f"On {place.text} it consists of {number}, on each of which it is affine"
-        + (f" ({count(pieces, 'different piece')})" if pieces is not None else "")
-        + ".",
+        sentence=_sentence(here, pieces),
     )
+
+
+def _sentence(here: Regions, pieces: int | None) -> str:
+    found, place = here.found, here.domain.text
+    if not found.complete:
+        return (
+            f"On {place} it has at least {count(found.n_regions, 'linear region')}; the count was "
+            f"stopped {_why(here)}."
+        )
+    if pieces is None:
+        return f"On {place} it has exactly {count(found.n_regions, 'linear region')}."
+    return f"On {place} it has {count(pieces, 'linear piece')}, in {count(found.n_regions, 'cell')}."
 
 
 def _why(here: Regions) -> str:

@@ -26,7 +26,7 @@ from pindown.network import ReluNetwork
 
 _MOST_ROWS = 500
 _BLOCK = 25  # rows between two looks at the clock
-_CERTIFIED_SHARE, _DISTANCE_SHARE = 0.15, 0.2  # of the time left
+_CERTIFIED_SHARE, _DISTANCE_SHARE = 0.8, 0.8  # of the time left
 _PRODUCTS_PER_SECOND = 4e9  # of one slow core
 _STEPS = 7  # halvings of the radius
 _FEW_POINTS = 5
@@ -49,6 +49,8 @@ _QUANTILES = (
     needs=("data", "relus"),
     about="How far every coordinate of a row can be moved at once without changing its class, proved by "
     "linear relaxation: quantiles over rows, in the units of the data.",
+    cost=(1, 6),
+    place=5,
 )
 def certified_radius(subject: Subject) -> Finding:
     """Certify a radius around each row within which the class cannot change."""
@@ -113,6 +115,7 @@ def certified_radius(subject: Subject) -> Finding:
     needs=("data",),
     about="For a few rows the distance, in the largest coordinate, to the nearest input of another "
     "class: exact for small and for affine networks, else a proved interval.",
+    cost=(1, 5),
 )
 def nearest_other_class(subject: Subject) -> Finding:
     """Enclose the distance to another class for some rows."""

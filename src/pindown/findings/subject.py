@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array, is_finite, stored_entries
 from pindown.findings.deadline import Deadline, NotApplicable, OutOfTime
+from pindown.findings.reference_box import are_images, reference_box
 from pindown.findings.targets import Targets, read_targets
 from pindown.geometry import Box
 from pindown.geometry.box import as_box
@@ -79,21 +80,23 @@ class Subject:
         net: The network.
         data: The inputs given, or None.
         test: Inputs the network was not trained on, or None.
-        box: Where statements about all inputs are made, or None.
+        box: Where statements about all inputs are made.
         box_name: The box in words.
         deadline: When to stop.
         seed: Root of all randomness.
         initial: The network before training, or None.
+        assumed: In words, that the box was taken for want of another; else empty.
     """
 
     net: ReluNetwork
     data: Sample | None
     test: Sample | None
-    box: Box | None
+    box: Box
     box_name: str
     deadline: Deadline
     seed: int = 0
     initial: ReluNetwork | None = None
+    assumed: str = ""
     _passes: dict[str, Observed] = field(default_factory=dict)
     _layer_norms: list[NormBound] = field(default_factory=list)
     _shared: dict[str, Any] = field(default_factory=dict)
@@ -110,7 +113,7 @@ class Subject:
         seed: int,
         initial: ReluNetwork | None = None,
     ) -> Subject:
-        """Check what was given; without a box, take the data's bounding box.
+        """Check what was given; without a box, take the data's, and without data a reference box.
 
         Raises:
             ValueError: If data, labels, box or initial network do not fit the network or each other.
@@ -125,13 +128,22 @@ class Subject:
         )
         if data is None:
             data, held_out = held_out, None
+        assumed = ""
         if box is not None:
             region, name = as_box(box, net.in_features), "the given box"
         elif data is not None:
             region, name = Box.around(data.X), f"the bounding box of the {data.name}"
         else:
-            region, name = None, ""
-        return cls(net, data, held_out, region, name, deadline, seed, initial)
+            region, inputs = reference_box(net)
+            name = f"the reference box {inputs}"
+            assumed = f"inputs in {inputs}, because neither data nor a box was given"
+        return cls(net, data, held_out, region, name, deadline, seed, initial, assumed)
+
+    def with_network(self, net: ReluNetwork, deadline: Deadline) -> Subject:
+        """Return another network with the same data and box, nothing known about it yet."""
+        return Subject(
+            net, self.data, self.test, self.box, self.box_name, deadline, self.seed, None, self.assumed
+        )
 
     @property
     def labelled(self) -> Sample | None:
@@ -141,6 +153,11 @@ class Subject:
                 return sample
         return None
 
+    @property
+    def images(self) -> bool:
+        """Whether the inputs look like images: their last two axes are long enough."""
+        return are_images(self.net.input_shape)
+
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """Return what several questions need and only the first of them computes."""
         if name not in self._shared:
@@ -149,8 +166,8 @@ class Subject:
         return known
 
     def require(self, seconds: float) -> None:
-        """Raise OutOfTime if an answer that takes this long does not fit into the time left."""
-        if seconds > self.deadline.left:
+        """Raise OutOfTime if work that cannot be cut short does not fit, at the speed seen so far."""
+        if seconds * self.deadline.slowness > self.deadline.most:
             raise OutOfTime
 
     def require_moderate(self) -> None:
@@ -167,14 +184,14 @@ class Subject:
         return np.random.default_rng([self.seed, zlib.crc32(code.encode())])
 
     def layer_norms(self) -> list[NormBound]:
-        """Return the spectral norm of every layer, using at most a third of the time left."""
+        """Return the spectral norm of every layer, using less than half of the time left."""
         if not self._layer_norms:
             weights = [layer.weight for layer in self.net.layers]
-            self._layer_norms = layer_spectral_norms(weights, budget=self.deadline.left / 3)
+            self._layer_norms = layer_spectral_norms(weights, budget=0.4 * self.deadline.left)
         return self._layer_norms
 
     def observe(self, sample: Sample) -> Observed:
-        """Return what a pass of the sample showed, using at most half of the time left.
+        """Return what a pass of the sample showed, using most of the time left.
 
         Raises:
             OutOfTime: If no time is left for even a part of the pass.
@@ -184,7 +201,7 @@ class Subject:
             if self.deadline.passed:
                 raise OutOfTime
             self._passes[sample.name] = _one_pass(
-                self.net, sample.X, self.rng(sample.name), until=self.deadline.share(0.5)
+                self.net, sample.X, self.rng(sample.name), until=self.deadline.share(0.9)
             )
         return self._passes[sample.name]
 

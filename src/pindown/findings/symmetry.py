@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from pindown.symmetry.measure.errors import Family, SymmetryError
 
 _MOST_ROWS, _FEWEST_ROWS = 256, 32
-_SHARE = 0.1  # of the time left: what the larger number of rows may take
+_SHARE = 0.6  # of the time left: what the larger number of rows may take
 _COPIES = 3  # of fresh networks for the scale
 _SHUFFLES = 8
-_SMALLEST_SIDE = 4  # of an image; smaller arrays are rather lists of features
 _SECONDS_PER_OPERATION = 6e-10  # a multiply-add of small batches in float64, on a slow core
 _SECONDS_PER_DRAW = 6e-8  # a Gaussian weight, drawn, checked and stored
 _KEPT = 1e-6  # of the spread of outputs: below it only rounding is left
@@ -57,16 +56,15 @@ class _Kept:
     "SYM-02",
     "Symmetries of images",
     group="how far",
-    needs=("data",),
+    needs=("images", "data"),
     about="For images: how much the outputs change when images are mirrored, turned by quarters or "
     "moved by a pixel, beside the distance between outputs of different images and beside fresh "
     "networks.",
+    cost=(0.5, 2),
 )
 def image_symmetries(subject: Subject) -> Finding:
     """Measure exact symmetries of the pixel grid."""
     shape = subject.net.input_shape
-    if len(shape) not in (2, 3) or min(shape[-2:]) < _SMALLEST_SIDE:
-        raise NotApplicable(f"the inputs are no images: their shape is {tuple(shape)}")
     families = _image_families(*shape[-2:])
     kept = _measure(subject, "SYM-02", families)
     return _finding(
@@ -87,6 +85,7 @@ def image_symmetries(subject: Subject) -> Finding:
     needs=("data",),
     about="For inputs that list things, each described by some numbers: how much the outputs change "
     "when the things are listed in another order.",
+    cost=(0.5, 2),
 )
 def set_symmetry(subject: Subject) -> Finding:
     """Measure what another order of the members does."""

@@ -23,6 +23,8 @@ _ON_BOX = ("dead", "always on", "undecided")
     group="which",
     needs=("data", "relus"),
     about="How many units are dead, constant, always on or switching on the rows of data given.",
+    cost=(0.3, 3),
+    place=9,
 )
 def units_on_the_data(subject: Subject) -> Finding:
     """Sort units by the range of what enters them over the data."""
@@ -67,10 +69,10 @@ def units_on_the_data(subject: Subject) -> Finding:
     group="which",
     needs=("box", "relus"),
     about="How many units are proved dead or always on for every input in the box, by interval bounds.",
+    cost=(0.1, 0),
 )
 def units_on_the_box(subject: Subject) -> Finding:
     """Decide units for every input in the box by interval bounds."""
-    assert subject.box is not None
     subject.require(1e-8 * subject.net.n_parameters)
     counts = []
     for low, high in interval_bounds(subject.net, subject.box)[:-1]:

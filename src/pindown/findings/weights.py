@@ -20,12 +20,13 @@ _KINDS = ("duplicate", "proportional", "opposite")
     needs=("relus",),
     about="Units without incoming or outgoing weights, and duplicate, proportional or opposite units, "
     "exactly and to float32 rounding.",
+    cost=(0.5, 0),
 )
 def weight_symmetry(subject: Subject) -> Finding:
     """Count units that repeat each other or do nothing, by their weights."""
     subject.require(1e-8 * subject.net.n_parameters)
     try:
-        layers = unit_relations(subject.net, seed=subject.seed, budget=subject.deadline.left)
+        layers = unit_relations(subject.net, seed=subject.seed, budget=subject.deadline.most)
     except TimeoutError:
         raise OutOfTime from None
     redundant = sum(len(layer.redundant) for layer in layers)
