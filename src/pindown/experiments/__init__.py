@@ -1,11 +1,17 @@
 """One module per published result: what was claimed, the run that checks it, and the comparison.
 
-To add one: write a module with ``EXPERIMENT = Experiment(...)`` and name it here.
+To add one: write a module with ``EXPERIMENT = Experiment(...)`` and name it here. What is published but
+not run is in ``declared.py``; ``write_ledger`` puts all of it on one page.
 """
 
 from importlib import import_module
+from pathlib import Path
 
-from pindown.experiments.declaration import Experiment, Outcome
+from pindown.experiments.declaration import Declared, Experiment, Outcome
+from pindown.experiments.declared import DECLARED
+from pindown.experiments.every import Finished, reproduce_all
+from pindown.experiments.ledger import Ledger, read_ledger
+from pindown.experiments.ledger_page import write_page
 from pindown.experiments.runner import Reproduction, reproduce
 
 _MODULES = [
@@ -15,10 +21,13 @@ _MODULES = [
     "distillation_geometry",
     "distillation_monotonicity",
     "double_descent",
+    "feature_scaling",
     "flat_minima",
     "fourier_bias",
     "fourier_masks",
+    "frequency_loop",
     "gate_horizons",
+    "harmonic_distortion",
     "hessian_tracking",
     "identifiability",
     "illumination_signature",
@@ -68,6 +77,7 @@ _MODULES = [
     "sparse_coding_recovery",
     "steepest_descent",
     "symmetry_learning",
+    "texture_shape",
     "two_layer_margin",
     "typical_networks",
 ]
@@ -77,4 +87,36 @@ EXPERIMENTS: dict[str, Experiment] = {
     for experiment in (import_module(f"{__name__}.{name}").EXPERIMENT for name in _MODULES)
 }
 
-__all__ = ["EXPERIMENTS", "Experiment", "Outcome", "Reproduction", "reproduce"]
+
+def write_ledger(folder: Path | str, target: Path | str) -> Ledger:
+    """Write the page that lists every experiment, run or declared, from the results in a folder.
+
+    Args:
+        folder: The ``out`` of :func:`reproduce`.
+        target: The page, in Markdown; figures go to ``images/reproduction`` beside it.
+
+    Returns:
+        What is on the page.
+
+    Raises:
+        ValueError: If there is no such folder.
+    """
+    ledger = read_ledger(folder, EXPERIMENTS.values(), DECLARED.values())
+    write_page(ledger, target, command="pindown reproduce --all --ledger docs/reproduction.md")
+    return ledger
+
+
+__all__ = [
+    "DECLARED",
+    "EXPERIMENTS",
+    "Declared",
+    "Experiment",
+    "Finished",
+    "Ledger",
+    "Outcome",
+    "Reproduction",
+    "read_ledger",
+    "reproduce",
+    "reproduce_all",
+    "write_ledger",
+]

@@ -32,6 +32,72 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class SourceData:
+    """The data a source used, where a run may have to do with others.
+
+    Attributes:
+        name: What the source used.
+        genuine: How the names of such data begin in results, in lower case; none if there is no way to
+            have them.
+        otherwise: What is used where results name no data.
+    """
+
+    name: str
+    genuine: tuple[str, ...] = ()
+    otherwise: str = ""
+
+    def stand_in(self, results: Results) -> str:
+        """Return what stood in for the source's data, or nothing if nothing did.
+
+        >>> SourceData("MNIST", ("mnist",)).stand_in([({}, {"data": "8 x 8 digits"})])
+        '8 x 8 digits in place of MNIST'
+        >>> SourceData("MNIST", ("mnist",)).stand_in([({}, {"data": "MNIST, 22 x 22"})])
+        ''
+        """
+        used = (
+            str(
+                found.get("data")
+                or found.get("name")
+                or cell.get("data")
+                or self.otherwise
+                or "other data"
+            )
+            for cell, found in results
+        )
+        foreign = [
+            name for name in dict.fromkeys(used) if not name.lower().startswith(self.genuine or ("\0",))
+        ]
+        return f"{', '.join(foreign)} in place of {self.name}" if foreign else ""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A published result that is not run here, and what it would take.
+
+    Attributes:
+        id: Short name for the command line.
+        title: What is shown.
+        source: Where it comes from: author, year, figure or table.
+        published: What the source says, in a sentence.
+        why: Why there is no run of it.
+        needs: What one needs to make one.
+        instead: The experiment that comes nearest, if there is one.
+    """
+
+    id: str
+    title: str
+    source: str
+    published: str
+    why: str
+    needs: str
+    instead: str = ""
+
+    def __str__(self) -> str:
+        nearest = f" Nearest: {self.instead}." if self.instead else ""
+        return f"{self.id} is declared, not run: {self.why} Needed: {self.needs}{nearest}"
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A declared experiment.
 
@@ -46,6 +112,7 @@ class Experiment:
         run: Runs one cell; returns plain numbers.
         compare: All cells with their results, to the outcome.
         draw: All cells with their results, to a figure.
+        data: The source's data, where a run may use others; the ledger then marks the outcome.
     """
 
     id: str
@@ -58,3 +125,8 @@ class Experiment:
     run: Callable[[Cell], Mapping[str, Any]]
     compare: Callable[[Results], Outcome]
     draw: Callable[[Results], Figure] | None = None
+    data: SourceData | None = None
+
+    def stand_in(self, results: Results) -> str:
+        """Return what stood in for the source's data in these results, or nothing."""
+        return self.data.stand_in(results) if self.data is not None else ""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown.experiments.local_maxima_common import verdict_of
 
 if TYPE_CHECKING:
@@ -126,4 +126,5 @@ EXPERIMENT = Experiment(
     run=run,
     compare=compare,
     draw=draw,
+    data=SourceData("MNIST", ("mnist",)),
 )

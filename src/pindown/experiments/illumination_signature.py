@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -164,4 +164,5 @@ EXPERIMENT = Experiment(
     run=run,
     compare=compare,
     draw=draw,
+    data=SourceData("faces", otherwise="parts of two photographs"),
 )

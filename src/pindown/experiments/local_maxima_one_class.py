@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.affine import Array
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown.experiments.local_maxima_common import (
     PRESET_NAMES,
     PRESETS,
@@ -254,4 +254,5 @@ EXPERIMENT = Experiment(
     run=run,
     compare=compare,
     draw=draw,
+    data=SourceData("MNIST and CIFAR-10", ("mnist", "cifar")),
 )

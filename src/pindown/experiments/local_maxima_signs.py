@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown.experiments.local_maxima_common import (
     PRESET_NAMES,
     PRESETS,
@@ -119,4 +119,5 @@ EXPERIMENT = Experiment(
     cells=cells,
     run=run,
     compare=compare,
+    data=SourceData("GTSRB", ("gtsrb",)),
 )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.datasets.folder import has_data
 from pindown.datasets.survival import SurvivalTable, load_survival
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown.experiments.local_maxima_common import PRESET_NAMES, PRESETS, fitted, seen, verdict_of
 
 FOLDS = 10  # a tenth of the rows is for testing, as published
@@ -198,4 +198,5 @@ EXPERIMENT = Experiment(
     cells=cells,
     run=run,
     compare=compare,
+    data=SourceData("the source's table of 9,492 patients"),
 )

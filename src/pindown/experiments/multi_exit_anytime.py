@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pindown.experiments.declaration import Experiment, Outcome, Results
+from pindown.experiments.declaration import Experiment, Outcome, Results, SourceData
 from pindown.experiments.multi_exit_budget import cells, judge
 from pindown.experiments.multi_exit_common import LOSSES, PAPER, QUICK, curves_figure, seeds_of, trained
 
@@ -51,4 +51,5 @@ EXPERIMENT = Experiment(
     run=trained,
     compare=compare,
     draw=draw,
+    data=SourceData("CIFAR-100", ("cifar-100",)),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown.experiments.multi_exit_common import (
     BUDGET,
     LOSSES,
@@ -112,4 +112,5 @@ EXPERIMENT = Experiment(
     run=run,
     compare=compare,
     draw=draw,
+    data=SourceData("CIFAR-100", ("cifar-100",)),
 )

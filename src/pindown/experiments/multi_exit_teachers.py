@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown.experiments.multi_exit_common import (
     PAPER,
     QUICK,
@@ -83,4 +83,5 @@ EXPERIMENT = Experiment(
     run=trained,
     compare=compare,
     draw=draw,
+    data=SourceData("CIFAR-100", ("cifar-100",)),
 )

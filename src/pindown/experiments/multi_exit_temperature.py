@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown.experiments.multi_exit_common import PAPER, QUICK, cells_by, draw_curves, seeds_of, trained
 
 if TYPE_CHECKING:
@@ -104,4 +104,5 @@ EXPERIMENT = Experiment(
     run=trained,
     compare=compare,
     draw=draw,
+    data=SourceData("CIFAR-100", ("cifar-100",)),
 )

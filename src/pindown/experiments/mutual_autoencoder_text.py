@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -153,4 +153,5 @@ EXPERIMENT = Experiment(
     run=run,
     compare=compare,
     draw=draw,
+    data=SourceData("film reviews", otherwise="sentences of a grammar"),
 )

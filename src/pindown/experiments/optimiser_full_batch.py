@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown.experiments.optimiser_claims import (
     Claim,
     Run,
@@ -115,4 +115,5 @@ EXPERIMENT = Experiment(
     run=contender_run,
     compare=compare,
     draw=draw_curves,
+    data=SourceData("MNIST", ("mnist",)),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pindown.experiments.declaration import Experiment, Outcome, Results
+from pindown.experiments.declaration import Experiment, Outcome, Results, SourceData
 from pindown.experiments.optimiser_claims import (
     Claim,
     at_the_end,
@@ -62,4 +62,5 @@ EXPERIMENT = Experiment(
     run=contender_run,
     compare=compare,
     draw=draw_curves,
+    data=SourceData("MNIST", ("mnist",)),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pindown.experiments.declaration import Experiment, Outcome, Results
+from pindown.experiments.declaration import Experiment, Outcome, Results, SourceData
 from pindown.experiments.optimiser_claims import (
     Claim,
     Run,
@@ -107,4 +107,5 @@ EXPERIMENT = Experiment(
     run=contender_run,
     compare=compare,
     draw=draw_curves,
+    data=SourceData("MNIST", ("mnist",)),
 )

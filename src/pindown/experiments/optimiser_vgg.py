@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown.experiments.optimiser_claims import Claim, at_the_end, best_runs, missing, settle
 from pindown.experiments.optimiser_training import make_optimiser, step_sizes
 
@@ -124,4 +124,5 @@ EXPERIMENT = Experiment(
     cells=cells,
     run=run,
     compare=compare,
+    data=SourceData("CIFAR-10", ("cifar",)),
 )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,7 +114,7 @@ def _read(name: str, n: int) -> _Data:
     X = X if name == "breast cancer" else X / _DIGITS_SCALE
     order = np.random.default_rng(0).permutation(len(X))
     cut = len(X) - int(_TEST_SHARE * len(X))
-    used = name if not name.endswith("mnist") else f"digits for {name}"
+    used = name if not name.endswith("mnist") else f"8 x 8 digits for {name}"
     return _Data(X[order[:cut]], y[order[:cut]], X[order[cut:]], y[order[cut:]], used)
 
 
@@ -224,4 +224,5 @@ EXPERIMENT = Experiment(
     run=run,
     compare=compare,
     draw=draw,
+    data=SourceData("MNIST", ("mnist", "binary mnist", "breast cancer", "digits")),
 )

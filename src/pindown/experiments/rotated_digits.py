@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -203,4 +203,5 @@ EXPERIMENT = Experiment(
     run=run,
     compare=compare,
     draw=draw,
+    data=SourceData("MNIST", ("mnist",)),
 )

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pindown.experiments.declaration import Cell, Experiment, Outcome
-from pindown.parallel import each
+from pindown.experiments.storage import (
+    SCHEMA,
+    cell_file,
+    locked,
+    read_cell,
+    svg_of,
+    write_whole,
+    writing_to,
+)
+from pindown.parallel import each, workers
 
-SCHEMA = 1
+Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,7 @@ class Reproduction:
         outcome: Published beside measured.
         seconds: How long the cells took, those taken from an earlier run included.
         folder: Where results, table and figure are.
+        cpu_seconds: Processor time of the cells; None if an earlier run did not note it.
     """
 
     experiment: Experiment
@@ -33,6 +44,7 @@ class Reproduction:
     outcome: Outcome
     seconds: float
     folder: Path
+    cpu_seconds: float | None = None
 
     def __str__(self) -> str:
         return f"{self.experiment.id} ({self.scale}): {self.outcome.verdict}. {self.outcome.words}"
@@ -43,80 +55,96 @@ def reproduce(
     *,
     scale: str = "quick",
     out: Path,
-    n_jobs: int | None = 1,
+    n_jobs: int | None = None,
+    cluster: Any = None,
     resume: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Reproduction:
     """Run all cells of an experiment and compare with what was published.
 
-    Every finished cell is a file of its own, so Ctrl-C loses nothing that was done: ``resume`` goes on.
+    Every finished cell is a file of its own, so that Ctrl-C, a crash or a full disk loses nothing that
+    was done: ``resume`` goes on, and ``results.json``, ``table.md`` and the figure come out as if
+    nothing had happened. How long it took is in ``timing.json``.
 
     Args:
         experiment: What to run.
         scale: A key of its settings.
-        out: Folder for ``results.json``, ``table.md``, the figure and the cells.
-        n_jobs: Processes; None leaves it to ``joblib.parallel_config``.
+        out: Folder for the results and the cells.
+        n_jobs: Processes, -1 for all cores; None: as an enclosing ``pindown.parallel.workers`` says,
+            else one, or all of the cluster.
+        cluster: Where cells run: ``"local"``, a Dask scheduler's address, ``"ray"``; None: here.
         resume: Take over cells that an earlier run with the same settings finished.
         progress: Called with a message, cells done and cells in all.
 
     Raises:
         ValueError: If there is no such scale.
+        OSError: If another run is writing to the folder, or it is full or cannot be written to.
     """
     if scale not in experiment.settings:
         known = ", ".join(experiment.settings)
         raise ValueError(f"{experiment.id} has the scales {known}; got {scale!r}.")
     cells = experiment.cells(experiment.settings[scale])
     folder = Path(out) / experiment.id
-    (folder / "cells").mkdir(parents=True, exist_ok=True)
-    records: dict[int, Mapping[str, Any]] = {}
-    for i, cell in enumerate(cells):
-        record = _read(_file(folder, cell), cell) if resume else None
-        if record is not None:
-            records[i] = record
+    with writing_to(folder):
+        (folder / "cells").mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        found = [read_cell(cell_file(folder, cell), cell) if resume else None for cell in cells]
+        records: dict[int, Record] = {i: record for i, record in enumerate(found) if record is not None}
+        with nullcontext() if cluster is None else workers(n_jobs, cluster=cluster):
+            _run_cells(experiment, cells, records, folder, n_jobs if cluster is None else None, progress)
+        results = [(cell, records[i]["result"]) for i, cell in enumerate(cells)]
+        outcome = experiment.compare(results)
+        used: list[Any] = [record.get("cpu_seconds") for record in records.values()]
+        run = Reproduction(
+            experiment,
+            scale,
+            outcome,
+            seconds=sum(record["seconds"] for record in records.values()),
+            folder=folder,
+            cpu_seconds=None if None in used else sum(used),
+        )
+        _write(run, results)
+        _write_timing(run, [records[i] for i in range(len(cells))])
+    return run
+
+
+def _run_cells(
+    experiment: Experiment,
+    cells: list[Cell],
+    records: dict[int, Record],
+    folder: Path,
+    n_jobs: int | None,
+    progress: Callable[[str, int, int], None] | None,
+) -> None:
+    """Run the cells that have no record; each is saved here when it is done, wherever it ran."""
     todo = [i for i in range(len(cells)) if i not in records]
-    work = [(experiment.run, cells[i], str(_file(folder, cells[i]))) for i in todo]
-    for done, (k, record) in enumerate(each(_run_cell, work, n_jobs=n_jobs), 1):
-        records[todo[k]] = record
-        if progress is not None:
-            progress(experiment.title, len(cells) - len(todo) + done, len(cells))
-    results = [(cell, records[i]["result"]) for i, cell in enumerate(cells)]
-    outcome = experiment.compare(results)
-    seconds = sum(record["seconds"] for record in records.values())
-    reproduction = Reproduction(experiment, scale, outcome, seconds, folder)
-    _write(reproduction, results)
-    return reproduction
+    tasks = [cells[i] for i in todo]
+    work = each(partial(_run_cell, experiment.run), tasks, n_jobs=n_jobs, batch=1)
+    with closing(work):  # when a cell cannot be saved, the workers stop
+        for k, text in work:
+            write_whole(cell_file(folder, tasks[k]), text)
+            # What is read again later is what counts now: a resumed run sees the same.
+            records[todo[k]] = json.loads(text)
+            if progress is not None:
+                progress(experiment.title, len(records), len(cells))
 
 
-def _file(folder: Path, cell: Cell) -> Path:
-    name = hashlib.sha256(json.dumps(cell, sort_keys=True).encode()).hexdigest()[:16]
-    return folder / "cells" / f"{name}.json"
-
-
-def _read(path: Path, cell: Cell) -> Mapping[str, Any] | None:
-    """Return a cell that was finished earlier; None if there is none, or its file is damaged."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    fits = isinstance(record, dict) and record.get("schema") == SCHEMA and record.get("cell") == cell
-    return record if fits else None
-
-
-def _run_cell(
-    task: tuple[Callable[[Cell], Mapping[str, Any]], Cell, str],
-) -> Mapping[str, Any]:
-    run, cell, path = task
-    began = time.monotonic()
+def _run_cell(run: Callable[[Cell], Mapping[str, Any]], cell: Cell) -> str:
+    """Return the record of a cell, as it is written."""
+    began, cpu_began = time.monotonic(), time.process_time()
     result = dict(run(cell))
-    record = {"schema": SCHEMA, "cell": cell, "result": result, "seconds": time.monotonic() - began}
-    target = Path(path)
-    part = target.with_suffix(".part")  # renamed when complete: a cell is there or it is not
-    part.write_text(json.dumps(record, sort_keys=True), encoding="utf-8")
-    part.replace(target)
-    return record
+    record = {
+        "schema": SCHEMA,
+        "cell": cell,
+        "result": result,
+        "seconds": time.monotonic() - began,
+        "cpu_seconds": time.process_time() - cpu_began,
+    }
+    return json.dumps(record, sort_keys=True)
 
 
 def _write(run: Reproduction, results: list[tuple[Cell, Mapping[str, Any]]]) -> None:
+    """Write what does not depend on how long it took, nor on where it ran."""
     outcome, experiment = run.outcome, run.experiment
     content = {
         "schema": SCHEMA,
@@ -129,14 +157,28 @@ def _write(run: Reproduction, results: list[tuple[Cell, Mapping[str, Any]]]) -> 
         "words": outcome.words,
         "columns": outcome.columns,
         "rows": outcome.rows,
-        "seconds": run.seconds,
         "cells": [{"cell": cell, "result": result} for cell, result in results],
     }
     text = json.dumps(content, indent=2, ensure_ascii=False)
-    (run.folder / "results.json").write_text(text + "\n", encoding="utf-8")
-    (run.folder / "table.md").write_text(markdown(run), encoding="utf-8")
+    write_whole(run.folder / "results.json", text + "\n")
+    write_whole(run.folder / "table.md", markdown(run))
     if experiment.draw is not None:
-        experiment.draw(results).savefig(run.folder / "figure.svg", bbox_inches="tight")
+        write_whole(run.folder / "figure.svg", svg_of(experiment.draw(results), experiment.id))
+
+
+def _write_timing(run: Reproduction, records: list[Record]) -> None:
+    content = {
+        "schema": SCHEMA,
+        "experiment": run.experiment.id,
+        "scale": run.scale,
+        "seconds": run.seconds,
+        "cpu_seconds": run.cpu_seconds,
+        "cells": [
+            {"cell": r["cell"], "seconds": r["seconds"], "cpu_seconds": r.get("cpu_seconds")}
+            for r in records
+        ],
+    }
+    write_whole(run.folder / "timing.json", json.dumps(content, indent=2) + "\n")
 
 
 def markdown(run: Reproduction) -> str:
@@ -147,7 +189,7 @@ def markdown(run: Reproduction) -> str:
         "",
         f"*{experiment.source}.* {experiment.published}",
         "",
-        f"Rule: {experiment.rule} Scale: {run.scale}, {run.seconds:.0f} s of cells.",
+        f"Rule: {experiment.rule} Scale: {run.scale}.",
         "",
         f"**{outcome.verdict}**: {outcome.words}",
         "",

@@ -9,7 +9,7 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.datasets.images import read_idx
-from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
+from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown.experiments.optimiser_data import data_folder
 
 
@@ -135,4 +135,5 @@ EXPERIMENT = Experiment(
     cells=cells,
     run=run,
     compare=compare,
+    data=SourceData("MNIST", ("mnist",)),
 )

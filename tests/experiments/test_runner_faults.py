@@ -1,0 +1,231 @@
+"""Runs that meet with accidents: killed, stopped, out of disk, two at once. Nothing finished is lost."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+# Workers and the runs that are killed import this module: matplotlib waits until it is needed.
+from pindown.experiments import Experiment, Outcome, reproduce
+from pindown.experiments.storage import FolderInUseError, cell_file, locked, read_cell
+
+ROOT = Path(__file__).parents[2]
+FILES = ("results.json", "table.md", "figure.svg")
+LONG = 600  # seconds that a cell takes which is going to be killed
+PATIENCE = 120  # seconds for something that takes one on a quiet machine
+
+
+def run_root(cell):
+    if str(cell["n"]) == os.environ.get("PINDOWN_TEST_STALL"):
+        time.sleep(LONG)
+    mark = os.environ.get("PINDOWN_TEST_DEATH")
+    if mark and cell["n"] == 2 and not Path(mark).exists():
+        Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"root": cell["n"] ** 0.5, "b": 1, "a": (2, 3), "worker": 0}
+
+
+def run_whose(cell):
+    """Say who did it, and take long if it is not the first."""
+    if cell["n"] > 1:
+        time.sleep(LONG)
+    return {"root": 1.0, "worker": os.getpid()}
+
+
+def draw_roots(results):
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([c["n"] for c, _ in results], [r["root"] for _, r in results], label="roots")
+    axes.legend()
+    return figure
+
+
+def roots(run=run_root):
+    return Experiment(
+        id="roots",
+        title="Roots",
+        source="A test",
+        published="1, 1.41, 1.73, 2",
+        rule="All equal.",
+        settings={"quick": {"numbers": [1, 2, 3, 4]}},
+        cells=lambda settings: [{"n": n, "pair": (n, n)} for n in settings["numbers"]],
+        run=run,
+        compare=lambda results: Outcome(
+            "reproduced", "All.", ("n", "root"), tuple((c["n"], r["root"]) for c, r in results)
+        ),
+        draw=draw_roots,
+    )
+
+
+def written(folder):
+    return {name: (folder / "roots" / name).read_bytes() for name in FILES}
+
+
+def finished(folder):
+    return sorted((folder / "roots" / "cells").glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed")
+    reproduce(roots(), out=folder)
+    return written(folder)
+
+
+def started(folder, n_jobs, *, run="run_root", **environment):
+    """Start a run in a process of its own, and with a session of its own, as from a terminal."""
+    code = (
+        "from tests.experiments import test_runner_faults as t; from pathlib import Path; "
+        f"t.reproduce(t.roots(t.{run}), out=Path({str(folder)!r}), n_jobs={n_jobs})"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+    )
+
+
+def wait_for(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def is_running(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_a_run_can_be_repeated_byte_by_byte_and_timing_is_apart(undisturbed, tmp_path):
+    done = reproduce(roots(), out=tmp_path)
+    assert written(tmp_path) == undisturbed and b"seconds" not in undisturbed["results.json"]
+    timing = json.loads((tmp_path / "roots" / "timing.json").read_text())
+    assert [row["cell"]["n"] for row in timing["cells"]] == [1, 2, 3, 4]
+    assert timing["seconds"] == done.seconds and timing["cpu_seconds"] == done.cpu_seconds
+
+
+def test_killed_and_resumed_it_comes_out_as_if_nothing_had_happened(undisturbed, tmp_path):
+    run = started(tmp_path, 1, PINDOWN_TEST_STALL="3")
+    wait_for(lambda: len(finished(tmp_path)) == 2)
+    with pytest.raises(FolderInUseError, match=rf"process {run.pid} .* is writing to .*roots"):
+        reproduce(roots(), out=tmp_path, resume=True)
+    run.kill()
+    run.communicate()
+    before = {path: path.stat().st_mtime_ns for path in finished(tmp_path)}
+    reproduce(roots(), out=tmp_path, resume=True)  # the dead process's lock is no hindrance
+    assert written(tmp_path) == undisturbed and len(finished(tmp_path)) == 4
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_changes_nothing(undisturbed, tmp_path, monkeypatch):
+    mark = tmp_path / "died"
+    monkeypatch.setenv("PINDOWN_TEST_DEATH", str(mark))
+    reproduce(roots(), out=tmp_path, n_jobs=2)
+    assert mark.exists() and written(tmp_path) == undisturbed
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks at processes")
+def test_ctrl_c_stops_the_workers_and_keeps_what_is_done(tmp_path):
+    run = started(tmp_path, 2, run="run_whose")
+    wait_for(lambda: len(finished(tmp_path)) == 1)
+    worker = json.loads(finished(tmp_path)[0].read_text())["result"]["worker"]
+    assert is_running(worker)
+    os.killpg(run.pid, signal.SIGINT)
+    _, error = run.communicate(timeout=PATIENCE)
+    assert run.returncode != 0 and b"KeyboardInterrupt" in error
+    wait_for(lambda: not is_running(worker))
+    assert len(finished(tmp_path)) == 1 and not (tmp_path / "roots" / "results.json").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("name", ["cell", "results"])
+def test_a_full_disk_is_said_in_a_line_and_loses_nothing(name, undisturbed, tmp_path):
+    folder = tmp_path / "roots"
+    (folder / "cells").mkdir(parents=True)
+    target = cell_file(folder, {"n": 3, "pair": [3, 3]}) if name == "cell" else folder / "results.json"
+    target.with_suffix(".part").symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"no space left in .*what was finished is kept") as caught:
+        reproduce(roots(), out=tmp_path)
+    assert "\n" not in str(caught.value)
+    assert len(finished(tmp_path)) == (2 if name == "cell" else 4)
+    assert not list(folder.rglob("*.part")) and not (folder / "results.json").exists()
+    reproduce(roots(), out=tmp_path, resume=True)
+    assert written(tmp_path) == undisturbed
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_a_line(tmp_path, monkeypatch, capsys):
+    from pindown.cli import main
+
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", "inverse-stability", "--out", str(tmp_path / "file")])
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert ended.value.code == 3 and len(lines) == 1 and "cannot write to" in lines[0]
+
+    def refused(*_args, **_settings):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_bytes", refused)
+    with pytest.raises(OSError, match=r"cannot write to .*\(Permission denied\); give another folder"):
+        reproduce(roots(), out=tmp_path / "out")
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_said_in_a_line(tmp_path):
+    tmp_path.chmod(0o555)
+    with pytest.raises(OSError, match="cannot write to"):
+        reproduce(roots(), out=tmp_path)
+
+
+def test_two_runs_in_a_folder_refuse_each_other(tmp_path):
+    (tmp_path / "roots").mkdir()
+    with locked(tmp_path / "roots"), pytest.raises(FolderInUseError, match="another run"):
+        reproduce(roots(), out=tmp_path)
+    assert reproduce(roots(), out=tmp_path).outcome.verdict == "reproduced"
+
+
+def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def unknown(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", unknown)
+    with pytest.warns(UserWarning, match="without locks"), locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        '{"schema": 1, "cell": {"n": 1}}',
+        '{"schema": 2, "cell": {"n": 1}, "result": {}}',
+    ],
+)
+def test_a_damaged_record_counts_as_none(text, tmp_path):
+    path = cell_file(tmp_path, {"n": 1})
+    path.parent.mkdir()
+    path.write_text(text)
+    assert read_cell(path, {"n": 1}) is None
+    path.write_text('{"schema": 1, "cell": {"n": 1}, "result": {}, "seconds": 0.5}')
+    assert read_cell(path, {"n": 1}) is not None and read_cell(path, {"n": 2}) is None
