@@ -3,13 +3,17 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench experiments docs clean
+.PHONY: demo test slow test-lowest lint bench experiments gallery docs build clean
 
 demo: $(VENV)/.installed
 	$(BIN)/pindown demo
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15
+
+# With the oldest releases that pyproject.toml allows, in an environment of their own.
+test-lowest: $(VENV)-lowest/.installed
+	NUMBA_CACHE_DIR=$(abspath $(VENV)-lowest/numba) $(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -19,14 +23,26 @@ lint: $(VENV)/.installed-test
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/run.py
 
-experiments: $(VENV)/.installed-test
+# Tests that take minutes.
+slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m slow
+
+# All published results at quick scale, and the page that sets them beside what was published.
+experiments: $(VENV)/.installed
+	$(BIN)/pindown reproduce --all --jobs 2 --resume --out pindown-experiments --ledger docs/reproduction.md
+
+gallery: $(VENV)/.installed
+	$(BIN)/python gallery/render.py
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs site
 
+# A wheel and a source distribution, in dist/.
+build: $(VENV)/.installed-test
+	$(BIN)/python -m build --no-isolation
+
 clean:
-	rm -rf $(VENV) site dist pindown-demo
+	rm -rf $(VENV) $(VENV)-lowest site dist pindown-demo pindown-experiments
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pindown needs Python 3.11 or newer")'
@@ -39,3 +55,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"
 	touch $@ $(VENV)/.installed
+
+$(VENV)-lowest/.installed: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt -e ".[test]"
+	touch $@

@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pindown import ReluNetwork, load
-from pindown.cli import main
+from pindown.cli import _in_words, main
 from pindown.demo import write_demo_files
 from tests.test_network import random_network
 
@@ -322,3 +322,56 @@ def test_the_model_before_training_tells_lazy_from_rich(run, model, data, tmp_pa
     random_network((3, 5, 2)).save(before)
     code, _, err = run("audit", model, "--data", data, "--initial", before)
     assert code == 3 and "initial must be the same network before training" in err
+
+
+COMMANDS = ["audit", "diff", "shrink", "canonical", "reproduce", "doctor", "demo", "detect"]
+
+
+@pytest.mark.parametrize(
+    "words", [[], *([name] for name in COMMANDS), ["detect", "fit"], ["detect", "score"]]
+)
+def test_help_everywhere_shows_an_example_that_begins_with_the_command(run, words):
+    code, out, err = run(*words, "--help")
+    flat = " ".join(out.split())
+    assert code == 0 and not err and f"Example: {' '.join(['pindown', *words])}" in flat
+    assert run(*words, "-h")[1] == out
+
+
+def test_a_bare_command_shows_help_and_no_complaint(run):
+    for words in ([], ["detect"]):
+        code, out, err = run(*words)
+        assert code == 3 and "Usage: pindown" in out + err and "pindown: " not in err
+
+
+def test_an_error_of_our_own_is_one_line_with_a_code_of_its_own(run, model, monkeypatch):
+    def broken(*args, **kwargs):
+        raise RuntimeError("two proofs\ncontradict")
+
+    monkeypatch.delenv("PINDOWN_DEBUG", raising=False)
+    monkeypatch.setattr("pindown.equivalence.comparison.diff", broken)
+    code, out, err = run("diff", model, model)
+    assert (code, out) == (4, "") and err.count("\n") == 1
+    assert "an error in pindown itself, RuntimeError: two proofs contradict" in err
+    monkeypatch.setenv("PINDOWN_DEBUG", "1")
+    with pytest.raises(RuntimeError, match="two proofs"):
+        main(["diff", str(model), str(model)])
+
+
+def test_a_column_of_labels_with_another_name_is_guessed_aloud(run, model, tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,c,species\n1,2,3,0\n4,5,6,1\n")
+    code, _, err = run("audit", model, "--data", tmp_path / "a.csv")
+    assert code == 3 and err.count("\n") == 1 and "name it with --target" in err
+    code, out, _ = run(
+        "audit", model, "--data", tmp_path / "a.csv", "--target", "species", "--only", "ACC-01"
+    )
+    assert code == 0 and "[ACC-01]" in out
+
+
+def test_places_that_cannot_be_written_are_refused_before_the_work(run, model, tmp_path):
+    (tmp_path / "folder.html").mkdir()
+    code, out, err = run("audit", model, "--html", tmp_path / "folder.html")
+    assert code == 3 and not out and "it is a folder" in err
+    code, out, err = run("demo", "--out", model)
+    assert code == 3 and not out and "--out names a folder" in err
+    missing = OSError(2, "No such file or directory", "/proc/x")
+    assert _in_words(missing) == "/proc/x: No such file or directory."

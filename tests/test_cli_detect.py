@@ -115,7 +115,19 @@ def test_columns_go_by_their_names_and_else_by_position(run, folder, tmp_path): 
 
 def test_extra_columns_of_a_new_file_are_left_out_and_said(run, folder):  # noqa: F811
     code, out, _ = run("detect", "score", folder / "m.safetensors", folder / "new.csv")
-    assert code == 0 and "left out 'y'" in out
+    assert code == 0 and "left out      'y'" in out
+
+
+def test_words_in_columns_the_model_does_not_know_do_no_harm(run, folder, tmp_path):  # noqa: F811
+    rows = (folder / "new.csv").read_text().splitlines()
+    worded = "\n".join([f"site,{rows[0]}", *(f"plant {i},{row}" for i, row in enumerate(rows[1:]))])
+    (tmp_path / "sites.csv").write_text(worded)
+    code, out, _ = run("detect", "score", folder / "m.safetensors", tmp_path / "sites.csv")
+    assert code == 0 and "left out      'site', 'y'" in out
+    code, _, err = run(
+        "detect", "fit", tmp_path / "sites.csv", "-o", tmp_path / "n.safetensors", "--ignore-column", "y"
+    )
+    assert code == 3 and "not numbers: 'site'" in err and "--ignore-column" in err
 
 
 def test_contamination_sets_the_share_of_outliers(run, folder, tmp_path):  # noqa: F811

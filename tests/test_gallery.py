@@ -14,7 +14,7 @@ import render  # noqa: E402
 sys.path.pop(0)
 
 SCRIPTS = render.scripts()
-# More than a second and a half of one core each: `make experiments` runs them.
+# More than a second and a half of one core each: `make slow` runs them.
 LONG = {
     "certified_accuracy",
     "certified_squares",

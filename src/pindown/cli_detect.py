@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pindown.cli_completion import complete_detector, complete_table
 from pindown.cli_options import INTERRUPTED, Html, Json, Seed, check_outputs, check_writable
 
 if TYPE_CHECKING:
@@ -19,9 +20,21 @@ if TYPE_CHECKING:
 _MODEL_ENDING = ".safetensors"
 _STOPPED = "interrupted"  # how the detector's own words about Ctrl-C begin
 
-Data = Annotated[Path, typer.Argument(help="Rows of numbers: .csv, .csv.gz, .npz, .npy or .parquet.")]
-New = Annotated[Path, typer.Argument(help="Rows to score, with the columns the model was fitted on.")]
-Fitted = Annotated[Path, typer.Argument(help="A model that 'detect fit' wrote.")]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        help="Rows of numbers: .csv, .csv.gz, .npz, .npy or .parquet.", autocompletion=complete_table
+    ),
+]
+New = Annotated[
+    Path,
+    typer.Argument(
+        help="Rows to score, with the columns the model was fitted on.", autocompletion=complete_table
+    ),
+]
+Fitted = Annotated[
+    Path, typer.Argument(help="A model that 'detect fit' wrote.", autocompletion=complete_detector)
+]
 ModelOut = Annotated[Path, typer.Option("--out", "-o", help="Where to write the model: .safetensors.")]
 ScoresOut = Annotated[Path | None, typer.Option("--out", "-o", help="Write the scores: .csv.")]
 Preset = Annotated[
@@ -47,6 +60,7 @@ Members = Annotated[int | None, typer.Option(help="Networks to average; by defau
 detect = typer.Typer(
     name="detect",
     help="Learn what belongs from examples alone; find rows that do not, and rows of poor quality.",
+    epilog="Example: [bold]pindown detect fit normal.csv -o model.safetensors[/bold]",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -127,7 +141,7 @@ def score(
     if out is not None:
         _check_target("-o", out, ".csv", data)
     detector, names = _load(model)
-    table = load_features(data, label=label_column, ignore=ignore_column or ())
+    table = load_features(data, label=label_column, ignore=ignore_column or (), wanted=names)
     table = matched(table, names, detector.n_features_in_, model.name)
     answer = detection("score", detector, table, model.name)
     if out is not None:
@@ -218,8 +232,6 @@ def _check_target(option: str, out: Path, ending: str, data: Path) -> None:
         raise ValueError(f"{option} writes a file that ends in {ending}; got {str(out)!r}.")
     if out.absolute() == data.absolute() or (out.exists() and data.exists() and out.samefile(data)):
         raise ValueError(f"{option} would overwrite the data: {str(out)!r}; choose another name.")
-    if out.is_dir():
-        raise ValueError(f"{option} cannot write {str(out)!r}: it is a folder.")
     check_writable(option, out)
 
 

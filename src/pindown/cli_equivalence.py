@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pindown.cli_completion import complete_model
 from pindown.cli_options import (
     INTERRUPTED,
     BoxText,
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {"same": 0, "different": 1, "undecided": 2}
 
-Old = Annotated[Path, typer.Argument(help="A model: .onnx, .onnx.gz, .safetensors, .pt or .pth.")]
-New = Annotated[Path, typer.Argument(help="The model to compare it with.")]
+New = Annotated[
+    Path, typer.Argument(help="The model to compare it with.", autocompletion=complete_model)
+]
 Tolerance = Annotated[float, typer.Option(help="The largest gap that counts as the same.")]
 Labels = Annotated[
     float | None,
@@ -48,7 +50,7 @@ Gauge = Annotated[
 
 
 def diff(
-    old: Old,
+    old: Model,
     new: New,
     box: BoxText = None,
     tol: Tolerance = 1e-5,

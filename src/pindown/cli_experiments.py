@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pindown.cli_completion import complete_experiment
+
 if TYPE_CHECKING:
     from pindown.experiments import Finished
 
-Id = Annotated[str | None, typer.Argument(help="Which experiment; with --list, a word to look for.")]
+Id = Annotated[
+    str | None,
+    typer.Argument(
+        help="Which experiment; with --list, a word to look for.", autocompletion=complete_experiment
+    ),
+]
 ShowList = Annotated[bool, typer.Option("--list", help="List all experiments, run or declared.")]
 Json = Annotated[str | None, typer.Option("--json", help="With --list: as JSON, here or to a file.")]
 All = Annotated[bool, typer.Option("--all", help="Run all, and go on where one fails.")]

@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pindown.cli_completion import complete_model
+
 if TYPE_CHECKING:
     from pindown.geometry import Box
 
 INTERRUPTED = 130  # exit code, as shells have it
 
-Model = Annotated[Path, typer.Argument(help="Model: .onnx, .onnx.gz, .safetensors, .pt or .pth.")]
+Model = Annotated[
+    Path,
+    typer.Argument(
+        help="Model: .onnx, .onnx.gz, .safetensors, .pt or .pth.", autocompletion=complete_model
+    ),
+]
 BoxText = Annotated[
     str | None,
     typer.Option("--box", help="LOW,HIGH for all inputs, or an .npz with lower and upper."),
@@ -42,6 +49,8 @@ def check_outputs(**targets: str | None) -> None:
 
 def check_writable(option: str, path: Path) -> None:
     """Complain if a file cannot be written there."""
+    if path.is_dir():
+        raise ValueError(f"{option} cannot write {str(path)!r}: it is a folder.")
     folder = path.absolute().parent
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise ValueError(f"{option} cannot write {str(path)!r}: no such folder, or it is read-only.")

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from pindown.bias.flow import Path as Path
     from pindown.bias.flow import gradient_flow as gradient_flow
     from pindown.bias.flow import module_flow as module_flow
+    from pindown.bias.kernel.empirical import empirical_ntk as empirical_ntk
+    from pindown.bias.kernel.infinite import infinite_ntk as infinite_ntk
     from pindown.bias.margins import max_margin as max_margin
     from pindown.bias.separability import orthogonal_separability as orthogonal_separability
     from pindown.bias.two_layer import two_layer_limit as two_layer_limit

@@ -28,7 +28,11 @@ _ENDINGS = (".csv", ".csv.gz", ".npz", ".npy", ".parquet")
 
 
 def load_features(
-    path: str | PathLike[str], *, label: str | None = None, ignore: Sequence[str] = ()
+    path: str | PathLike[str],
+    *,
+    label: str | None = None,
+    ignore: Sequence[str] = (),
+    wanted: Sequence[str] = (),
 ) -> FeatureTable:
     """Read a table of features.
 
@@ -37,6 +41,7 @@ def load_features(
             or ``.parquet`` if pandas is installed.
         label: Name of a column (or NPZ array) of labels: no feature, but kept.
         ignore: Names of columns to leave out; ``#3`` names the third column of a file without a header.
+        wanted: If the file names all of these, its other columns are left out, words and all.
 
     Raises:
         DataFileError: If the file is missing, damaged, empty or too large, a column is not there, or a
@@ -51,9 +56,9 @@ def load_features(
     else:
         with _readable(file):
             table = (
-                _from_csv(file, label, ignore)
+                _from_csv(file, label, ignore, wanted)
                 if ".csv" in ending
-                else _from_parquet(file, label, ignore)
+                else _from_parquet(file, label, ignore, wanted)
             )
     if len(table.X) == 0 or table.n_features == 0:
         raise DataFileError(f"{file.name} holds no rows of numbers.")
@@ -70,7 +75,9 @@ def _from_arrays(file: Path, label: str | None, ignore: Sequence[str]) -> Featur
     return FeatureTable(file.name, X, (), np.arange(1, len(X) + 1), table.y, left)
 
 
-def _from_csv(file: Path, label: str | None, ignore: Sequence[str]) -> FeatureTable:
+def _from_csv(
+    file: Path, label: str | None, ignore: Sequence[str], wanted: Sequence[str]
+) -> FeatureTable:
     opener = gzip.open if file.name.lower().endswith(".gz") else open
     with opener(file, "rt", newline="", encoding="utf-8-sig") as stream:
         reader = csv.reader(stream, delimiter=_delimiter(stream))
@@ -80,7 +87,7 @@ def _from_csv(file: Path, label: str | None, ignore: Sequence[str]) -> FeatureTa
             raise DataFileError(f"{file.name} is empty.")
         header = first[1] if any(_is_word(cell) for cell in first[1]) else []
         names = [cell.strip() for cell in header] or [f"#{j + 1}" for j in range(len(first[1]))]
-        label_at, kept = _columns(file.name, names, label, ignore, bool(header))
+        label_at, kept = _columns(file.name, names, label, ignore, bool(header), wanted)
         body = numbered if header else _after(first, numbered)
         X, lines, labels = _numbers(file.name, body, names, kept, label_at)
     shown = tuple(names[j] for j in kept) if header else ()
@@ -151,7 +158,9 @@ def _one_by_one(file: str, rows: list[list[str]], lines: list[int], names: list[
     return found
 
 
-def _from_parquet(file: Path, label: str | None, ignore: Sequence[str]) -> FeatureTable:
+def _from_parquet(
+    file: Path, label: str | None, ignore: Sequence[str], wanted: Sequence[str]
+) -> FeatureTable:
     try:
         import pandas as pd  # type: ignore[import-untyped]
     except ImportError:
@@ -161,7 +170,7 @@ def _from_parquet(file: Path, label: str | None, ignore: Sequence[str]) -> Featu
     except ImportError:
         raise DataFileError(f"{file.name}: reading Parquet needs pyarrow beside pandas.") from None
     names = [str(name) for name in frame.columns]
-    label_at, kept = _columns(file.name, names, label, ignore, True)
+    label_at, kept = _columns(file.name, names, label, ignore, True, wanted)
     words = [names[j] for j in kept if frame.dtypes.iloc[j].kind not in "biuf"]
     if words:
         raise DataFileError(
@@ -178,7 +187,12 @@ def _from_parquet(file: Path, label: str | None, ignore: Sequence[str]) -> Featu
 
 
 def _columns(
-    file: str, names: list[str], label: str | None, ignore: Sequence[str], named: bool
+    file: str,
+    names: list[str],
+    label: str | None,
+    ignore: Sequence[str],
+    named: bool,
+    wanted: Sequence[str],
 ) -> tuple[int | None, list[int]]:
     """Return the position of the label column and the positions of the features."""
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
@@ -189,6 +203,8 @@ def _columns(
         if name not in known:
             has = listed(names) if named else f"no header; its columns are #1 to #{len(names)}"
             raise DataFileError(f"{file} has no column {name!r}; it has {has}.")
+    if named and wanted and known.issuperset(wanted):
+        unwanted |= known.difference(wanted)
     kept = [j for j, name in enumerate(names) if name not in unwanted]
     if not kept:
         raise DataFileError(f"{file}: no column is left as a feature.")

@@ -12,7 +12,7 @@ Phuong 2021, section 2.2 (the symmetries); Neyshabur, Salakhutdinov, Srebro 2015
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -67,11 +67,11 @@ class CanonicalForm:
         return f"CanonicalForm({self.gauge} gauge, {ties}, {self.network})"
 
 
-def canonical(net: ReluNetwork, gauge: Gauge = "unit") -> ReluNetwork:
+def canonical(net: ReluNetwork | Any, gauge: Gauge = "unit") -> ReluNetwork:
     """Return the representative of all symmetric copies of the network.
 
     Args:
-        net: The network.
+        net: The network, or the path of a model file, a torch module or a fitted scikit-learn MLP.
         gauge: How scales are fixed, ``"unit"`` or ``"balanced"``.
 
     A unit that is zero for every input (no incoming weights, no bias) has no scale of its own, so copies
@@ -82,7 +82,9 @@ def canonical(net: ReluNetwork, gauge: Gauge = "unit") -> ReluNetwork:
     >>> canonical(net) == canonical(copy)
     True
     """
-    return canonical_form(net, gauge).network
+    from pindown.io.any_model import as_network
+
+    return canonical_form(as_network(net, "canonical"), gauge).network
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what does not fit float64 is refused at the end

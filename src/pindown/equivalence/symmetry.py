@@ -97,10 +97,13 @@ def random_symmetry(
         seed: A seed or a generator.
 
     Raises:
+        TypeError: If ``log_scale_std`` is a generator.
         ValueError: If ``log_scale_std`` is negative or not finite.
 
     The logarithms are cut to [-20, 20].
     """
+    if isinstance(log_scale_std, np.random.Generator):
+        raise TypeError("log_scale_std must be a number >= 0; a generator goes to seed=.")
     if not (np.isfinite(log_scale_std) and log_scale_std >= 0.0):
         raise ValueError(f"log_scale_std must be a number >= 0; got {log_scale_std}.")
     rng = np.random.default_rng(seed)

@@ -26,11 +26,13 @@ from pindown.network import ReluNetwork
 
 PICKLE_REFUSAL = (
     "a pickle can run code when it is opened, so pindown never opens one. "
-    "Save weights with torch.save(model.state_dict(), ...) or the whole model with torch.onnx.export."
+    "Save weights with torch.save(model.state_dict(), ...) or the model with "
+    "pindown.ReluNetwork.from_torch(model).save('model.onnx')."
 )
 _WAY_OUT = (
     "From bare tensors pindown infers plain fully connected networks only; "
-    "export the model with torch.onnx.export and load the .onnx file."
+    "write the model with pindown.ReluNetwork.from_torch(model, input_shape=...).save('model.onnx'), "
+    "or with torch.onnx.export, and load that."
 )
 _ASSUMED = "A state dict does not say what lies between its layers; ReLU was assumed."
 _ASSUMED_ORDER = "Nor does it say in which order they run; the order in the file was assumed."

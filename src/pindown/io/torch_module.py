@@ -286,6 +286,6 @@ def _first_linear_input(graph: fx.Graph, modules: dict[str, nn.Module]) -> tuple
         if part is not None and next(part.parameters(), None) is not None:
             break
     raise ValueError(
-        "the input shape cannot be read off this module; pass input_shape=(...), "
-        "the shape of one input without the batch."
+        "the input shape cannot be read off this module; use ReluNetwork.from_torch(module, "
+        "input_shape=(3, 32, 32)) with the shape of one input, without the batch."
     )

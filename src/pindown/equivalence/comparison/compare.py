@@ -6,7 +6,7 @@ import time
 from math import inf, isfinite, isnan
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -22,7 +22,7 @@ from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
 
-Model: TypeAlias = ReluNetwork | str | PathLike[str]
+Model: TypeAlias = ReluNetwork | str | PathLike[str] | Any
 
 # The first look for a witness: most different pairs show it at once.
 _FIRST_SEARCH_SECONDS = 0.3
@@ -54,7 +54,7 @@ def diff(
     the time is over.
 
     Args:
-        a: A network, or the path of a model file.
+        a: A network, the path of a model file, a torch module or a fitted scikit-learn MLP.
         b: Another with as many inputs and outputs; depth and widths may differ.
         box: The inputs that matter; None for all of :math:`\mathbb{R}^d`, in the relative sense.
         tol: The networks count as the same if the gap is at most this.
@@ -80,8 +80,10 @@ def diff(
 
     Phuong and Lampert 2020 (which networks are equal only by permuting and rescaling units).
     """
+    from pindown.io.any_model import as_network
+
     began = time.monotonic()
-    first, second = _network(a), _network(b)
+    first, second = as_network(a, "diff"), as_network(b, "diff")
     domain = _checked(first, second, box, tol, budget, labels, seed)
     run = Comparison(first, second, domain, float(tol), began + budget, seed, progress, began)
     interrupted, answer = False, None
@@ -118,18 +120,8 @@ def diff(
     )
 
 
-def _network(model: Model) -> ReluNetwork:
-    if isinstance(model, ReluNetwork):
-        return model
-    if isinstance(model, (str, PathLike)):
-        from pindown.io import load
-
-        return load(model)
-    raise TypeError(f"diff takes networks or paths of model files; got {type(model).__name__}.")
-
-
 def _name(model: Model, otherwise: str) -> str:
-    return otherwise if isinstance(model, ReluNetwork) else Path(model).name
+    return Path(model).name if isinstance(model, (str, PathLike)) else otherwise
 
 
 def _checked(

@@ -11,6 +11,7 @@ from pindown.affine import Array
 from pindown.equivalence.gap import Progress
 from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
+from pindown.notebook import card
 
 Verdict: TypeAlias = Literal["same", "different", "undecided"]
 
@@ -129,6 +130,8 @@ class Diff:
         if (low == low[0]).all() and (high == high[0]).all():
             return f"[{low[0]:g}, {high[0]:g}]^{self.box.dim}"
         return f"a box of {self.box.dim} dimensions"
+
+    _repr_html_ = card
 
     def __str__(self) -> str:
         upper = f"{self.gap_upper:.4g}" if isfinite(self.gap_upper) else "unknown"

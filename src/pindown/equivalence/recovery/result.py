@@ -7,6 +7,7 @@ from math import nan
 from typing import TYPE_CHECKING
 
 from pindown.network import ReluNetwork
+from pindown.notebook import card
 
 if TYPE_CHECKING:
     from pindown.equivalence.comparison import Diff
@@ -45,6 +46,8 @@ class Recovered:
 
     def __bool__(self) -> bool:
         return self.network is not None
+
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         if self.network is None:

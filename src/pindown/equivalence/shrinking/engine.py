@@ -52,7 +52,7 @@ _PROOF_SHARE = 0.9  # of the budget; the rest is for using what was proved
 
 
 def shrink(
-    net: ReluNetwork,
+    net: ReluNetwork | Any,
     *,
     box: Box | tuple[ArrayLike, ArrayLike] | None = None,
     tol: float = 0.0,
@@ -68,7 +68,7 @@ def shrink(
     linear bounds, smaller boxes and mixed-integer programs, as far as the budget goes.
 
     Args:
-        net: The network.
+        net: The network, or the path of a model file, a torch module or a fitted scikit-learn MLP.
         box: The inputs that count, a Box or a pair (lower, upper). Without one only reductions that
             hold for every input are made.
         tol: With 0 only steps that are identities in real arithmetic. Above, units that are nearly
@@ -82,7 +82,7 @@ def shrink(
 
     Raises:
         ValueError: If the box does not fit the network, or tol or budget is negative or not a number.
-        TypeError: If ``net`` is not a network.
+        TypeError: If ``net`` is none of these.
 
     Example:
         ``relu(x) - relu(-x)`` is x, and relu(x + 5) is never off on [-1, 1]:
@@ -97,7 +97,11 @@ def shrink(
     Phuong 2021, sections 2.1 and 2.2: each rule is the failure of a condition for a network to be
     determined by its function.
     """
-    return _shrunk(_reduced(net, _checked(net, box, tol, budget), tol, budget, progress), net)
+    from pindown.io.any_model import as_network
+
+    network = as_network(net, "shrink")
+    domain = _checked(network, box, tol, budget)
+    return _shrunk(_reduced(network, domain, tol, budget, progress), network)
 
 
 def shrink_and_settle(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pindown.network import ReluNetwork
+from pindown.notebook import card
 
 _SHOWN_RUNS = 6
 _SHORTEST_RUN = 3  # two neighbours are listed, three are a range
@@ -84,6 +85,8 @@ class Shrunk:
     def saved(self) -> int:
         """Number of ReLUs that went."""
         return self.original.size - self.network.size
+
+    _repr_html_ = card
 
     def __str__(self) -> str:
         before, after = self.original, self.network

@@ -24,6 +24,9 @@ class LocalMaximaDetector(Learner):
     trained against generic negatives and against a generator's). The comparator h says which of two
     similar points is better; ``quality`` is its judgement of a point against itself.
 
+    Inside ``pindown.parallel.workers`` the networks that are averaged are trained side by side, with the
+    same scores in the end.
+
     Args:
         preset: ``"auto"`` (by the shape of X), ``"tabular"``, ``"image"``, or ``"paper"``: the printed
             algorithm and nothing else.
@@ -170,14 +173,14 @@ class LocalMaximaDetector(Learner):
             steps: Most steps.
             step_size: Length of a step, in standard deviations, or in ranges of the pixels.
             floor: Least log-odds of membership on the way; None for ``offset_``, or the start's own
-                if that is lower.
+                if that is lower, -inf for no floor.
         """
         self._need_fitted_comparator()
         require_whole("steps", steps, 0)
         if not (is_number(step_size) and step_size > 0):
             raise ValueError(f"step_size must be a positive number, got {step_size!r}.")
-        if floor is not None and not is_number(floor):
-            raise ValueError(f"floor must be a finite number, or None, got {floor!r}.")
+        if floor is not None and floor != -np.inf and not is_number(floor):
+            raise ValueError(f"floor must be a number, -inf for no floor, or None; got {floor!r}.")
         if self.plan_.printed and self.frame_.is_image:
             raise ValueError("improve works on images with the default preset, not with 'paper'.")
         return walk(self, x, int(steps), float(step_size), floor)

@@ -1,0 +1,6 @@
+"""``python -m pindown`` is the command ``pindown``."""
+
+from pindown.cli import main
+
+if __name__ == "__main__":
+    main()
