@@ -6,7 +6,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pindown import ReluNetwork, load
+from pindown import load
 from pindown.cli import _in_words, main
 from pindown.demo import write_demo_files
 from tests.test_network import random_network
@@ -229,35 +228,35 @@ def test_the_demo_network_survives_the_file(tmp_path):
     assert load(again.model) == net  # same seed, same network
 
 
-def test_ctrl_c_delivers_what_was_finished(tmp_path):
-    rng = np.random.default_rng(0)
-    wide = [
-        (rng.normal(size=(o, i)) / np.sqrt(i), np.zeros(o))
-        for i, o in [(784, 2000), (2000, 2000), (2000, 10)]
-    ]
-    ReluNetwork.from_layers(wide).save(tmp_path / "wide.onnx", dtype="float32")
-    np.save(tmp_path / "X.npy", rng.normal(size=(30_000, 784)).astype(np.float32))
-    command = [
-        sys.executable,
-        "-m",
-        "pindown.cli",
-        "audit",
-        "wide.onnx",
-        "--data",
-        "X.npy",
-        "--json",
-        "out.json",
-    ]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    time.sleep(4)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+# An audit whose third question takes long, and says when it has begun.
+SLOW_AUDIT = """
+import sys, time
+from pindown.findings.registry import Question
+answer, asked = Question.answer, []
+def slow(question, subject):
+    asked.append(question)
+    if len(asked) == 3:
+        print("asked", flush=True)
+        time.sleep(60)
+    return answer(question, subject)
+Question.answer = slow
+from pindown.cli import main
+main(["audit", sys.argv[1], "--json", "out.json"])
+"""
+
+
+def test_ctrl_c_delivers_what_was_finished(model, tmp_path):
+    command = [sys.executable, "-c", SLOW_AUDIT, str(model)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, text=True, **pipes) as process:
+        assert process.stdout.readline() == "asked\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     findings = json.loads((tmp_path / "out.json").read_text())["findings"]
-    assert any(f["status"] == "not run" for f in findings)
+    assert findings[0]["status"] == "answered"
+    assert any("interrupted" in f["verdict"] for f in findings)
 
 
 def test_import_is_light():

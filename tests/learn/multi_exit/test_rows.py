@@ -1,4 +1,4 @@
-"""Rows on their way to the network: the short way gives what the long one gives and lets nothing bad in."""
+"""Rows on their way to the network: the short way gives the same and lets nothing bad in."""
 
 import numpy as np
 import pytest
