@@ -72,6 +72,13 @@ if TYPE_CHECKING:
     from pindown.geometry.slices.segment import count_pieces_on_line as count_pieces_on_line
     from pindown.geometry.slices.segment_folds import ManySegmentFolds as ManySegmentFolds
     from pindown.geometry.slices.segment_folds import SegmentFolds as SegmentFolds
+    from pindown.geometry.subboxes.grid import Grid as Grid
+    from pindown.geometry.subboxes.grid import split_box as split_box
+    from pindown.geometry.subboxes.reading import StreamedComplex as StreamedComplex
+    from pindown.geometry.subboxes.reading import read_complex as read_complex
+    from pindown.geometry.subboxes.statistics import ComplexStatistics as ComplexStatistics
+    from pindown.geometry.subboxes.stitching import complex_by_parts as complex_by_parts
+    from pindown.geometry.subboxes.streaming import stream_complex as stream_complex
 
 _NAMES = {
     "complex.polyhedral": "PolyhedralComplex polyhedral_complex",
@@ -104,6 +111,11 @@ _NAMES = {
     "counts.piece_families": "montufar telgarsky zonotope_pieces zonotope_vertex_count",
     "counts.zonotope": "zonotope_family zonotope_network zonotope_vertices",
     "exact.complex": "ExactComplex exact_complex",
+    "subboxes.grid": "Grid split_box",
+    "subboxes.stitching": "complex_by_parts",
+    "subboxes.streaming": "stream_complex",
+    "subboxes.reading": "StreamedComplex read_complex",
+    "subboxes.statistics": "ComplexStatistics",
 }
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,

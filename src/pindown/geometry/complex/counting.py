@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.geometry.box import Box, as_box
 from pindown.network import ReluNetwork
+from pindown.notebook import card
 
 MOST_INPUTS = 12  # a box has 2^d corners, and cells many more
 
@@ -36,6 +37,8 @@ class RegionCount:
     certified: bool
     n_exact: int
     seconds: float
+
+    _repr_html_ = card
 
     def __str__(self) -> str:
         how = "certified" if self.certified else "float64 signs"

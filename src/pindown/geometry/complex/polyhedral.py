@@ -26,6 +26,7 @@ from pindown.geometry.complex.counting import deadline_of, full_box
 from pindown.geometry.complex.dual import Dual, dual_graph, merge_pieces
 from pindown.geometry.regions.region import Region
 from pindown.network import ReluNetwork
+from pindown.notebook import card
 
 MAX_CELLS = 2_000_000
 
@@ -189,6 +190,8 @@ class PolyhedralComplex:
     def locate(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return for each row of X the cell that contains it, -1 where none found does."""
         return skeleton.locate(self.net, self.cells, self.box, X)
+
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         cells = "1 cell" if self.n_regions == 1 else f"{self.n_regions:,} cells"

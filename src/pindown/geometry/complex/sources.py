@@ -60,10 +60,10 @@ def cells_by_walk(
             complete = False
             break
         exact = exact_cells_within(net, box, states, budget=left, max_cells=room)
-        parts.append(_from_exact(exact, walk.hashes))
+        parts.append(from_exact(exact, walk.hashes))
         n, complete = n + exact.n_regions, complete and exact.complete
         growth += open_growth(net, states, exact.growth)
-    return Found(_joined(parts), tuple(map(int, growth)), complete)
+    return Found(joined(parts), tuple(map(int, growth)), complete)
 
 
 def cells_on_line(
@@ -77,7 +77,7 @@ def cells_on_line(
     if certified:
         left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
         exact = exact_complex(net, box, budget=left, max_cells=max_cells)
-        return Found(_from_exact(exact, _hashes(net)), exact.growth, exact.complete)
+        return Found(from_exact(exact, unit_hashes(net)), exact.growth, exact.complete)
     from pindown.geometry.slices.segment import line_complex
 
     line = line_complex(net, float(box.lower[0]), float(box.upper[0]))
@@ -91,7 +91,7 @@ def cells_on_line(
         [labels[i : i + 2] for i in range(n)],
         None,
         line.patterns,
-        _hashes(net),
+        unit_hashes(net),
     )
     growth = [1 + int(np.sum(first < end)) for end in np.cumsum(net.hidden_widths)]
     return Found(cells, tuple(growth), True)
@@ -112,12 +112,12 @@ def whole_box(net: ReluNetwork, box: Box, *, empty: bool) -> Found:
         [] if empty else [labels],
         None if d <= 2 else [] if empty else [masks[:, None]],
         np.zeros((0 if empty else 1, size), bool),
-        _hashes(net),
+        unit_hashes(net),
     )
     return Found(cells, (0,) * (net.depth - 1) if empty else (), not empty)
 
 
-def _from_exact(exact: ExactComplex, hashes: NDArray[np.uint64]) -> Cells:
+def from_exact(exact: ExactComplex, hashes: NDArray[np.uint64]) -> Cells:
     """Round an exact complex to float64 arrays."""
     vertices, labels, masks = [], [], []
     for cell in map(in_order, exact.cells):
@@ -183,11 +183,12 @@ def _starts(counts: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _hashes(net: ReluNetwork) -> NDArray[np.uint64]:
+def unit_hashes(net: ReluNetwork) -> NDArray[np.uint64]:
+    """Return the hash of each unit that keys of cells are made of."""
     return np.random.default_rng(0).integers(0, 2**64, net.size, dtype=np.uint64)
 
 
-def _joined(parts: list[Cells]) -> Cells:
+def joined(parts: list[Cells]) -> Cells:
     """Return the cells of one or several lists as one."""
     first = parts[0]
     if len(parts) == 1:

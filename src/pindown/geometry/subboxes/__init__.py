@@ -1,0 +1,1 @@
+"""A complex found sub-box by sub-box: side by side, stitched exactly, streamed to disk if large."""

@@ -1,0 +1,154 @@
+"""The folder of a streamed complex: who may write there, files that are whole or absent.
+
+Arrays are stored in NPZ files, uncompressed, so a file cannot unpack to more than its own size. What
+was finished stays finished: each file is written under another name, flushed, and renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.errors import DataFileError
+
+Arrays = Mapping[str, NDArray[Any]]
+
+_KINDS = {"f8", "i8", "i4", "u8"}  # float64 and whole numbers, little-endian
+_MOST_JSON_BYTES = 2**28
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Hold a folder against a second writer; the lock ends with the process, however that ends.
+
+    Raises:
+        OSError: If another process writes there, or the folder cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("a+b")
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    with lock:
+        try:
+            _lock(lock.fileno())
+        except OSError:
+            raise BlockingIOError(
+                f"another process writes to {folder}; wait for it, or give another folder."
+            ) from None
+        yield
+
+
+def _lock(number: int) -> None:
+    if os.name == "nt":  # pragma: no cover - Windows
+        import msvcrt
+
+        msvcrt.locking(number, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+        import fcntl
+
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a small file of text that machines read."""
+    text = json.dumps(content, indent=1, sort_keys=True) + "\n"
+    with _whole_or_absent(path) as file:
+        file.write(text.encode())
+
+
+def write_arrays(path: Path, arrays: Arrays) -> int:
+    """Write arrays, one after the other, without a second copy of them all; return the file's size."""
+    with _whole_or_absent(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
+    return path.stat().st_size
+
+
+@contextmanager
+def _whole_or_absent(path: Path) -> Iterator[Any]:
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            with unfinished.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> OSError:
+    reason = error.strerror or str(error)
+    return OSError(
+        error.errno,
+        f"{path} cannot be written ({reason}). What was finished is kept; make room or choose another "
+        "folder, then go on with resume=True",
+    )
+
+
+def read_json(path: Path) -> Any:
+    """Read a small file of text.
+
+    Raises:
+        DataFileError: If it is missing, damaged or far too large.
+    """
+    try:
+        if path.stat().st_size > _MOST_JSON_BYTES:
+            raise DataFileError(f"{path.name} is larger than any that pindown writes.")
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        if isinstance(error, DataFileError):
+            raise
+        raise DataFileError(f"{path} cannot be read: {error}.") from None
+
+
+def read_arrays(path: Path, names: Sequence[str], n_bytes: int | None = None) -> dict[str, Any]:
+    """Read arrays by name; what the file claims is checked before memory is taken for it.
+
+    Args:
+        path: The file.
+        names: Which arrays; others in the file are not touched.
+        n_bytes: How large the file has to be, if that is known.
+
+    Raises:
+        DataFileError: If the file is missing, damaged, of another size, compressed, or has other arrays.
+    """
+    try:
+        size = path.stat().st_size
+        if n_bytes is not None and size != n_bytes:
+            raise DataFileError(f"{path.name} has {size:,} bytes; {n_bytes:,} were written.")
+        with zipfile.ZipFile(path) as archive:
+            return {name: _read_array(archive, name, size) for name in names}
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        if isinstance(error, DataFileError):
+            raise
+        raise DataFileError(f"{path} is missing, damaged or no file of a complex: {error}.") from None
+
+
+def _read_array(archive: zipfile.ZipFile, name: str, size: int) -> NDArray[Any]:
+    entry = archive.getinfo(f"{name}.npy")
+    if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
+        raise DataFileError(f"array {name} is compressed or claims more than the file holds.")
+    with archive.open(entry) as file:
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            raise DataFileError(f"array {name} has a header that pindown does not write.")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        claimed = dtype.itemsize * int(np.prod(shape, dtype=object))
+        if dtype.str[1:] not in _KINDS or fortran or dtype.str[0] == ">" or claimed > entry.file_size:
+            raise DataFileError(f"array {name} is {dtype} of shape {shape}, not one that was written.")
+        data = file.read(claimed)
+        if len(data) != claimed:
+            raise DataFileError(f"array {name} is cut short.")
+        return np.frombuffer(data, dtype=dtype).reshape(shape)
