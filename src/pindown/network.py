@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Affine, Array, Matrix, is_finite
+from pindown.notebook import card
 
 if TYPE_CHECKING:
     from pindown.rational import RationalNetwork
@@ -176,6 +177,8 @@ class ReluNetwork:
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
+
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         widths = [str(width) for width in self.widths]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,11 +25,15 @@ PATIENCE = 120  # seconds for something that takes one on a quiet machine
 def run_root(cell):
     if str(cell["n"]) == os.environ.get("PINDOWN_TEST_STALL"):
         time.sleep(LONG)
-    mark = os.environ.get("PINDOWN_TEST_DEATH")
-    if mark and cell["n"] == 2 and not Path(mark).exists():
+    return {"root": cell["n"] ** 0.5, "b": 1, "a": (2, 3), "worker": 0}
+
+
+def run_deadly(mark, cell):
+    """Die at the second cell, the first time."""
+    if cell["n"] == 2 and not Path(mark).exists():
         Path(mark).touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return {"root": cell["n"] ** 0.5, "b": 1, "a": (2, 3), "worker": 0}
+    return run_root(cell)
 
 
 def run_whose(cell):
@@ -132,10 +137,9 @@ def test_killed_and_resumed_it_comes_out_as_if_nothing_had_happened(undisturbed,
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_changes_nothing(undisturbed, tmp_path, monkeypatch):
+def test_a_worker_that_is_killed_changes_nothing(undisturbed, tmp_path):
     mark = tmp_path / "died"
-    monkeypatch.setenv("PINDOWN_TEST_DEATH", str(mark))
-    reproduce(roots(), out=tmp_path, n_jobs=2)
+    reproduce(roots(partial(run_deadly, str(mark))), out=tmp_path, n_jobs=2)
     assert mark.exists() and written(tmp_path) == undisturbed
 
 

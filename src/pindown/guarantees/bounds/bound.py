@@ -9,6 +9,8 @@ from decimal import ROUND_CEILING, Context, Decimal
 from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
 
+from pindown.notebook import card
+
 Kind: TypeAlias = Literal["exact", "probability", "estimate", "heuristic"]
 Status: TypeAlias = Literal["checked", "assumed", "violated"]
 
@@ -120,6 +122,8 @@ class Bound:
             "assumptions": [{"text": a.text, "status": a.status} for a in self.assumptions],
             "source": self.source,
         }
+
+    _repr_html_ = card
 
     def __str__(self) -> str:
         chance = f" with probability {shown_confidence(self.delta)}" if self.delta > 0 else ""

@@ -16,6 +16,7 @@ from pindown.guarantees.bounds.representatives import has_biases, homogeneous
 from pindown.guarantees.bounds.spectral import spectral_margin_bound
 from pindown.guarantees.bounds.weight_noise import weight_noise_bound
 from pindown.network import ReluNetwork
+from pindown.notebook import card
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class BoundTable:
     def best(self) -> Bound:
         """The smallest bound; choosing it by looking is paid for."""
         return self.bounds[0]
+
+    _repr_html_ = card
 
     def __str__(self) -> str:
         test = (

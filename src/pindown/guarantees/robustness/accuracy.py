@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,7 +83,7 @@ def certified_accuracy(
     box: BoxLike = None,
     budget: float = inf,
     optimise: bool = True,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     seed: int = 0,
     verbose: int = 1,
 ) -> CertifiedAccuracy:
@@ -97,7 +98,8 @@ def certified_accuracy(
         box: Where inputs lie, such as ``(0, 1)`` for images: balls are cut to it.
         budget: Seconds; what is not decided then counts as undecided.
         optimise: Whether to optimise slopes where plain linear bounds do not suffice.
-        n_jobs: Threads.
+        n_jobs: Workers, -1 for all cores; None: as an enclosing ``pindown.parallel.workers`` says,
+            else one. What comes out does not depend on it, unless time runs out.
         seed: Of the attacks.
         verbose: 0 shows no progress bar.
 
@@ -121,9 +123,9 @@ def certified_accuracy(
     ascending = np.unique(as_radii(radii, np.size(radii)))
     if not len(ascending):
         raise ValueError("radii is empty; give at least one radius.")
-    end = time.monotonic() + as_seconds(budget)
-    run = _Run(deep, inputs, labels, kind, limits, optimise, n_jobs, seed, end)
-    safe, broken, complete = run.curve(ascending, verbose)
+    end = time.time() + as_seconds(budget)
+    run = _Run(deep, inputs, labels, kind, limits, optimise, seed, end)
+    safe, broken, complete = _curve(run, ascending, n_jobs, verbose)
     return CertifiedAccuracy(
         ascending,
         np.array([float(np.mean(safe >= radius)) for radius in ascending]),
@@ -135,9 +137,25 @@ def certified_accuracy(
     )
 
 
+class _Task(NamedTuple):
+    """Inputs at a radius that are neither wrong nor attacked there; which of them may be proved."""
+
+    radius: float
+    rows: NDArray[np.intp]
+    hopeful: NDArray[np.bool_]
+
+
+class _Decided(NamedTuple):
+    """Which rows of a task were attacked, which proved, and whether there was time for it."""
+
+    attacked: NDArray[np.bool_]
+    proved: NDArray[np.bool_]
+    complete: bool
+
+
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """One curve: what does not change from radius to radius."""
+    """What does not change from radius to radius: sent once to each worker."""
 
     net: ReluNetwork
     X: Array
@@ -145,66 +163,55 @@ class _Run:
     norm: Norm
     box: Box | None
     optimise: bool
-    n_jobs: int
     seed: int
-    end: float
+    end: float  # a time of day, which other machines know as well
 
-    def curve(self, radii: Array, verbose: int) -> tuple[Array, Array, bool]:
-        """Return the certified and the attacked radius of each input, and whether time sufficed."""
-        n = len(self.X)
-        safe, broken = np.full(n, -1.0), np.full(n, inf)
-        broken[predicted(self.net, self.X) != self.y] = 0.0
-        failed = np.full(n, inf)  # the least radius without a proof: none is to be expected beyond
-        blocks = [np.arange(n)[start : start + _BLOCK] for start in range(0, n, _BLOCK)]
-        work = [(radius, block) for radius in radii for block in blocks]
-        tasks = each(
-            lambda item: self._decide(*item, safe, broken, failed),
-            work,
-            n_jobs=self.n_jobs,
-            threads=True,
-        )
-        complete = True
-        try:
-            for _, decided in watched(tasks, len(work), "certifying", verbose):
-                complete &= decided
-        except KeyboardInterrupt:  # what was finished stays
-            complete = False
-        return safe, broken, complete
-
-    def _decide(
-        self,
-        radius: float,
-        block: NDArray[np.intp],
-        safe: Array,
-        broken: Array,
-        failed: Array,
-    ) -> bool:
-        """Attack and certify a block of inputs at a radius; return whether there was time for it."""
-        now = time.monotonic()
-        if now > self.end:
-            return False
-        hard = now + _ATTACK_SHARE * (self.end - now)
-        open_rows = block[broken[block] > radius]  # threads may take the radii in any order
+    def decide(self, task: _Task) -> _Decided:
+        """Attack and certify some inputs at a radius."""
+        radius, rows, hopeful = task
+        attacked, proved = np.zeros(len(rows), bool), np.zeros(len(rows), bool)
+        now, left = time.monotonic(), self.end - time.time()
+        if left < 0 or not len(rows):
+            return _Decided(attacked, proved, left >= 0)
         if radius == 0.0:
-            safe[open_rows] = np.maximum(safe[open_rows], 0.0)
-            return True
-        if not len(open_rows):
-            return True
-        attack = gradient_attack(
-            self.net, self.X[open_rows], self.y[open_rows], radius=radius, norm=self.norm,
-            box=self.box, seed=self.seed, deadline=hard,
+            return _Decided(attacked, ~proved, True)
+        attacked[:] = gradient_attack(
+            self.net, self.X[rows], self.y[rows], radius=radius, norm=self.norm,
+            box=self.box, seed=self.seed, deadline=now + _ATTACK_SHARE * left,
+        ).success  # fmt: skip
+        worth = np.flatnonzero(hopeful & ~attacked)
+        proved[worth] = certified(
+            self.net, self.X[rows[worth]], self.y[rows[worth]], radius=radius, norm=self.norm,
+            box=self.box, method="optimised" if self.optimise else "linear", deadline=now + left,
         )  # fmt: skip
-        hit = open_rows[attack.success]
-        broken[hit] = np.minimum(broken[hit], radius)
-        open_rows = open_rows[~attack.success]
-        rows = open_rows[failed[open_rows] > radius]
-        proved = certified(
-            self.net, self.X[rows], self.y[rows], radius=radius, norm=self.norm, box=self.box,
-            method="optimised" if self.optimise else "linear", deadline=self.end,
-        )  # fmt: skip
-        safe[rows[proved]] = np.maximum(safe[rows[proved]], radius)
-        failed[rows[~proved]] = np.minimum(failed[rows[~proved]], radius)
-        return time.monotonic() <= self.end
+        return _Decided(attacked, proved, time.time() <= self.end)
+
+
+def _curve(run: _Run, radii: Array, n_jobs: int | None, verbose: int) -> tuple[Array, Array, bool]:
+    """Return the certified and the attacked radius of each input, and whether time sufficed."""
+    n = len(run.X)
+    safe, broken = np.full(n, -1.0), np.full(n, inf)
+    broken[predicted(run.net, run.X) != run.y] = 0.0
+    failed = np.full(n, inf)  # the least radius without a proof: none is to be expected beyond
+    blocks = [np.arange(n)[start : start + _BLOCK] for start in range(0, n, _BLOCK)]
+
+    def decided() -> Iterator[tuple[_Task, _Decided]]:
+        for radius in radii:  # what is decided at one is left out at the next
+            kept = [block[broken[block] > radius] for block in blocks]
+            tasks = [_Task(float(radius), rows, failed[rows] > radius) for rows in kept]
+            for index, result in each(run.decide, tasks, n_jobs=n_jobs):
+                yield tasks[index], result
+
+    complete = True
+    try:
+        for task, found in watched(decided(), len(radii) * len(blocks), "certifying", verbose):
+            complete &= found.complete
+            broken[task.rows[found.attacked]] = task.radius
+            safe[task.rows[found.proved]] = task.radius
+            failed[task.rows[task.hopeful & ~found.attacked & ~found.proved]] = task.radius
+    except KeyboardInterrupt:  # what was finished stays
+        complete = False
+    return safe, broken, complete
 
 
 def certified_radii(

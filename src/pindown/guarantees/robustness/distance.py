@@ -30,6 +30,7 @@ from pindown.guarantees.robustness.distance_walk import SAFETY, walk_cells
 from pindown.guarantees.robustness.inputs import BoxLike, as_seconds, one_input
 from pindown.guarantees.robustness.norms import Norm, as_norm
 from pindown.network import ReluNetwork
+from pindown.notebook import card
 from pindown.parallel import few_threads
 
 METHODS = ("auto", "relaxation", "cells", "programs")
@@ -76,6 +77,8 @@ class MinimumDistance:
         if self.method == "linear relaxation":
             return ("rounding is bounded: it holds for the real-number network",)
         return (f"computed in float64 by {self.method}, with {SAFETY:g} of it or more taken off",)
+
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         if self.upper == inf and self.lower == inf:

@@ -116,7 +116,8 @@ class ExactReluRegressor(RegressorMixin, _ExactRelu):  # type: ignore[misc]
         ridge: Factor of the squared norms of the slopes, with output weights of size one.
         output_bias: Whether the output has a bias.
         budget: Seconds; when they are over, ``best_loss_`` and ``lower_bound_`` are what is known.
-        n_jobs: Threads; None leaves it to ``joblib.parallel_config``.
+        n_jobs: Workers, -1 for all cores; None: as an enclosing ``pindown.parallel.workers`` says, else
+            one. What is found does not depend on it, unless time runs out.
         random_state: Seed of the search for a good start; it does not change what is proved.
         verbose: 0 for silence; else a progress bar after two seconds, on a terminal.
 
@@ -156,7 +157,7 @@ class ExactReluRegressor(RegressorMixin, _ExactRelu):  # type: ignore[misc]
         ridge: float = 0.0,
         output_bias: bool = False,
         budget: float = 60.0,
-        n_jobs: int | None = 1,
+        n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 1,
     ) -> None:
@@ -211,7 +212,7 @@ class ExactReluClassifier(ClassifierMixin, _ExactRelu):  # type: ignore[misc]
         ridge: float = 0.0,
         output_bias: bool = True,
         budget: float = 60.0,
-        n_jobs: int | None = 1,
+        n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 1,
     ) -> None:

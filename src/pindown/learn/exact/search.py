@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import comb, inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from pindown.learn.exact.dichotomies import count_general
 from pindown.learn.exact.problem import Problem
 from pindown.learn.exact.tables import Table
 from pindown.network import ReluNetwork
+
+if TYPE_CHECKING:
+    from pindown.learn.exact.kernels.squared import Found
 
 Progress = Callable[[float, float, float], None]  # share done, lower, upper
 
@@ -31,6 +35,7 @@ _MOST_VISITS = 10_000_000
 _SECONDS_PER_VISIT = 4e-6
 _MOMENT = 0.1
 _STARTS = 60
+_ROUND = 32  # slices between two exchanges of the best network
 # Bounds this close, relative to the loss, have met: programs left open may end a little below those
 # ruled out.
 _COMPLETE = 1e-5
@@ -43,7 +48,7 @@ class Search:
     problem: Problem
     width: int
     deadline: float
-    n_jobs: int | None = 1
+    n_jobs: int | None = None
     seed: int = 0
     progress: Progress | None = None
     network: ReluNetwork = field(init=False)
@@ -153,17 +158,20 @@ def descend_from_random_cells(search: Search) -> Table:
 
 
 def examine_all(search: Search, table: Table, seconds: float) -> None:
-    """Examine all tuples, slice by slice; the bounds meet at the end."""
+    """Examine all tuples, slice by slice; the bounds meet at the end.
+
+    The slices of a round all begin with the best network that was known before it, and are taken over
+    in order: what is found does not depend on who examines them.
+    """
     from pindown.learn.exact.polish import close, polish
-    from pindown.parallel import each
 
     slices = list(_slices(table.n_cells, search.width, seconds))
-    still_open, at_once = inf, 1 if search.n_jobs == 1 else 16
-    for begin in range(0, len(slices), at_once):
+    examined, still_open = 0, inf
+    while examined < len(slices):
         if search.remaining <= 0 or search.solved:
-            break
-        part = slices[begin : begin + at_once]
-        for _, found in each(table.examine, part, n_jobs=search.n_jobs, threads=True):
+            return
+        for found in _examined(search, table, slices[examined : examined + _ROUND]):
+            examined += 1
             search.n_tuples += int(found.counts[0])
             search.n_programs += int(found.counts[1])
             table.take(found)
@@ -171,18 +179,35 @@ def examine_all(search: Search, table: Table, seconds: float) -> None:
             still_open = min(still_open, bound)
             for network in networks:
                 search.offer(network)
+            if table.best is found:
+                search.offer_polished(table)
+            search.note(examined / len(slices))
+            if search.remaining <= 0 or search.solved:
+                break
         search.offer_polished(table)
         table.best.loss[0] = min(float(table.best.loss[0]), search.upper)
-        search.note((begin + at_once) / len(slices))
-    else:
-        if not table.whole:
-            return
-        # Tuples were compared with losses at merged points, which samples can differ from a little.
-        search.offer(polish(table))
-        least = min(search.upper, float(table.best.loss[0]))
-        search.lower = max(search.lower, min(table.certified(least), still_open))
-        search.complete = search.upper - search.lower <= _COMPLETE * search.upper
-        search.note(1.0)
+        search.note(examined / len(slices))
+    if not table.whole:
+        return
+    # Tuples were compared with losses at merged points, which samples can differ from a little.
+    search.offer(polish(table))
+    least = min(search.upper, float(table.best.loss[0]))
+    search.lower = max(search.lower, min(table.certified(least), still_open))
+    search.complete = search.upper - search.lower <= _COMPLETE * search.upper
+    search.note(1.0)
+
+
+def _examined(search: Search, table: Table, part: list[tuple[int, int]]) -> Iterator[Found]:
+    """Yield what is in slices, in their order; workers examine them in any."""
+    from pindown.parallel import each
+
+    waiting: dict[int, Found] = {}
+    examine, following = replace(table).examine, 0
+    for index, found in each(examine, part, n_jobs=search.n_jobs, threads=True):
+        waiting[index] = found
+        while following in waiting:
+            yield waiting.pop(following)
+            following += 1
 
 
 def _slices(n_cells: int, width: int, seconds: float) -> Iterator[tuple[int, int]]:

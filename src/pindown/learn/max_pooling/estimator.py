@@ -54,6 +54,8 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tol: The second phase ends when the margin is within this share of a proved upper bound.
         learning_rate: Of joint training.
         delta: Probability with which the error bound may fail, beside the lemmas.
+        device: Where ``"joint"`` trains, as torch names it; the rest is done on the processor. Only
+            ``"cpu"`` is tested.
         random_state: Seed of the start and of the halves.
         verbose: 0 for silence; else a progress bar after two seconds, on a terminal. An interruption
             keeps what was learnt so far, with a warning.
@@ -97,6 +99,7 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tol: float = 0.05,
         learning_rate: float = 0.01,
         delta: float = 0.05,
+        device: str = "cpu",
         random_state: Any = 0,
         verbose: int = 1,
     ) -> None:
@@ -110,6 +113,7 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.learning_rate = learning_rate
         self.delta = delta
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
@@ -228,14 +232,17 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return last, False
 
     def _joint(self, X: Array, y: Array, rng: np.random.Generator) -> None:
+        from pindown.learn.one_class.checks import usable_device
+
         self.scale_ = longest_patch(X)
         X = X / self.scale_
         k = _JOINT_UNITS if self.n_units is None else self.n_units
         epochs = max(1, self.max_iter // 10)
         seed, rate = int(rng.integers(2**31 - 1)), float(self.learning_rate)
         self.units_, self.output_weights_, self.n_iter_ = joint_training(
-            X, y, k, n_epochs=epochs, learning_rate=rate, seed=seed, verbose=self.verbose
-        )
+            X, y, k, n_epochs=epochs, learning_rate=rate, seed=seed, verbose=self.verbose,
+            device=usable_device(self.device),
+        )  # fmt: skip
         margins = y * (pooled(X, self.units_) @ self.output_weights_)
         lengths = np.linalg.norm(self.units_) * np.linalg.norm(self.output_weights_)
         self.margin_, self.margin_upper_ = float(margins.min() / lengths), float("nan")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ def joint_training(
     learning_rate: float,
     seed: int,
     verbose: int = 0,
+    device: Any = "cpu",
 ) -> tuple[Array, Array, int]:
     """Return units, output weights and finished epochs of training on the logistic loss.
 
@@ -34,6 +36,7 @@ def joint_training(
         learning_rate: Adam's.
         seed: Of start and batches.
         verbose: 0 for silence; else a progress bar after two seconds, on a terminal.
+        device: Where to train; start and batches are drawn on the processor.
 
     Raises:
         ValueError: If the weights left the finite numbers.
@@ -41,12 +44,11 @@ def joint_training(
     import torch
 
     generator = torch.Generator().manual_seed(seed)
-    points, labels = torch.from_numpy(np.ascontiguousarray(X)), torch.from_numpy(y)
+    points, labels = (torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in (X, y))
     d = X.shape[2]
     W = torch.randn(n_units, d, generator=generator, dtype=torch.float64) / d**0.5
     a = torch.randn(n_units, generator=generator, dtype=torch.float64) / n_units**0.5
-    W.requires_grad_()
-    a.requires_grad_()
+    W, a = W.to(device).requires_grad_(), a.to(device).requires_grad_()
     optimizer = torch.optim.Adam([W, a], lr=learning_rate)
     done = 0
     try:
@@ -63,4 +65,4 @@ def joint_training(
         raise ValueError(
             f"joint training diverged with learning_rate {learning_rate:g}; use a smaller one."
         )
-    return W.detach().numpy().copy(), a.detach().numpy().copy(), done
+    return W.detach().cpu().numpy().copy(), a.detach().cpu().numpy().copy(), done

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,10 @@ from pindown.learn.mutual_autoencoder.quadrature import can_be_exact, quick_info
 from pindown.learn.mutual_autoencoder.report import InformationReport
 from pindown.learn.mutual_autoencoder.rows import NumberRows, SymbolRows
 from pindown.learn.mutual_autoencoder.settling import settle
-from pindown.learn.mutual_autoencoder.training import Parts, Recipe, train
+from pindown.learn.mutual_autoencoder.training import Parts, Recipe, on_processor, train
+from pindown.learn.one_class.checks import usable_device
 from pindown.learn.one_class.torch_state import own_torch
+from pindown.learn.one_class.training import PROCESSOR
 
 _LONGER = 3  # times the training's steps that the fresh guess gets for the measurement
 _MISSED = 0.1  # nats off the target beyond which the user is told
@@ -65,6 +66,8 @@ class MutualAutoencoder(
         batch_size: Rows, and draws from the model, per step.
         learning_rate: First step size of Adam.
         guess_steps: Updates of the guess per step.
+        device: Where the networks are trained, as torch names it; the code is measured and used on the
+            processor. Only ``"cpu"`` is tested, and other devices round differently.
         random_state: Seed; the same seed gives the same model.
         verbose: 0 for silence; else a progress bar after two seconds, on a terminal. An interruption
             keeps the networks so far, with a warning.
@@ -103,6 +106,7 @@ class MutualAutoencoder(
         batch_size: int = 256,
         learning_rate: float = 5e-3,
         guess_steps: int = 1,
+        device: str = "cpu",
         random_state: Any = 0,
         verbose: int = 1,
     ) -> None:
@@ -120,6 +124,7 @@ class MutualAutoencoder(
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.guess_steps = guess_steps
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
@@ -132,6 +137,7 @@ class MutualAutoencoder(
             ValueError: If a parameter or X means nothing, or training diverged.
         """
         check_parameters(self)
+        usable_device(self.device)
         self.rows_: NumberRows | SymbolRows
         if self.decoder == "gaussian":
             self.rows_ = NumberRows.of(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
@@ -168,11 +174,11 @@ class MutualAutoencoder(
             learning_rate=float(self.learning_rate),
             guess_steps=self.guess_steps,
         )
-        decoder = self.parts_.decoder
-        exact = partial(quick_information, decoder) if can_be_exact(decoder) else None
-        trace = train(
-            self.parts_, self.rows_.training, recipe, random, exact=exact, verbose=self.verbose
-        )
+        decoder, device = self.parts_.decoder, usable_device(self.device)
+        exact = (lambda: quick_information(on_processor(decoder))) if can_be_exact(decoder) else None
+        rows = self.rows_.training.to(device)
+        trace = train(self.parts_.to(device), rows, recipe, random, exact=exact, verbose=self.verbose)
+        self.parts_.to(PROCESSOR)
         self.n_iter_ = len(trace.evidence)
         self.history_ = {name: np.array(values) for name, values in vars(trace).items()}
         if not np.isfinite(self.history_["evidence"]).all():

@@ -135,7 +135,7 @@ class GaussianDecoder(nn.Module):  # type: ignore[misc]
         """Draw x given z; gradients pass through x to the decoder."""
         mean, log_std = self(z)
         noise = torch.randn(mean.shape, generator=random, dtype=mean.dtype)
-        return mean + log_std.exp() * noise
+        return mean + log_std.exp() * noise.to(mean.device)
 
     def likeliest(self, z: Tensor) -> Tensor:
         """Return the mean."""
@@ -171,8 +171,8 @@ class CategoricalDecoder(nn.Module):  # type: ignore[misc]
     def sample(self, z: Tensor, random: torch.Generator) -> Tensor:
         """Draw x given z; no gradient passes through symbols."""
         with torch.no_grad():
-            draws = [torch.multinomial(part.exp(), 1, generator=random) for part in self(z)]
-        return torch.cat(draws, -1)
+            draws = [torch.multinomial(part.exp().cpu(), 1, generator=random) for part in self(z)]
+        return torch.cat(draws, -1).to(z.device)
 
     def likeliest(self, z: Tensor) -> Tensor:
         """Return the likeliest symbol of every column."""

@@ -35,7 +35,7 @@ def proposals(encoder: Any, x: Tensor, k: int, random: torch.Generator) -> tuple
     """Draw k codes per row from q; return them, (k, n, latent), and their log densities, (k, n)."""
     mean, log_std = encoder(x)
     noise = torch.randn((k, *mean.shape), generator=random, dtype=mean.dtype)
-    z = mean + log_std.exp() * noise
+    z = mean + log_std.exp() * noise.to(mean.device)
     return z, normal_log_density(z, mean, log_std)
 
 
@@ -69,7 +69,8 @@ def evidence_bound(
         _, weights = log_weights(encoder, decoder, x, k, random, weight)
         return torch.logsumexp(weights, 0) - math.log(k)
     mean, log_std = encoder(x)
-    z = mean + log_std.exp() * torch.randn(mean.shape, generator=random, dtype=mean.dtype)
+    noise = torch.randn(mean.shape, generator=random, dtype=mean.dtype)
+    z = mean + log_std.exp() * noise.to(mean.device)
     return decoder.log_prob(x, z) - weight * divergence_from_prior(mean, log_std)
 
 

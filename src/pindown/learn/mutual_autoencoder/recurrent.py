@@ -68,7 +68,11 @@ class SentenceDecoder(nn.Module):  # type: ignore[misc]
 
     def sample(self, z: Tensor, random: torch.Generator) -> Tensor:
         """Draw sentences given codes."""
-        return self._unroll(z, lambda p: torch.multinomial(p.softmax(-1), 1, generator=random)[:, 0])
+
+        def drawn(p: Tensor) -> Tensor:
+            return torch.multinomial(p.softmax(-1).cpu(), 1, generator=random)[:, 0].to(z.device)
+
+        return self._unroll(z, drawn)
 
     def likeliest(self, z: Tensor) -> Tensor:
         """Return sentences that take the likeliest word each time."""
@@ -76,7 +80,7 @@ class SentenceDecoder(nn.Module):  # type: ignore[misc]
 
     def _unroll(self, z: Tensor, choose: Any) -> Tensor:
         with torch.no_grad():
-            word, state, found = torch.zeros(len(z), dtype=torch.int64), None, []
+            word, state, found = torch.zeros(len(z), dtype=torch.int64, device=z.device), None, []
             for _ in range(self.length):
                 out, state = self.net(torch.cat([self.table(word), z], -1)[:, None, :], state)
                 word = choose(self.head(out[:, 0]))

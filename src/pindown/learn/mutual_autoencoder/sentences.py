@@ -25,8 +25,10 @@ from pindown.learn.mutual_autoencoder.measure import MeasuredInformation, measur
 from pindown.learn.mutual_autoencoder.networks import GaussianEncoder, MixtureGuess
 from pindown.learn.mutual_autoencoder.recurrent import SentenceDecoder, SentenceReader
 from pindown.learn.mutual_autoencoder.sampling import sampled_information
-from pindown.learn.mutual_autoencoder.training import Parts, Recipe, Trace, train
+from pindown.learn.mutual_autoencoder.training import Parts, Recipe, Trace, on_processor, train
+from pindown.learn.one_class.checks import usable_device
 from pindown.learn.one_class.torch_state import own_torch
+from pindown.learn.one_class.training import PROCESSOR
 
 _DRAWS = 4  # sentences per code in the gradient of the information
 _GLANCE = (64, 512)  # sentences and codes of an estimate on the way
@@ -96,6 +98,7 @@ def fit_sentences(
     warm_start: float = 0.4,
     batch_size: int = 128,
     learning_rate: float = 1e-2,
+    device: str = "cpu",
     random_state: int = 0,
     verbose: int = 1,
 ) -> SentenceAutoencoder:
@@ -117,6 +120,7 @@ def fit_sentences(
         warm_start: Share of the steps, at most a half; not used if ``information`` or ``penalty`` is 0.
         batch_size: Sentences, and draws from the model, per step.
         learning_rate: First step size of Adam.
+        device: Where the networks are trained, as torch names it. Only ``"cpu"`` is tested.
         random_state: Seed.
         verbose: Whether a bar appears after two seconds; Ctrl-C keeps what was reached.
 
@@ -133,7 +137,7 @@ def fit_sentences(
         raise ValueError(f"warm_start must be between 0 and 0.5; got {warm_start!r}.")
     for name, value in (("latent", latent), ("width", width), ("steps", steps)):
         require_whole(name, value)
-    vocabulary = _vocabulary(sentences)
+    place, vocabulary = usable_device(device), _vocabulary(sentences)
     rows = _rows(sentences, vocabulary, 1 + max(len(s.split()) for s in sentences))
     _warn_beyond_entropy(rows, information, penalty)
     recipe = Recipe(
@@ -148,7 +152,7 @@ def fit_sentences(
     )
     random = torch.Generator().manual_seed(random_state)
     with own_torch():
-        return _trained(vocabulary, rows, recipe, (latent, width), random, verbose)
+        return _trained(vocabulary, rows.to(place), recipe, (latent, width), random, verbose)
 
 
 def _trained(
@@ -169,9 +173,11 @@ def _trained(
     parts = Parts(encoder, decoder, guess())
 
     def look() -> float:
-        return sampled_information(decoder, random, n=_GLANCE[0], codes=_GLANCE[1])[0]
+        here = on_processor(decoder)
+        return sampled_information(here, random, n=_GLANCE[0], codes=_GLANCE[1])[0]
 
-    trace = train(parts, rows, recipe, random, exact=look, verbose=verbose)
+    trace = train(parts.to(rows.device), rows, recipe, random, exact=look, verbose=verbose)
+    parts.to(PROCESSOR)
     value, error = sampled_information(decoder, random, n=_FINAL[0], codes=_FINAL[1])
     above = MeasuredInformation(max(value, 0.0), error, "estimate", "average over codes", _FINAL[0])
     most = min(recipe.steps, _GUESS_STEPS)

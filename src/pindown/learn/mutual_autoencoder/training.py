@@ -14,6 +14,7 @@ Phuong 2021, Algorithm 4.1.
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Callable
@@ -89,6 +90,18 @@ class Parts:
     def latent(self) -> int:
         """Dimension of the code."""
         return int(self.encoder.latent)
+
+    def to(self, device: torch.device) -> Parts:
+        """Move all networks in place; what is drawn at random is drawn on the processor."""
+        for net in (self.encoder, self.decoder, self.guess):
+            net.to(device)
+        return self
+
+
+def on_processor(net: Any) -> Any:
+    """Return a network that computes on the processor: itself, or a copy."""
+    there = next(net.parameters()).device.type == "cpu"
+    return net if there else copy.deepcopy(net).cpu()
 
 
 def train(
@@ -190,7 +203,7 @@ class _Loop:
         return self.entropy + seen / self.recipe.guess_steps
 
     def _codes(self, n: int) -> Tensor:
-        return torch.randn((n, self.parts.latent), generator=self.random)
+        return torch.randn((n, self.parts.latent), generator=self.random).to(self.rows.device)
 
     def _weight(self, t: int) -> float:
         """Return the weight of the divergence from the prior."""

@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from pindown.affine import Array
 from pindown.learn.one_class.frame import Frame, paper_inputs
 from pindown.learn.one_class.presets import Plan
 from pindown.learn.one_class.printed import PrintedMember
+from pindown.learn.one_class.torch_state import own_torch
 from pindown.learn.one_class.training import PROCESSOR, Member, membership_log_odds
+from pindown.parallel import each, n_workers
 
 _CHUNK = 512  # inputs evaluated at once
 _FOLDS = 5  # each member leaves out one fifth of the rows
@@ -137,6 +140,9 @@ def trained(
 ) -> tuple[Ensemble, Array]:
     """Train the members; return them and each row's held-out log-odds of c (NaN where held by none).
 
+    Members are trained side by side where ``pindown.parallel.workers`` says so; an interrupt then keeps
+    those that are done.
+
     Args:
         plan: What to train.
         inputs: Training inputs in single precision.
@@ -155,11 +161,15 @@ def trained(
     kept, held_scores = folds(len(inputs), plan.n_members, rng), np.full(len(inputs), np.nan)
     history: list[dict[str, float]] = []
     try:
-        for number, left_out in enumerate(kept):
-            if number == len(made):
-                made.append(_new_member(plan, spacing, rng, device))
-            made[number].adopt(plan)
-            _train(made[number], inputs, left_out, tick)
+        if plan.n_members > 1 and device == PROCESSOR and n_workers(None) > 1:
+            made += [_new_member(plan, spacing, rng, device) for _ in kept[len(made) :]]
+            _train_apart(made, plan, inputs, kept, tick)
+        else:
+            for number, left_out in enumerate(kept):
+                if number == len(made):
+                    made.append(_new_member(plan, spacing, rng, device))
+                made[number].adopt(plan)
+                _train(made[number], inputs, left_out, tick)
     except KeyboardInterrupt:
         if sum(len(member.history) for member in made) == epochs_before:
             raise
@@ -197,3 +207,22 @@ def _train(member: Any, inputs: Tensor, left_out: Any, tick: Callable[[], Any]) 
     seen = np.ones(len(inputs), dtype=bool)
     seen[left_out] = False
     member.train(inputs[torch.as_tensor(seen)], inputs[torch.as_tensor(left_out)], tick)
+
+
+def _train_apart(
+    members: list[Any], plan: Plan, inputs: Tensor, kept: list[Any], tick: Callable[[], Any]
+) -> None:
+    """Train members in workers; each takes its place when it comes back."""
+    tasks = list(zip(members, kept, strict=True))
+    for number, member in each(partial(_trained_member, plan, inputs), tasks, batch=1):
+        members[number] = member
+        for _ in range(plan.epochs):
+            tick()
+
+
+def _trained_member(plan: Plan, inputs: Tensor, task: tuple[Any, Any]) -> Any:
+    member, left_out = task
+    with own_torch():
+        member.adopt(plan)
+        _train(member, inputs, left_out, lambda: None)
+    return member

@@ -1,0 +1,210 @@
+"""The door itself: tasks in, results out as they finish, workers that die replaced."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager, nullcontext
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.parallel.memory import at_once
+from pindown.parallel.places import Place, chosen_place, only_here
+from pindown.parallel.thread_limits import one_thread
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_PATIENCE = 3  # deaths of workers in a row, none of which left a result behind
+_MOST_FUNCTIONS = 4  # kept unpacked in a worker
+_FUNCTIONS: OrderedDict[str, Callable[[Any], Any]] = OrderedDict()
+
+
+def each(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    n_jobs: int | None = None,
+    threads: bool = False,
+    batch: int | Literal["auto"] = "auto",
+    bytes_per_task: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Generator[tuple[int, Result], None, None]:
+    """Apply a function to every item and yield ``(index, result)`` as results come in.
+
+    Each task has one thread for linear algebra, also in this process, and loops inside it run where it
+    runs. If a worker process dies, the tasks it held run again. Closing the iterator (``break``, Ctrl-C)
+    stops the workers; results that came are the caller's.
+
+    Args:
+        function: What to apply. For processes it is sent once to each worker with all it carries; the
+            items should be small.
+        items: Its arguments.
+        n_jobs: Workers, -1 for all cores; 1 works in this process. None: as an enclosing
+            :func:`workers` says, else ``joblib.parallel_config``, else 1.
+        threads: Whether threads do as well, because the function releases the interpreter lock.
+        batch: Tasks to send to a process in one go; 1 if each is worth saving when it is done.
+        bytes_per_task: Memory that one task takes; fewer run at once if it is short.
+        progress: Called with tasks done and tasks in all.
+
+    Raises:
+        ChildProcessError: If workers die again and again at the same tasks.
+        ValueError: If ``n_jobs`` is 0 or no whole number.
+
+    >>> sorted(each(abs, [-1, 2, -3]))
+    [(0, 1), (1, 2), (2, 3)]
+    """
+    tasks = list(items)
+    place = chosen_place(n_jobs)
+    if place.kind == "here" or (len(tasks) <= 1 and not place.is_cluster):
+        results = _here(function, tasks)
+    elif place.kind == "threads" or (place.kind == "local" and threads):
+        results = _in_threads(function, tasks, at_once(place.n_jobs, bytes_per_task))
+    else:
+        results = _in_processes(function, tasks, place, batch, bytes_per_task)
+    for done, pair in enumerate(results, 1):
+        if progress is not None:
+            progress(done, len(tasks))
+        yield pair
+
+
+def _here(function: Callable[[Item], Result], tasks: list[Item]) -> Iterator[tuple[int, Result]]:
+    for index, task in enumerate(tasks):
+        with one_thread():
+            result = function(task)
+        yield index, result
+
+
+def _in_threads(
+    function: Callable[[Item], Result], tasks: list[Item], n_jobs: int
+) -> Iterator[tuple[int, Result]]:
+    from joblib import delayed, parallel_config
+
+    def work(index: int, task: Item) -> tuple[int, Result]:
+        with only_here():
+            return index, function(task)
+
+    with one_thread():  # of the whole process: threads cannot each have their own
+        with parallel_config(backend="threading", n_jobs=n_jobs):
+            calls = (delayed(work)(index, task) for index, task in enumerate(tasks))
+            results = _started(calls, batch_size=1)
+        yield from _stopped_early(results)
+
+
+def _in_processes(
+    function: Callable[[Item], Result],
+    tasks: list[Item],
+    place: Place,
+    batch: int | Literal["auto"],
+    bytes_per_task: float | None,
+) -> Iterator[tuple[int, Result]]:
+    """Run rounds until all tasks are done; a round ends early when a worker dies."""
+    from joblib import delayed, wrap_non_picklable_objects
+
+    # In a tuple, because joblib makes something else of classes.
+    content = pickle.dumps(wrap_non_picklable_objects((function,), keep_wrapper=False))
+    key, packed = hashlib.sha256(content).hexdigest(), np.frombuffer(content, dtype=np.uint8)
+    left, fruitless = list(range(len(tasks))), 0
+    while left:
+        sent: list[int] = []
+        finished: set[int] = set()
+
+        def calls(left: list[int] = left, sent: list[int] = sent) -> Iterator[Any]:
+            for index in left:
+                sent.append(index)
+                yield delayed(_unpacked_task)(key, packed, index, tasks[index])
+
+        try:
+            with _configured(place, bytes_per_task) as limits:
+                if fruitless:  # one at a time, so that a deadly task takes no other with it
+                    limits |= {"batch_size": 1, "pre_dispatch": 1}
+                results = _started(calls(), **({"batch_size": batch} | limits))
+            for index, result in _stopped_early(results):
+                finished.add(index)
+                yield index, result
+            return
+        except _lost_worker() as error:
+            deaths = 1 if isinstance(error, BrokenExecutor) else _PATIENCE - 1  # Dask tried, too
+            fruitless = 0 if finished else fruitless + deaths
+            if fruitless >= _PATIENCE:
+                raise ChildProcessError(
+                    f"worker processes died {_PATIENCE} times or more without a result, {len(left)} "
+                    "tasks are left; they may need more memory than there is: use fewer workers, or "
+                    "n_jobs=1 to see what happens."
+                ) from error
+            # What a dead worker may have held comes last: a deadly task delays no other.
+            held = set(sent)
+            left = sorted(set(left) - finished, key=lambda index: (index in held, index))
+
+
+@contextmanager
+def _configured(place: Place, bytes_per_task: float | None) -> Iterator[dict[str, Any]]:
+    """Let joblib work at a place; give the limits of a loop there."""
+    from joblib import parallel_config
+
+    limits: dict[str, Any] = {}
+    if place.kind == "dask":
+        from pindown.parallel.dask_workers import WORKERS_WITHIN, DaskBackend, free_slots
+
+        slots = -1 if place.whole else place.n_jobs
+        if bytes_per_task is not None:
+            free = free_slots(place.client, bytes_per_task)
+            slots = free if place.whole else min(free, place.n_jobs)
+        if slots != -1:  # Dask would begin all that it is given
+            limits = {"batch_size": 1, "pre_dispatch": slots}
+        backend = DaskBackend(client=place.client, wait_for_workers_timeout=WORKERS_WITHIN)
+        config = parallel_config(backend=backend, n_jobs=slots)
+    elif place.kind == "joblib":
+        config = nullcontext()
+    elif place.kind == "ray":
+        config = parallel_config(backend="ray", n_jobs=place.n_jobs)
+    else:
+        slots = at_once(place.n_jobs, bytes_per_task)
+        if slots < place.n_jobs:
+            limits = {"batch_size": 1, "pre_dispatch": slots}
+        config = parallel_config(backend="loky", n_jobs=slots, inner_max_num_threads=1)
+    with config:
+        yield limits
+
+
+def _started(calls: Iterable[Any], **settings: Any) -> Iterator[Any]:
+    from joblib import Parallel
+
+    results: Iterator[Any] = Parallel(return_as="generator_unordered", **settings)(calls)
+    return results
+
+
+def _stopped_early(results: Any) -> Iterator[Any]:
+    """Yield results; when the caller has enough, stop the workers and do not complain about it."""
+    try:
+        for result in results:  # noqa: UP028  ("yield from" would close them, and complain, first)
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()
+
+
+def _lost_worker() -> tuple[type[BaseException], ...]:
+    dask = sys.modules.get("pindown.parallel.dask_workers")
+    return (BrokenExecutor,) if dask is None else (BrokenExecutor, dask.LostWorkerError)
+
+
+def _unpacked_task(
+    key: str, packed: NDArray[np.uint8], index: int, task: Any
+) -> tuple[int, Any]:  # at module level: processes find it by name
+    function = _FUNCTIONS.get(key)
+    if function is None:
+        (function,) = pickle.loads(packed.tobytes())  # noqa: S301  (packed by the process that asks)
+        _FUNCTIONS[key] = function
+        while len(_FUNCTIONS) > _MOST_FUNCTIONS:
+            _FUNCTIONS.popitem(last=False)
+    with only_here(), one_thread():
+        return index, function(task)
