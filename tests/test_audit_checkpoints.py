@@ -9,7 +9,7 @@ from pindown import ReluNetwork
 from pindown.audit import audit, compare_audits
 from pindown.cli import main
 from pindown.findings import Quantity
-from pindown.findings.comparison import Change
+from pindown.findings.comparison import Change, Comparison
 
 ONLY = ["ARC", "UNIT-02", "EQV-01", "ACC-01"]
 
@@ -36,10 +36,33 @@ def test_what_changed_and_by_how_much(pair):
     assert (found.before, found.after, list(rows)) == ("old", "new", [f.code for f in result.findings])
     assert rows["ARC-01"].status == "same" and rows["ARC-01"] not in found.changed
     assert (rows["EQV-01"].status, rows["EQV-01"].difference) == ("changed", -1.0)
-    assert rows["EQV-01"].text == "−1 ReLUs" and rows["EQV-01"].before_number.value == 6
+    assert rows["EQV-01"].text == "−1 ReLU" and rows["EQV-01"].before_number.value == 6
     drop = rows["ACC-01"].after_number.value - 1.0
     assert rows["ACC-01"].difference == pytest.approx(drop) and drop < 0
     assert found.sentence in result.verdict and found.sentence.startswith("Since old, 3 of 4 findings")
+
+
+def test_a_network_is_as_it_was_whatever_the_clock_allows(pair):
+    old, new, X, _ = pair
+    asked = []
+    found = audit(
+        new, X, before=new, only="ARC", progress=lambda title, *_: asked.append(title)
+    ).comparison
+    assert not found.changed and found.distance.verdict == "same"
+    assert not any(title.startswith("before: ") for title in asked)  # once is enough for one network
+    audit(new, X, before=old, only="ARC", progress=lambda title, *_: asked.append(title))
+    assert any(title.startswith("before: ") for title in asked)
+
+
+def test_an_answer_for_one_network_only_is_no_change():
+    def change(status):
+        return Change("X-01", "x", "a", "b", None, None, status)
+
+    rows = [change(status) for status in ("same", "changed", "lost", "new", "neither")]
+    assert Comparison("old", "new", tuple(rows)).sentence == (
+        "Since old, 1 of 2 findings changed; for one of the two only, 2 questions got an answer."
+    )
+    assert Comparison("old", "new", tuple(rows[:1])).sentence == "Since old, no finding changed."
 
 
 def test_bounds_have_no_difference_and_noise_is_called_so():

@@ -16,7 +16,7 @@ from pindown.findings import CATALOGUE, Finding, Question
 from pindown.findings.choice import chosen_questions
 from pindown.findings.deadline import Deadline, checked_budget
 from pindown.findings.subject import Subject
-from pindown.findings.wording import printable
+from pindown.findings.wording import count, printable
 from pindown.geometry import Box
 from pindown.io.any_model import AnyModel, as_network
 from pindown.network import ReluNetwork
@@ -85,13 +85,16 @@ def audit(
     root = _checked_seed(seed)
     subject = Subject.of(net, X, y, test, box, deadline, root, initial)
     _check_before(before, net)
+    shared = f"{deadline.budget:g} s, shared by two networks,"
     if before is not None:
-        subject.deadline = replace(deadline, budget=_AFTER_SHARE * deadline.budget)
+        subject.deadline = replace(deadline, budget=_AFTER_SHARE * deadline.budget, shared=shared)
     result = _audited(subject, questions, name, float(budget), progress, found)
     if before is None or result.interrupted:
         return result
+    if before == net:  # what the clock allowed must not look like a change
+        before = replace(result, name=printable(before_name))
     if not isinstance(before, Audit):
-        other = subject.with_network(before, Deadline(_BEFORE_SHARE * deadline.left))
+        other = subject.with_network(before, Deadline(_BEFORE_SHARE * deadline.left, shared=shared))
         about = None if progress is None else partial(_prefixed, progress)
         before = _audited(other, questions, before_name, float(budget), about, None)
     return replace(result, comparison=compared(before, result, deadline.left))
@@ -165,11 +168,11 @@ def _checked_seed(seed: Any) -> int:
 
 
 def _given(subject: Subject) -> str:
-    samples = [
-        f"{len(sample):,} {'labelled ' if sample.targets is not None else ''}rows of {sample.name}"
+    parts = [
+        f"{count(len(sample), 'row' if sample.targets is None else 'labelled row')} of {sample.name}"
         for sample in (subject.data, subject.test)
         if sample is not None
     ]
-    parts = samples + ([] if subject.assumed else [subject.box_name])
     parts += [] if subject.initial is None else ["the network before training"]
-    return ", ".join(parts) if parts else f"the weights alone; boxes are {subject.box_name}"
+    given = ", ".join(parts) if parts else "the weights alone"
+    return f"{given}; statements about a box are about {subject.box_name}"

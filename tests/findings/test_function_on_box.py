@@ -40,7 +40,7 @@ def test_outputs_that_never_win_are_named_and_only_those():
     net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), (np.array(W) @ [[1.0, -1.0]], b)])
     finding = ask(net, "OUT-01", box=(-1, 1))
     assert finding.verdict.endswith("never the largest: 2")
-    assert finding.sentence == "On the given box output 2 is never the largest."
+    assert finding.sentence == "On the given box [-1, 1] output 2 is never the largest."
     shares = {row[0]: row[1] for row in ask(net, "OUT-02", box=(-1, 1)).table.rows}
     assert shares[2] == 0.0 and abs(shares[0] - 0.25) < 0.03  # x > 1/2 on a quarter of [-1, 1]
 
@@ -108,4 +108,4 @@ def test_a_box_that_is_a_point_or_numbers_that_overflow_are_refused_or_answered(
     for result in (point, audit(huge, only=codes), audit(random_net((2, 2)), only=codes)):
         assert not [f.verdict for f in result.findings if f.status == "error"]
     assert "no input varies over" in point["INP-01"].verdict
-    assert point["DEP-01"].verdict == "not applicable, because the given box is a single point"
+    assert point["DEP-01"].verdict == "not applicable, because the given box [1, 1]^2 is a single point"

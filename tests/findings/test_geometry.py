@@ -161,7 +161,7 @@ def test_a_dead_half_of_the_box_is_measured_exactly():
     finding = ask(net, "GEO-03", [[0.0, 0.0], [0.2, 1.0], [1.0, 0.3], [0.9, 0.9]], box=(0, 1))
     assert finding.number.value == pytest.approx(0.5) and finding.number.kind == "exact"
     assert finding.verdict == "a whole layer is off on 50.0% of the box, 50.0% of 4 rows of the data"
-    assert finding.sentence.startswith("On 50.0% of the given box and on 50.0% of 4 rows")
+    assert finding.sentence.startswith("On 50.0% of the given box [0, 1]^2 and on 50.0% of 4 rows")
 
 
 def test_units_that_are_zero_everywhere_do_not_keep_a_layer_alive():
@@ -305,7 +305,7 @@ def test_without_data_the_two_strongest_inputs_are_shown():
 
 def test_without_data_many_inputs_give_a_plane_through_random_points_of_the_box():
     finding = ask(random_net((20, 12, 8, 2), seed=3), "GEO-05", box=(0, 1))
-    assert "the plane through three random points of the given box" in finding.verdict
+    assert "the plane through three random points of the given box [0, 1]^20" in finding.verdict
     assert len(finding.figure.dots) == 3 and "points are data" not in finding.figure.caption
 
 
@@ -332,7 +332,7 @@ def test_many_cells_become_an_image_and_the_page_stays_small(monkeypatch):
     assert result["GEO-05"].number.value > 1000 and figure.image and not figure.lines
     page = result.to_html()
     assert "data:image/png;base64," in page and len(page.encode()) < 500_000
-    assert 'role="img" aria-label="Cells on the given box, coloured by the class' in page
+    assert 'role="img" aria-label="Cells on the given box [-1, 1]^2, coloured by the class' in page
 
 
 def test_an_image_of_lines_is_transparent_between_them():

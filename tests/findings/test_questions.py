@@ -206,7 +206,7 @@ def test_lossless_size_counts_what_is_left_exactly():
 def test_flat_directions_are_counted_and_refusals_read_well():
     net = ReluNetwork.from_layers([([[2.0]], [0.5]), ([[3.0]], [1.0])])
     finding = audit(net, box=(-1, 1), only=["EQV-02"])["EQV-02"]
-    assert finding.verdict == "3 of 4 directions change the function; 1 rescale units, none is hidden"
+    assert finding.verdict == "3 of 4 directions change the function; 1 rescales units, none is hidden"
     assert audit(net, only=["EQV-02"])["EQV-02"].verdict == finding.verdict  # on the reference box
     big = ReluNetwork.from_layers([(np.ones((100, 60)), np.ones(100)), (np.ones((1, 100)), [0.0])])
     large = audit(big, box=(-1, 1), only=["EQV-02"])["EQV-02"]

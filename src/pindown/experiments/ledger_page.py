@@ -175,7 +175,13 @@ def _time(seconds: float) -> str:
 
 
 def _cell(value: Any) -> str:
-    """Return a value for a cell of a table: short, on one line, without bars."""
+    """Return a value for a cell of a table: short, on one line, without bars.
+
+    >>> _cell(0.12345), _cell(float("nan")), _cell(None), _cell(7)
+    ('0.123', '–', '–', '7')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
     if isinstance(value, float):
         return f"{value:.3g}"
     return _text(value).replace("|", "\\|")

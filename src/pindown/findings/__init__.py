@@ -12,7 +12,7 @@ from pindown.findings import inputs, outputs  # noqa: F401
 from pindown.findings import bounds  # noqa: F401
 from pindown.findings import fourier  # noqa: F401
 from pindown.findings import symmetry  # noqa: F401
-from pindown.findings import robustness  # noqa: F401
+from pindown.findings import robustness, nearest_class  # noqa: F401
 from pindown.findings import regions, fold_distance, dead_zones, near_data, cell_picture, depth  # noqa: F401
 from pindown.findings.finding import KINDS, Finding, Hypothesis, Quantity, Table
 from pindown.findings.registry import GROUPS, QUESTIONS, Question, question

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.findings.deadline import NotApplicable
 from pindown.findings.finding import Cell, Finding, Hypothesis, Quantity, Table
+from pindown.findings.passes import Observed, Sample
 from pindown.findings.pictures import Histogram, Mark, drawable
 from pindown.findings.registry import question
-from pindown.findings.subject import Observed, Sample, Subject
+from pindown.findings.subject import Subject
 from pindown.findings.targets import Targets, margins, predicted_classes
 from pindown.findings.wording import number_text, percent
 
@@ -134,10 +135,15 @@ def margin_distribution(subject: Subject) -> Finding:
         f"{number_text(high)}. How much input change a margin tolerates is said by LIP-01.",
         figure=_histogram(margin, median),
         table=_worst_rows(observed, targets, margin),
-        sentence=f"The right class wins by {number_text(median)} in the median."
-        if median > 0
-        else f"The right class loses by {number_text(-median)} in the median.",
+        sentence=_won(median),
     )
+
+
+def _won(median: float) -> str:
+    if median == 0.0:
+        return "The right class ties with another in the median."
+    verb = "wins" if median > 0 else "loses"
+    return f"The right class {verb} by {number_text(abs(median))} in the median."
 
 
 def wilson_interval(successes: int, n: int) -> tuple[float, float]:

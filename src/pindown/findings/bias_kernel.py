@@ -45,9 +45,7 @@ def tangent_kernel(subject: Subject) -> Finding:
     subject.require(_SECONDS_PER_STEP * net.out_features * per_kernel * (_DRAWS + 2))
     X, y = setting.X[rows], _columns(setting, rows)
     if (y == y[0]).all():
-        raise NotApplicable(
-            f"no kernel can be aligned with {len(rows):,} rows that all have the same target"
-        )
+        raise NotApplicable("no kernel can be aligned with targets that are all the same")
     try:
         K = empirical_ntk(net, X)
         fresh = [empirical_ntk(_fresh(net, rng), X) for _ in range(_DRAWS)]

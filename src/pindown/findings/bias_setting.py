@@ -64,6 +64,11 @@ class Setting:
         """Rows whose margin is not positive."""
         return int(np.count_nonzero(self.margins <= 0))
 
+    @property
+    def tied(self) -> bool:
+        """Whether on some row the right class is as large as another, neither won nor lost."""
+        return bool(np.any(self.margins == 0))
+
     @cached_property
     def biased(self) -> tuple[int, ...]:
         """Numbers, from 1, of the layers with a bias that is not zero."""

@@ -49,11 +49,13 @@ def theorems(subject: Subject, setting: Setting) -> tuple[Theorem, ...]:
 def _classified(setting: Setting) -> tuple[Hypothesis, ...]:
     if not setting.targets.is_classification:
         return (Hypothesis("the targets are values, not classes", "violated"),)
+    wrong = f"{setting.n_wrong:,} of {count(setting.n, 'row')} {'is' if setting.n_wrong == 1 else 'are'}"
+    how = "misclassified or tied" if setting.tied else "misclassified"
     return (
         _checked(
             setting.n_wrong == 0,
             "every row is classified correctly",
-            f"{setting.n_wrong:,} of {setting.n:,} rows are misclassified, so that there is no margin",
+            f"{wrong} {how}, so that there is no margin",
         ),
     )
 

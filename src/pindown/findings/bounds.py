@@ -6,11 +6,12 @@ import numpy as np
 
 from pindown.findings.deadline import NotApplicable
 from pindown.findings.finding import Cell, Finding, Hypothesis, Quantity, Table
+from pindown.findings.passes import Sample
 from pindown.findings.pictures import Mark, Scale, drawable
 from pindown.findings.registry import question
-from pindown.findings.subject import Sample, Subject
+from pindown.findings.subject import Subject
 from pindown.findings.targets import margins
-from pindown.findings.wording import at_most, number_text, percent
+from pindown.findings.wording import at_most, count, number_text, percent
 
 _DELTA = 0.05
 # Seconds, roughly, for one multiply-add of the draws and of the spectral norms on a slow core.
@@ -55,13 +56,13 @@ def held_out_error(subject: Subject) -> Finding:
         hypotheses=(Hypothesis("rows are independent and like those to come"), Hypothesis(unseen)),
         reading="If the true error rate were higher, so few mistakes on these rows would happen in "
         "fewer than 5% of draws. Ties count as mistakes.",
-        scale=f"With {len(won):,} rows even a network without any mistake could not be promised "
+        scale=f"With {count(len(won), 'row')} even a network without any mistake could not be promised "
         "less "
         f"than {at_most(held_out_bound(0, len(won), _DELTA).value)}.",
         sentence=f"On new examples it is wrong on at most {at_most(100 * bound.value)}% (with "
         "confidence 95%)."
-        if sample is subject.test
-        else "",  # rows it was trained on would make this untrue
+        if sample is subject.test and bound.value < 1.0
+        else "",  # rows it was trained on would make this untrue, and 100% is no news
     )
 
 

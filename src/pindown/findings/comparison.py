@@ -140,9 +140,10 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """The comparison in a sentence or two, for the paragraph that opens a report."""
-        asked = sum(change.status != "neither" for change in self.changes)
-        told = f"{len(self.changed)} of {count(asked, 'finding')} changed"
-        told = told if self.changed else "no finding changed"
+        both = [change.status for change in self.changes if change.status in ("same", "changed")]
+        differ, single = both.count("changed"), len(self.changed) - both.count("changed")
+        told = f"{differ} of {count(len(both), 'finding')} changed" if differ else "no finding changed"
+        told += f"; for one of the two only, {count(single, 'question')} got an answer" if single else ""
         apart = "" if self.distance is None else f" {self.distance.text}"
         return f"Since {self.before}, {told}.{apart}"
 

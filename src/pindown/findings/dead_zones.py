@@ -14,8 +14,9 @@ from pindown.affine import Array
 from pindown.findings.deadline import NotApplicable, OutOfTime
 from pindown.findings.finding import Cell, Finding, Hypothesis, Quantity, Table
 from pindown.findings.geometry import domain, regions
+from pindown.findings.passes import chunk_rows
 from pindown.findings.registry import question
-from pindown.findings.subject import Subject, chunk_rows
+from pindown.findings.subject import Subject
 from pindown.findings.wording import percent
 from pindown.geometry import interval_bounds
 from pindown.network import ReluNetwork

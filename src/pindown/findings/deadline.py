@@ -20,6 +20,7 @@ class Deadline:
         own: The moment at which one question should stop, so that later ones have their time.
         last: The moment by which work that cannot be cut short must be over.
         work: Seconds of work this process had done at the start.
+        shared: What the budget is a part of, in words; empty if it is the whole.
 
     >>> Deadline(60.0).passed, Deadline(0.0).passed
     (False, True)
@@ -30,6 +31,7 @@ class Deadline:
     own: float = float("inf")
     last: float = float("inf")
     work: float = field(default_factory=time.process_time)
+    shared: str = ""
 
     @property
     def slowness(self) -> float:
@@ -62,6 +64,11 @@ class Deadline:
     def share(self, fraction: float) -> float:
         """Return the moment (``time.monotonic``) at which this fraction of the time left is gone."""
         return time.monotonic() + fraction * self.left
+
+    def share_of_all(self, fraction: float) -> float:
+        """Return the moment at which this fraction of the time left for all questions is gone."""
+        now = time.monotonic()
+        return now + fraction * max(0.0, self.end - now)
 
     def for_first(self, costs: Sequence[Cost]) -> Deadline:
         r"""Return the deadline of the first of several questions, which all share the time left.

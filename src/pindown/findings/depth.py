@@ -60,7 +60,7 @@ def what_depth_does(subject: Subject) -> Finding:
         ),
         reading="On a straight line the network is a chain of straight pieces. A unit of a first layer "
         "bends it at most once; deeper units can bend it again and again, which is what depth is good "
-        f"for. A line crosses {number_text(round(mean, 1))} cells in the mean. "
+        f"for. A line crosses {number_text(round(mean, 1), 'cells')} in the mean. "
         + _judged(shallow, net.size, hidden),
         scale=f"{count(net.size, 'unit')} in one layer make at most {net.size:,} bends on a line. "
         "Networks can be built that bend exponentially often in depth; trained ones do not.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pindown.findings.pictures import Picture
-from pindown.findings.wording import at_least, at_most, number_text
+from pindown.findings.wording import at_least, at_most, number_text, with_unit
 from pindown.notebook import card
 
 Kind: TypeAlias = Literal["exact", "probability", "estimate", "heuristic"]
@@ -67,7 +67,7 @@ class Quantity:
         """The value with its unit; a bound is rounded outwards."""
         if self.bound:
             rounded = at_most(self.value) if self.bound == "upper" else at_least(self.value)
-            return f"{rounded} {self.unit}".strip()
+            return with_unit(rounded, self.unit)
         return number_text(self.value, self.unit)
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from pindown.findings.geometry import require_sane
 from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
-from pindown.findings.wording import number_text, percent
+from pindown.findings.wording import count, number_text, percent
 from pindown.geometry.box import Box
 from pindown.geometry.regions.fold_distance import FoldDistances, distance_to_nearest_fold
 from pindown.network import ReluNetwork
@@ -60,15 +60,17 @@ def distance_to_folds(subject: Subject) -> Finding:
         raise NotApplicable("no unit switches anywhere near the data: it is affine around every row")
     unit = spread if spread > 0 else 1.0
     median = float(np.median(distance)) / unit
-    seen = f"{n:,} rows" if whole else f"{n:,} of {len(X):,} rows"
-    relative = percent(median) if spread > 0 else number_text(median)
-    beside = " of the distance between two rows" if spread > 0 else ""
+    seen = count(n, "row") if whole else f"{n:,} of {len(X):,} rows"
+    share = spread > 0 and median <= 1.0
+    relative = percent(median) if share else number_text(median)
+    beside = "the distance between two rows" if spread > 0 else ""
+    beside = f" {'of' if share else 'times'} {beside}" if beside else ""
     return Finding(
         verdict=f"half of the rows have a fold within {relative}{beside} ({number_text(median * unit)})",
         number=Quantity(
             median,
             "exact" if whole else "estimate",
-            "%" if spread > 0 else "",
+            "%" if share else "",
             standard_error=None if whole else _median_error(distance) / unit,
             n=None if whole else n,
             label=f"{beside.strip()}, in the median" if beside else "median distance",

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from pindown.affine import Array, stored_entries
 from pindown.findings.deadline import NotApplicable, OutOfTime
 from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
+from pindown.findings.passes import Sample
 from pindown.findings.pictures import Curves
 from pindown.findings.registry import question
-from pindown.findings.subject import Sample, Subject
+from pindown.findings.subject import Subject
 from pindown.findings.wording import count, number_text, percent
 
 if TYPE_CHECKING:

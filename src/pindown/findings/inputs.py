@@ -50,12 +50,13 @@ def inputs_it_uses(subject: Subject) -> Finding:
     told = f"{len(unused):,} of {count(d, 'input')} cannot change any output" if len(unused) else (
         f"every one of {count(d, 'input')} is connected to an output"
     )  # fmt: skip
-    strong = f"{enough:,} carry {percent(_MOST)} of the reaction to small changes"
+    carry = "carries" if enough == 1 else "carry"
+    strong = f"{enough:,} {carry} {percent(_MOST)} of the reaction to small changes"
     return Finding(
         verdict=f"{told}; {strong}" if total > 0 else f"{told}; none has any effect at {place}",
         number=Quantity(
             enough, "estimate", "inputs", n=len(points),
-            label=f"carry {percent(_MOST)} of the reaction to small changes",
+            label=f"for {percent(_MOST)} of the reaction to small changes",
         ),
         hypotheses=(
             Hypothesis("inputs that cannot change anything: no path of weights leads out", "checked"),

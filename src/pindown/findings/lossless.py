@@ -8,6 +8,7 @@ import numpy as np
 
 from pindown.findings.deadline import NotApplicable, OutOfTime
 from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
+from pindown.findings.geometry import require_sane
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import at_most, count, shape
@@ -42,10 +43,10 @@ def lossless_size(subject: Subject) -> Finding:
     budget = min(_LONGEST, _SHARE * subject.deadline.left)
     shrunk = shrink(net, box=box, budget=budget)
     small = shrunk.network
-    where = "for every input" if box is None else "on the box"
+    where = "for every input" if box is None else f"on {subject.box_name}"
     return Finding(
         verdict=_verdict(shrunk, where),
-        number=Quantity(small.size, "exact", "ReLUs", label="are enough"),
+        number=Quantity(small.size, "exact", "ReLUs", label="needed"),
         hypotheses=(
             Hypothesis(f"every step is an identity of real functions {where}", "checked"),
             Hypothesis(
@@ -56,7 +57,7 @@ def lossless_size(subject: Subject) -> Finding:
         "only pass on what they get cost time and memory and say nothing. Each was removed with a "
         f"proof; the smaller network gives {_outputs(shrunk)} {where}. "
         "Parameter counts and statistics of weights mean something for the small network only. "
-        "`pindown shrink` writes it.",
+        "The command pindown shrink writes it.",
         scale="Networks trained from random weights without strong regularisation usually lose nothing "
         "for all inputs; pruned, exported or hand-built ones often lose a large part.",
         table=_steps(shrunk),
@@ -142,6 +143,7 @@ def flat_directions(subject: Subject) -> Finding:
             f"it has {P:,} parameters, and one decomposition takes at most {LARGEST_PARAMETERS:,}"
         )
     subject.require(_SECONDS_PER_ENTRY * 5.0 * float(P) ** 3 + 0.01)
+    require_sane(net, subject.box)
     if not all(np.isfinite(z).all() for z in interval_bounds(net, subject.box)[-1]):
         raise NotApplicable("the network may overflow float64 on the box")
     found = functional_dimension(
@@ -150,8 +152,8 @@ def flat_directions(subject: Subject) -> Finding:
     if found.n_samples * net.out_features < P:
         raise OutOfTime
     return Finding(
-        verdict=f"{found.rank:,} of {P:,} directions change the function; {found.unavoidable:,} rescale "
-        f"units, {_hidden(found)}",
+        verdict=f"{found.rank:,} of {P:,} directions change the function; {found.unavoidable:,} "
+        f"{'rescales' if found.unavoidable == 1 else 'rescale'} units, {_hidden(found)}",
         number=Quantity(max(found.hidden, 0), "estimate", "hidden directions", n=found.n_samples),
         hypotheses=(
             Hypothesis(
@@ -166,11 +168,13 @@ def flat_directions(subject: Subject) -> Finding:
         scale=f"0 hidden directions: the function determines the weights locally, up to the "
         f"{found.unavoidable:,} scales. Wide and deep random networks show a few.",
         sentence=f"{count(found.hidden, 'parameter direction')} beyond the rescaling of units "
-        f"{'does' if found.hidden == 1 else 'do'} not change the function."
+        f"{'does' if found.hidden == 1 else 'do'} not change the function on {subject.box_name}."
         if found.hidden > 0
         else "",
     )
 
 
 def _hidden(found: FunctionalDimension) -> str:
-    return "none is hidden" if found.hidden <= 0 else f"{found.hidden:,} more are flat"
+    if found.hidden <= 0:
+        return "none is hidden"
+    return f"{found.hidden:,} more {'is' if found.hidden == 1 else 'are'} flat"

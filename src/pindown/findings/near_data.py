@@ -11,9 +11,10 @@ from pindown.affine import Array
 from pindown.findings.deadline import NotApplicable, OutOfTime
 from pindown.findings.finding import Cell, Finding, Hypothesis, Quantity, Table
 from pindown.findings.geometry import require_compiled, require_sane
+from pindown.findings.passes import chunk_rows
 from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.registry import question
-from pindown.findings.subject import Subject, chunk_rows
+from pindown.findings.subject import Subject
 from pindown.findings.wording import count, number_text
 from pindown.geometry.box import Box
 from pindown.geometry.slices.segment import along_segments
@@ -51,12 +52,12 @@ def cells_around_data(subject: Subject) -> Finding:
     size = subject.net.size
     return Finding(
         verdict=f"{n:,} rows lie in {count(held, 'cell')}, at most {most:,} in one; "
-        f"the way between two rows crosses {number_text(round(mean, 1))} cells",
+        f"the way between two rows crosses {number_text(round(mean, 1), 'cells')}",
         number=Quantity(
             mean, "estimate", "cells", standard_error=error, n=len(cells), label="between two rows"
         ),
         hypotheses=(
-            Hypothesis("every cell on each segment is found; the pairs of rows are random", "checked"),
+            Hypothesis(f"every cell on each segment is found; {_drawn(same)}", "checked"),
             Hypothesis("signs as float64 evaluation gives them"),
         ),
         reading="Rows in one cell are treated by one affine map. On the straight way from one row to "
@@ -68,8 +69,14 @@ def cells_around_data(subject: Subject) -> Finding:
         figure=_histogram(cells),
         table=_table(cells, pieces, lengths, same),
         sentence=f"The straight way from one row of the {subject.data.name} to another crosses "
-        f"{number_text(round(mean))} cells in the mean; {n:,} rows lie in {held:,} different ones.",
+        f"{number_text(round(mean, 1), 'cells')} in the mean; {n:,} rows lie in {count(held, 'cell')}.",
     )
+
+
+def _drawn(same: NDArray[np.bool_] | None) -> str:
+    if same is None or same.all() or not same.any():
+        return "the pairs of rows are random"
+    return f"pairs of rows are random, {int(same.sum()):,} of {len(same):,} drawn from one class"
 
 
 def _pairs(subject: Subject) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
@@ -82,11 +89,20 @@ def _pairs(subject: Subject) -> tuple[NDArray[np.int64], NDArray[np.bool_] | Non
     pairs = pairs[(subject.data.X[first] != subject.data.X[second]).any(axis=1)] if n < 1000 else pairs
     targets = subject.data.targets
     if targets is None or not targets.is_classification:
-        return pairs[:_PAIRS], None
+        return _unequal(subject.data.X, pairs[:_PAIRS]), None
     same = targets.values[pairs[:, 0]] == targets.values[pairs[:, 1]]
     halves = [np.flatnonzero(same == kind)[: _PAIRS // 2] for kind in (True, False)]
     chosen = rng.permutation(np.concatenate(halves))  # in random order, should time run out
-    return pairs[chosen], same[chosen]
+    pairs = _unequal(subject.data.X, pairs[chosen])
+    return pairs, targets.values[pairs[:, 0]] == targets.values[pairs[:, 1]]
+
+
+def _unequal(X: Array, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the pairs whose rows differ: between equal ones there is no way."""
+    differ = (X[pairs[:, 0]] != X[pairs[:, 1]]).any(axis=1)
+    if not differ.any():
+        raise NotApplicable("the rows that were drawn are all equal")
+    return pairs[differ]
 
 
 def _between(

@@ -61,14 +61,19 @@ def lipschitz_constant(subject: Subject) -> Finding:
         else "No slope was found: the network looks constant near the points tried.",
         figure=_picture(bounds),
         table=_bounds_table(bounds),
-        sentence=implied.sentence
-        or (
-            f"An input change of length 1 moves the output by at most {at_most(bounds.upper)}; "
-            if math.isfinite(bounds.upper)
-            else "No bound on its steepness fits into float64; "
-        )
-        + f"the steepest place found reaches {at_least(bounds.lower)}.",
+        sentence=implied.sentence or _steepness(bounds),
     )
+
+
+def _steepness(bounds: LipschitzBounds) -> str:
+    most = (
+        f"An input change of length 1 moves the output by at most {at_most(bounds.upper)}"
+        if math.isfinite(bounds.upper)
+        else "No bound on its steepness fits into float64"
+    )
+    if not bounds.lower:
+        return f"{most}."
+    return f"{most}; the steepest place found reaches {at_least(bounds.lower)}."
 
 
 class _Implied(NamedTuple):

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from pindown.affine import Array, stored_entries
 from pindown.findings.deadline import NotApplicable
 from pindown.findings.finding import Cell, Finding, Hypothesis, Quantity, Table
+from pindown.findings.passes import chunk_rows
 from pindown.findings.pictures import StackedBars
 from pindown.findings.registry import question
-from pindown.findings.subject import Subject, chunk_rows
+from pindown.findings.subject import Subject
 from pindown.findings.wording import at_least, at_most, count, number_text, percent
 from pindown.geometry.intervals import Interval, interval_bounds
 from pindown.geometry.linear_bounds import Relaxation, relax
@@ -115,6 +116,8 @@ def _sentence(subject: Subject, low: float, high: float, never: list[int]) -> st
     if never:
         which = f"output{'s' * (len(never) > 1)} {_numbers(never)}"
         return f"On {subject.box_name} {which} {'are' if len(never) > 1 else 'is'} never the largest."
+    if subject.net.out_features == 1 and low == high:
+        return f"On {subject.box_name} its output is always {number_text(low)}."
     if subject.net.out_features == 1:
         return f"On {subject.box_name} its output stays between {at_least(low)} and {at_most(high)}."
     return ""
@@ -170,9 +173,10 @@ def answers_to_random_inputs(subject: Subject) -> Finding:
     n, top = len(outputs), int(shares.argmax())
     share = float(shares[top])
     given = int(np.count_nonzero(shares))
+    ties = " (ties count for the first)" if _tied(outputs) else ""
     order = np.argsort(-shares, kind="stable")[:_MOST_OUTPUTS].tolist()
     return Finding(
-        verdict=f"output {top} is the largest on {percent(share)} of {n:,} random inputs; "
+        verdict=f"output {top} is the largest on {percent(share)} of {n:,} random inputs{ties}; "
         f"{given:,} of {count(outputs.shape[1], 'output')} ever {'is' if given == 1 else 'are'}",
         number=_share(share, n, f"of random inputs have output {top} as the largest"),
         hypotheses=(Hypothesis(f"points drawn uniformly from {subject.box_name}", "checked"),),
@@ -193,8 +197,13 @@ def answers_to_random_inputs(subject: Subject) -> Finding:
             tuple(_rows(shares, outputs, order)),
         ),
         sentence=f"Output {top} is the largest on {percent(share)} of {n:,} random inputs from "
-        f"{subject.box_name}.",
+        f"{subject.box_name}{ties}.",
     )
+
+
+def _tied(outputs: Array) -> bool:
+    """Return whether two outputs are the largest anywhere."""
+    return bool(np.equal(*np.partition(outputs, -2, axis=1)[:, -2:].T).any())
 
 
 def _shares(outputs: Array) -> Array:

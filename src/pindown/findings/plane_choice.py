@@ -8,8 +8,9 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.findings.geometry import Domain, require_compiled, require_walkable
+from pindown.findings.passes import Sample
 from pindown.findings.pictures import Dot
-from pindown.findings.subject import Sample, Subject
+from pindown.findings.subject import Subject
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.slices.plane import on_plane, through
 from pindown.geometry.slices.plane_slice import PlaneSlice

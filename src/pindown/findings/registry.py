@@ -95,7 +95,7 @@ class Question:
 
     def out_of_time(self, subject: Subject) -> Finding:
         """Return the finding that the budget did not suffice."""
-        budget = f"{subject.deadline.budget:g} s"
+        budget = subject.deadline.shared or f"{subject.deadline.budget:g} s"
         if subject.deadline.passed:
             return self.without_answer("not run", f"because the budget of {budget} was used up")
         return self.without_answer("not run", f"because too little of the budget of {budget} was left")

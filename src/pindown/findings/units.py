@@ -58,8 +58,10 @@ def units_on_the_data(subject: Subject) -> Finding:
         "that these rows do not use.",
         figure=_bars("Units of each layer by what they do on the data", _ON_DATA, counts),
         table=_layer_table("What the units of each layer do on the data", _ON_DATA, counts),
-        sentence=f"On {observed.seen} of the {name}, {_share(dead, size)} are never on and "
-        f"{_many(on + constant)} always on.",
+        sentence=f"On {observed.seen} of the {name}, {_share(dead, size)} {_are(dead)} never on and "
+        f"{_many(on + constant)} always on."
+        if switching < size
+        else f"On {observed.seen} of the {name}, every unit is on for some and off for others.",
     )
 
 
@@ -100,6 +102,10 @@ def units_on_the_box(subject: Subject) -> Finding:
         if dead + on
         else "",
     )
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def _many(n: int) -> str:

@@ -15,7 +15,16 @@ def number_text(value: float, unit: str = "") -> str:
     """
     if unit == "%":
         return percent(value)
-    return f"{_plain(value)} {unit}".strip()
+    return with_unit(_plain(value), unit)
+
+
+def with_unit(number: str, unit: str) -> str:
+    """Return a number with what it counts, one thing in the singular.
+
+    >>> with_unit("1", "cells"), with_unit("1.1", "cells"), with_unit("2", "")
+    ('1 cell', '1.1 cells', '2')
+    """
+    return f"{number} {unit.removesuffix('s') if number == '1' else unit}".strip()
 
 
 def at_most(value: float) -> str:

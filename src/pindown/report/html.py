@@ -105,9 +105,9 @@ def key_numbers(audit: Audit) -> list[KeyNumber]:
 def _key_number(finding: Finding) -> KeyNumber:
     number = finding.number
     assert number is not None
-    value, unit = number.text, "" if number.unit == "%" else number.unit
-    if unit and value.endswith(f" {unit}"):
-        value = value[: -len(unit) - 1]
+    value, unit = number.text, ""
+    if number.unit not in ("", "%"):
+        value, _, unit = number.text.partition(" ")
     return KeyNumber(value, f"{unit} {number_label(number)}".strip() or finding.title, finding)
 
 
