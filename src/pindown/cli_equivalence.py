@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -41,6 +41,9 @@ Labels = Annotated[
 WitnessFile = Annotated[
     Path | None, typer.Option(help="Write the input with the largest gap found, as .npy.")
 ]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", help="Processes for branch and bound, -1 for all cores.")
+]
 Output = Annotated[Path, typer.Option("--out", "-o", help="Where to write: .onnx or .safetensors.")]
 Loss = Annotated[float, typer.Option(help="Gap that may be spent; 0 keeps the function exactly.")]
 Gauge = Annotated[
@@ -60,6 +63,7 @@ def diff(
     json: Json = None,
     witness: WitnessFile = None,
     seed: Seed = 0,
+    jobs: Jobs = None,
 ) -> int:
     """Are two model files the same function? A proof, a witness, or a proved interval.
 
@@ -73,15 +77,16 @@ def diff(
     from pindown.report.text import progress_bar
 
     check_outputs(html=html, json=json)
+    if jobs is not None and (jobs == 0 or jobs < -1):
+        raise ValueError(f"--jobs takes a number of processes, or -1 for all cores; got {jobs}.")
     if witness is not None:
         if witness.suffix != ".npy":
             raise ValueError(f"--witness writes a file that ends in .npy; got {str(witness)!r}.")
         check_writable("--witness", witness)
     domain = None if box is None else parse_box(box, load(old).in_features)
     with progress_bar() as report:
-        answer = compare(
-            old, new, box=domain, tol=tol, budget=budget, labels=labels, seed=seed, progress=report
-        )
+        how: dict[str, Any] = {"labels": labels, "seed": seed, "progress": report, "n_jobs": jobs}
+        answer = compare(old, new, box=domain, tol=tol, budget=budget, **how)
     if witness is not None and answer.witness is not None:
         np.save(witness, answer.witness)
     _deliver(answer, html, json)

@@ -20,7 +20,7 @@ from pindown.equivalence.gap.witness import search
 from pindown.geometry.box import Box, as_box
 from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
-from pindown.parallel import few_threads
+from pindown.parallel import few_threads, n_workers
 
 Model: TypeAlias = ReluNetwork | str | PathLike[str] | Any
 
@@ -40,6 +40,7 @@ def diff(
     seed: int = 0,
     labels: float | None = None,
     progress: Report | None = None,
+    n_jobs: int | None = None,
 ) -> Diff:
     r"""Decide whether two networks are the same function, with a proof, a witness or an interval.
 
@@ -62,12 +63,15 @@ def diff(
         seed: Chooses the points of the searches.
         labels: Ask as well whether the classes they choose ever differ by more than this margin.
         progress: Called with a message, steps done and steps in all.
+        n_jobs: Workers for branch and bound, -1 for all cores; None: as an enclosing
+            :func:`pindown.parallel.workers` says, else one.
 
     Returns:
         The verdict with its proved interval. Ctrl-C returns what was proved so far.
 
     Raises:
-        ValueError: If input or output sizes differ, or the box, ``tol`` or ``budget`` make no sense.
+        ValueError: If input or output sizes differ, or the box, ``tol``, ``budget`` or ``n_jobs`` make
+            no sense.
 
     Example:
         The same function, units in another order and rescaled:
@@ -85,13 +89,14 @@ def diff(
     began = time.monotonic()
     first, second = as_network(a, "diff"), as_network(b, "diff")
     domain = _checked(first, second, box, tol, budget, labels, seed)
-    run = Comparison(first, second, domain, float(tol), began + budget, seed, progress, began)
+    n_workers(n_jobs)  # complains now, not after minutes
+    run = Comparison(first, second, domain, float(tol), began + budget, seed, progress, n_jobs, began)
     interrupted, answer = False, None
     try:
         with few_threads(first), few_threads(second):
             _compare(run)
         if labels is not None:
-            answer = compare_labels(first, second, domain, labels, run.state, run.deadline, seed)
+            answer = compare_labels(first, second, domain, labels, run.state, run.deadline, seed, n_jobs)
     except KeyboardInterrupt:
         interrupted = True
     state = run.state
@@ -197,7 +202,8 @@ def _narrow_pair(run: Comparison, pair: Pair) -> None:
         run.take(method, upper=float(add_up(state.upper, pair.slack)))
 
     tol = max(0.0, run.tol - pair.slack)
-    narrow(pair.a, pair.b, run.box, tol=tol, deadline=run.deadline, seed=run.seed, progress=better)
+    how: dict[str, Any] = {"seed": run.seed, "progress": better, "n_jobs": run.n_jobs}
+    narrow(pair.a, pair.b, run.box, tol=tol, deadline=run.deadline, **how)
 
 
 def _close(run: Comparison, pair: Pair) -> None:
@@ -205,7 +211,7 @@ def _close(run: Comparison, pair: Pair) -> None:
     if isfinite(run.state.upper) or not run.left:
         return
     deadline = time.monotonic() + min(_CLOSING_SECONDS, run.left)
-    state = narrow(pair.a, pair.b, run.box, precision=inf, deadline=deadline, seed=run.seed)
+    state = narrow(pair.a, pair.b, run.box, precision=inf, deadline=deadline, seed=run.seed, n_jobs=1)
     if state.history:
         run.take(state.history[-1].method, upper=float(add_up(state.upper, pair.slack)))
 

@@ -21,6 +21,7 @@ def compare_labels(
     gap: GapState,
     deadline: float,
     seed: int,
+    n_jobs: int | None = None,
 ) -> LabelDiff:
     r"""Bound the largest disagreement of two classifiers.
 
@@ -36,6 +37,7 @@ def compare_labels(
         gap: What is proved about the gap of the values.
         deadline: When to stop, as ``time.monotonic()`` counts.
         seed: Chooses the points of the search.
+        n_jobs: Workers for branch and bound.
     """
     upper = gap.upper
     left = max(0.0, deadline - time.monotonic())
@@ -45,7 +47,7 @@ def compare_labels(
         found = search_labels(a, b, None, margin=margin, budget=min(_SEARCH_SECONDS, left), seed=seed)
         lower, witness = found.gap, found.point
     else:
-        state = narrow_labels(a, b, box, margin=margin, deadline=deadline, seed=seed)
+        state = narrow_labels(a, b, box, margin=margin, deadline=deadline, seed=seed, n_jobs=n_jobs)
         lower, witness, upper = state.lower, state.witness, min(upper, state.upper)
     labels = None
     if witness is not None and lower > 0:

@@ -31,6 +31,7 @@ class Comparison:
     deadline: float
     seed: int
     report: Report | None
+    n_jobs: int | None = None
     began: float = field(default_factory=time.monotonic)
     state: GapState = field(default_factory=GapState)
     layers: tuple[LayerDifference, ...] = ()

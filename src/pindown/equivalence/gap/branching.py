@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.equivalence.gap.relaxation import gap_bounds
@@ -27,16 +28,16 @@ from pindown.geometry.linear_bounds import LinearForms
 from pindown.network import ReluNetwork
 
 # Boxes bounded at once: from one, so that large networks keep time, to as many as fill the vectors.
-_MOST_AT_ONCE = 256
+MOST_AT_ONCE = 256
 _TURN = 0.1  # seconds one round should take at most
-_MOST_BOXES = 2**20  # kept at once: 200 MB at ten inputs
+MOST_BOXES = 2**20  # kept at once: 200 MB at ten inputs
 
 Bounder = Callable[[Array, Array], tuple[Array, LinearForms]]
 Value = Callable[[Array], Array]
 
 
 @dataclass
-class _Cover:
+class Cover:
     """Boxes that cover the domain, each with its bound and the coordinate to cut next."""
 
     lower: Array
@@ -44,18 +45,37 @@ class _Cover:
     bound: Array
     cut: Array
 
-    def take(self, n: int) -> tuple[Array, Array, Array]:
-        """Remove the n boxes with the largest bounds and return them with their cuts."""
+    def pop(self, n: int) -> Cover:
+        """Remove the n boxes with the largest bounds and return them."""
         n = min(n, len(self.bound))
         chosen = np.argpartition(-self.bound, n - 1)[:n]
-        taken = self.lower[chosen], self.upper[chosen], self.cut[chosen]
+        taken = self[chosen]
         keep = np.ones(len(self.bound), bool)
         keep[chosen] = False
         self.lower, self.upper = self.lower[keep], self.upper[keep]
         self.bound, self.cut = self.bound[keep], self.cut[keep]
         return taken
 
+    def take(self, n: int) -> tuple[Array, Array, Array]:
+        """Remove the n boxes with the largest bounds and return them with their cuts."""
+        taken = self.pop(n)
+        return taken.lower, taken.upper, taken.cut
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> Cover:
+        return Cover(self.lower[rows], self.upper[rows], self.bound[rows], self.cut[rows])
+
+    @classmethod
+    def empty(cls, dim: int) -> Cover:
+        """Return a cover without boxes."""
+        return cls(np.zeros((0, dim)), np.zeros((0, dim)), np.zeros(0), np.zeros(0, np.intp))
+
+    @property
+    def top(self) -> float:
+        """The largest bound, 0 if there are no boxes."""
+        return float(np.max(self.bound, initial=0.0))
+
     def put(self, lower: Array, upper: Array, bound: Array, cut: Array) -> None:
+        """Add boxes."""
         self.lower = np.concatenate([self.lower, lower])
         self.upper = np.concatenate([self.upper, upper])
         self.bound = np.concatenate([self.bound, bound])
@@ -131,7 +151,7 @@ def branch(
     """
     began = time.monotonic()
     state = start or GapState()
-    cover = _Cover(np.zeros((0, box.dim)), np.zeros((0, box.dim)), np.zeros(0), np.zeros(0, np.intp))
+    cover = Cover.empty(box.dim)
     lower, upper = box.lower[None], box.upper[None]
     done = 0.0  # the largest bound of boxes that cannot be cut, or need not be
     batch, seen = 1, state.lower
@@ -139,14 +159,14 @@ def branch(
     while True:
         turn = time.monotonic()
         bound, forms = bounder(lower, upper)
-        points = _best_corners(forms, lower, upper)
+        points = best_corners(forms, lower, upper)
         seen, state = _try_points(points, value, proved, seen, state, turn - began)
         finished = bound <= max(done, state.lower, 0.0 if tol is None else tol)
         done = max(done, float(np.max(bound[finished], initial=0.0)))
         cover.put(
-            lower[~finished], upper[~finished], bound[~finished], _cuts(forms, lower, upper)[~finished]
+            lower[~finished], upper[~finished], bound[~finished], cuts(forms, lower, upper)[~finished]
         )
-        top = max(done, float(np.max(cover.bound, initial=0.0)))
+        top = max(done, cover.top)
         better = state.narrowed(time.monotonic() - began, "branching", upper=top)
         state = better
         if state is not shown:
@@ -154,11 +174,11 @@ def branch(
             yield state
         spent = time.monotonic() - turn
         batch = _next_batch(batch, spent)
-        over = time.monotonic() + spent > deadline or len(cover.bound) > _MOST_BOXES
+        over = time.monotonic() + spent > deadline or len(cover.bound) > MOST_BOXES
         if state.settled(tol, precision) or over or not len(cover.bound):
             return
         *taken, cut = cover.take(batch)
-        lower, upper, stuck = _halves(taken[0], taken[1], cut)
+        lower, upper, stuck = halves(taken[0], taken[1], cut)
         if stuck.any():
             done = max(done, top)
         if not len(lower):
@@ -168,10 +188,10 @@ def branch(
 def _next_batch(batch: int, spent: float) -> int:
     if spent > _TURN:
         return max(1, batch // 2)
-    return min(2 * batch, _MOST_AT_ONCE) if spent < _TURN / 3 else batch
+    return min(2 * batch, MOST_AT_ONCE) if spent < _TURN / 3 else batch
 
 
-def _halves(lower: Array, upper: Array, cut: Array) -> tuple[Array, Array, Array]:
+def halves(lower: Array, upper: Array, cut: Array) -> tuple[Array, Array, Array]:
     """Cut each box at the middle of a coordinate; leave out those too thin to be cut, and mark them."""
     rows = np.arange(len(lower))
     middle = lower[rows, cut] / 2 + upper[rows, cut] / 2
@@ -186,7 +206,7 @@ def _halves(lower: Array, upper: Array, cut: Array) -> tuple[Array, Array, Array
     )
 
 
-def _cuts(forms: LinearForms, lower: Array, upper: Array) -> Array:
+def cuts(forms: LinearForms, lower: Array, upper: Array) -> Array:
     """Return the coordinate of each box whose width moves the bounds most; the widest in a tie."""
     width = upper / 2 - lower / 2
     influence = np.max(np.abs(forms.weight), axis=1)
@@ -197,7 +217,7 @@ def _cuts(forms: LinearForms, lower: Array, upper: Array) -> Array:
     return np.argmax(width * (share + 0.05), axis=1)
 
 
-def _best_corners(forms: LinearForms, lower: Array, upper: Array) -> Array:
+def best_corners(forms: LinearForms, lower: Array, upper: Array) -> Array:
     """Return for each box where its largest form is largest, and its middle."""
     A, c = forms
     with np.errstate(over="ignore", invalid="ignore"):

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from math import inf, nextafter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.equivalence.gap.branching import branch
 from pindown.equivalence.gap.relaxation import sum_of_forms, tied
+from pindown.equivalence.gap.rounds import branch_in_rounds
 from pindown.equivalence.gap.state import GapState
 from pindown.equivalence.gap.witness import first_points, gradients, values_at
 from pindown.geometry.box import Box
@@ -36,6 +38,7 @@ from pindown.geometry.intervals import interval_bounds
 from pindown.geometry.linear_bounds import LinearForms, largest, relax
 from pindown.geometry.rounding import add_down, gamma, norm_up
 from pindown.network import ReluNetwork
+from pindown.parallel import n_workers
 
 _STARTS = 32
 _ROUNDS = 30
@@ -246,6 +249,7 @@ def narrow_labels(
     margin: float | None = None,
     deadline: float = inf,
     seed: int = 0,
+    n_jobs: int | None = None,
 ) -> GapState:
     """Bound the largest disagreement of two classifiers on a box from both sides.
 
@@ -256,6 +260,8 @@ def narrow_labels(
         margin: Stop once it is decided whether the disagreement exceeds this.
         deadline: When to stop, as ``time.monotonic()`` counts.
         seed: Chooses the samples of the search.
+        n_jobs: Workers for branch and bound, -1 for all cores; None: as an enclosing
+            :func:`pindown.parallel.workers` says, else one.
 
     Raises:
         ValueError: If there is only one output.
@@ -278,13 +284,20 @@ def narrow_labels(
     def bounder(lower: Array, upper: Array) -> tuple[Array, LinearForms]:
         return label_bounds(a, b, lower, upper, deadline=deadline)
 
-    def value(points: Array) -> Array:
-        return _chosen(a, b, points, False).value
+    value = partial(_values, a, b)
 
     def proved(point: Array) -> float:
         return proved_label_gap(a, b, point).gap
 
-    steps = branch(
-        bounder, value, proved, box, start=state, tol=margin, precision=_PRECISION, deadline=deadline
-    )
+    goal: dict[str, Any] = {"tol": margin, "precision": _PRECISION, "deadline": deadline}
+    if n_workers(n_jobs) == 1:
+        steps = branch(bounder, value, proved, box, start=state, **goal)
+    else:
+        size = (a.n_parameters + b.n_parameters) * a.out_features  # more rows are carried than for gaps
+        goal |= {"size": size, "n_jobs": n_jobs}
+        steps = branch_in_rounds(partial(label_bounds, a, b), value, proved, box, start=state, **goal)
     return [state, *steps][-1]
+
+
+def _values(a: ReluNetwork, b: ReluNetwork, points: Array) -> Array:
+    return _chosen(a, b, points, False).value

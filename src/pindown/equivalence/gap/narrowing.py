@@ -10,23 +10,26 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
+from typing import Any
 
 import numpy as np
 
-from pindown.equivalence.gap.branching import gap_by_branching
+from pindown.equivalence.gap.branching import Cover, gap_by_branching
 from pindown.equivalence.gap.cells import MAX_INPUTS, gap_by_cells
 from pindown.equivalence.gap.milp import gap_by_milp, open_units
 from pindown.equivalence.gap.norm_bounds import norm_gap
 from pindown.equivalence.gap.relaxation import gap_bounds
+from pindown.equivalence.gap.rounds import Frontier, gap_in_rounds
 from pindown.equivalence.gap.state import GapState
 from pindown.equivalence.gap.witness import search
 from pindown.geometry.box import Box
 from pindown.geometry.intervals import interval_bounds
 from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
+from pindown.parallel import n_workers
 
 # Cells grow like (units)^inputs: more units are not worth a try.
 _CELL_UNITS = {1: 100_000, 2: 5_000, 3: 200, 4: 60, 5: 40}
@@ -51,6 +54,8 @@ class _Run:
     deadline: float
     progress: Callable[[GapState], None] | None
     state: GapState
+    n_jobs: int | None = 1
+    frontier: Frontier | None = None
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -87,6 +92,7 @@ def narrow(
     deadline: float = inf,
     seed: int = 0,
     progress: Callable[[GapState], None] | None = None,
+    n_jobs: int | None = None,
 ) -> GapState:
     """Bound the largest gap of two networks from both sides, ever better, until it is decided.
 
@@ -101,12 +107,14 @@ def narrow(
         deadline: When to stop, as ``time.monotonic()`` counts.
         seed: Chooses the points of the searches.
         progress: Called with every better state.
+        n_jobs: Workers for branch and bound, -1 for all cores; None: as an enclosing
+            :func:`pindown.parallel.workers` says, else one.
 
     Returns:
         The proved bounds, a witness of the lower one, and how they came about.
 
     Raises:
-        ValueError: If sizes do not fit.
+        ValueError: If sizes do not fit, or ``n_jobs`` is no number of workers.
 
     Example:
         >>> nets = [ReluNetwork.from_layers([([[1.0]], [b]), ([[1.0]], [0])]) for b in (0.0, -1.0)]
@@ -117,7 +125,8 @@ def narrow(
     Methods: see the modules of this package.
     """
     _require_fit(a, b, box)
-    run = _Run(a, b, tol, precision, deadline, progress, start or GapState())
+    n_workers(n_jobs)  # complains now, not after minutes
+    run = _Run(a, b, tol, precision, deadline, progress, start or GapState(), n_jobs)
     if a == b:
         run.take(GapState(upper=0.0), "identical weights")
     steps: list[Callable[[], None]] = [lambda: _search(run, box, seed)]
@@ -219,7 +228,15 @@ def _branch(run: _Run, box: Box, share: float) -> None:
         return
     left = run.left if run.left < inf else _LONGEST
     until = time.monotonic() + share * left
-    for found in gap_by_branching(
-        run.a, run.b, box, start=run.state, tol=run.tol, precision=run.precision, deadline=until
-    ):
+    for found in _branched(run, box, until):
         run.take(found, "branch and bound")
+
+
+def _branched(run: _Run, box: Box, until: float) -> Iterator[GapState]:
+    goal: dict[str, Any] = {"tol": run.tol, "precision": run.precision, "deadline": until}
+    if n_workers(run.n_jobs) == 1:
+        return gap_by_branching(run.a, run.b, box, start=run.state, **goal)
+    if run.frontier is None:  # the second time goes on where the first one ended
+        run.frontier = Frontier(Cover.empty(box.dim))
+    goal |= {"n_jobs": run.n_jobs, "frontier": run.frontier}
+    return gap_in_rounds(run.a, run.b, box, start=run.state, **goal)
