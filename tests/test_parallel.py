@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn.utils._openmp_helpers  # noqa: F401  (a library with threads of its own)
 
 # Workers import this module, again and again: heavy imports wait inside the tests.
 from pindown.parallel import each, memory, n_workers, task_seeds, workers

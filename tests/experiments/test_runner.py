@@ -11,6 +11,8 @@ from pindown.experiments import EXPERIMENTS, Experiment, Outcome, reproduce
 RUNS = []
 LONG = {"digits-margin", "fourier-masks"}  # a single cell takes a quarter of a minute
 LONG |= {f"multi-exit-{name}" for name in ("budget", "anytime", "few-labels", "teachers", "temperature")}
+LONG |= {f"local-maxima-{name}" for name in ("grid", "noise", "one-class", "signs")}
+LONG |= {"mutual-autoencoder-categorical", "mutual-autoencoder-text", "ntk-versus-network"}
 ENOUGH = 0.5  # CPU seconds of one cell after which the second is left out
 
 

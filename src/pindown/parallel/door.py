@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pindown.parallel.memory import at_once
 from pindown.parallel.places import Place, chosen_place, only_here
-from pindown.parallel.thread_limits import one_thread
+from pindown.parallel.thread_limits import one_in_this_thread, one_thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -88,10 +88,10 @@ def _in_threads(
     from joblib import delayed, parallel_config
 
     def work(index: int, task: Item) -> tuple[int, Result]:
-        with only_here():
+        with only_here(), one_in_this_thread():
             return index, function(task)
 
-    with one_thread():  # of the whole process: threads cannot each have their own
+    with one_thread():  # of the whole process: of linear algebra, threads cannot each have their own
         with parallel_config(backend="threading", n_jobs=n_jobs):
             calls = (delayed(work)(index, task) for index, task in enumerate(tasks))
             results = _started(calls, batch_size=1)

@@ -43,7 +43,7 @@ def one_thread() -> Iterator[None]:
     """
     torch = sys.modules.get("torch")  # what is not loaded need not be held back
     threads = None if torch is None else torch.get_num_threads()
-    with _controller(tuple(name in sys.modules for name in _WITH_THREADS)).limit(limits=1):
+    with _controller(_loaded()).limit(limits=1):
         if torch is not None:
             torch.set_num_threads(1)
         try:
@@ -51,6 +51,15 @@ def one_thread() -> Iterator[None]:
         finally:
             if torch is not None:
                 torch.set_num_threads(threads)
+
+
+def one_in_this_thread() -> AbstractContextManager[Any]:
+    """Return a context in which OpenMP, which counts for every thread apart, starts no other threads."""
+    return _controller(_loaded()).select(user_api="openmp").limit(limits=1)
+
+
+def _loaded() -> tuple[bool, ...]:
+    return tuple(name in sys.modules for name in _WITH_THREADS)
 
 
 @lru_cache(maxsize=1)

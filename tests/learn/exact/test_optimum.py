@@ -192,7 +192,7 @@ def _descend(X, y, width, loss, rng):
 
 
 @pytest.mark.parametrize("loss", LOSSES[:3])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(s, marks=pytest.mark.slow) for s in (2, 3))])
 def test_no_optimiser_goes_below_the_bound(seed, loss):
     rng = np.random.default_rng(seed)
     X, y = _problem(rng, loss, 9, 2)
