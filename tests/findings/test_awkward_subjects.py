@@ -60,7 +60,7 @@ def test_one_of_a_kind_is_in_the_singular(net, given):
 def test_the_strip_splits_numbers_from_what_they_count():
     result = audit(random_net(1, 1, 1), only=["ARC", "EQV-01"])
     assert result["EQV-01"].number.text == "1 ReLU"
-    assert ("1", "ReLU needed") in [(key.value, key.label) for key in key_numbers(result)]
+    assert ("1", "ReLU enough") in [(key.value, key.label) for key in key_numbers(result)]
     assert Quantity(1, "exact", "cells", bound="lower").text == "1 cell"
     assert Quantity(1.5, "exact", "cells").text == "1.5 cells"
 

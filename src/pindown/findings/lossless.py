@@ -46,7 +46,7 @@ def lossless_size(subject: Subject) -> Finding:
     where = "for every input" if box is None else f"on {subject.box_name}"
     return Finding(
         verdict=_verdict(shrunk, where),
-        number=Quantity(small.size, "exact", "ReLUs", label="suffice"),
+        number=Quantity(small.size, "exact", "ReLUs", label="enough"),
         hypotheses=(
             Hypothesis(f"every step is an identity of real functions {where}", "checked"),
             Hypothesis(

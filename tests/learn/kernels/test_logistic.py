@@ -251,7 +251,9 @@ def best(model, scoring, X, y):
     return search.fit(StandardScaler().fit_transform(X), y).best_score_
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "digits" else name for name in DATA]
+)
 def test_as_accurate_as_a_support_vector_machine(name):
     X, y = DATA[name]
     assert best(KernelLogisticClassifier(), "accuracy", X, y) >= best(SVC(), "accuracy", X, y) - 0.012
