@@ -269,6 +269,7 @@ def test_better_calibrated_than_platt_scaling_on_most():
     assert sum(wins) >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 10])
 def test_two_thousand_samples_in_seconds(n_classes):
     rng = np.random.default_rng(0)
