@@ -21,7 +21,7 @@ MAX_UNITS = 4_000_000  # entries of one tensor inside the network; 64 channels o
 MAX_MULTIPLICATIONS = 50_000_000_000  # in one matrix product: seconds dense, a minute sparse
 MAX_NODES = 20_000
 MAX_READING_SECONDS = 120.0  # for one model: every node may be bearable and all of them together not
-MAX_RANK = 64  # axes of one tensor: NumPy's own limit
+MAX_RANK = 32  # axes of one tensor: the limit of NumPy 1; NumPy 2 takes 64
 
 
 def check_file_bytes(n_bytes: int, limit: int = MAX_FILE_BYTES) -> None:
