@@ -10,7 +10,6 @@ from pindown import ReluNetwork
 from pindown.audit import audit
 from pindown.findings import Finding, Quantity, Table
 from pindown.findings.pictures import Dot, MapArea, PlaneMap
-from pindown.report import pages
 from pindown.report.figures import draw
 from pindown.report.html import key_numbers, opening
 from pindown.report.plane_svg import Plane, tick_text, ticks
@@ -62,12 +61,17 @@ def test_columns_of_numbers_in_words_are_set_as_numbers(plane_audit):
     assert '<td class="text">a</td><td>100%</td><td>1,000</td>' in page
 
 
-def test_documentation_is_linked_once_it_has_an_address(plane_audit, monkeypatch):
+def test_documentation_is_linked_once_it_has_an_address(plane_audit, monkeypatch, tmp_path):
+    monkeypatch.delenv("PINDOWN_DOCS", raising=False)
     assert "http" not in re.sub(r"http://www\.w3\.org\S*|http-equiv", "", plane_audit.to_html())
-    monkeypatch.setattr(pages, "DOCUMENTATION", "https://example.org/pindown/")
+    monkeypatch.setenv("PINDOWN_DOCS", "https://example.org/pindown/")
     page = plane_audit.to_html()
     assert 'href="https://example.org/pindown/findings.html#geo-05"' in page
     assert 'href="https://example.org/pindown/kinds.html"' in page
+    monkeypatch.setenv("PINDOWN_DOCS", str(tmp_path))
+    assert f'href="{tmp_path.as_uri()}/findings.html#geo-05"' in plane_audit.to_html()
+    monkeypatch.setenv("PINDOWN_DOCS", "javascript:alert(1)")
+    assert "javascript:alert" not in plane_audit.to_html()
 
 
 def test_what_a_finding_asks_is_explained_on_the_page(plane_audit):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pindown.findings import KINDS
@@ -15,9 +17,9 @@ from pindown.report.layout import cell_text
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-# Where the built documentation is published, with a slash at its end. While this is empty no page links
-# to it: a page must work from a disk, and a link that leads nowhere is worse than none.
-DOCUMENTATION = ""
+# Names the variable with the address, or the folder, of the built documentation. While it is not set no
+# page links there: a page must work from a disk, and a link that leads nowhere is worse than none.
+DOCUMENTATION = "PINDOWN_DOCS"
 
 _HYPOTHESIS_SYMBOLS = {"checked": "✓", "assumed": "?", "violated": "✗"}
 
@@ -42,8 +44,13 @@ def safe(markup: str) -> Any:
 
 
 def documentation(page: str, anchor: str = "") -> str:
-    """Return the address of a page of the documentation, or nothing while it is published nowhere."""
-    return f"{DOCUMENTATION}{page}.html{f'#{anchor}' if anchor else ''}" if DOCUMENTATION else ""
+    """Return the address of a page of the documentation, or nothing if nobody said where it is."""
+    place = os.environ.get(DOCUMENTATION, "")
+    if place and Path(place).is_dir():
+        place = Path(place).resolve().as_uri()
+    if not place.startswith(("https://", "http://", "file://")):
+        return ""
+    return f"{place.rstrip('/')}/{page}.html{f'#{anchor}' if anchor else ''}"
 
 
 @lru_cache(maxsize=1)
