@@ -14,7 +14,8 @@ import pytest
 
 # Workers and the runs that are killed import this module: matplotlib waits until it is needed.
 from pindown.experiments import Experiment, Outcome, reproduce
-from pindown.experiments.storage import FolderInUseError, cell_file, locked, read_cell
+from pindown.experiments.storage import cell_file, read_cell
+from pindown.whole_files import FolderInUseError, only_writer
 
 ROOT = Path(__file__).parents[2]
 FILES = ("results.json", "table.md", "figure.svg")
@@ -159,16 +160,22 @@ def test_ctrl_c_stops_the_workers_and_keeps_what_is_done(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("name", ["cell", "results"])
-def test_a_full_disk_is_said_in_a_line_and_loses_nothing(name, undisturbed, tmp_path):
+def test_a_full_disk_is_said_in_a_line_and_loses_nothing(name, undisturbed, tmp_path, monkeypatch):
     folder = tmp_path / "roots"
-    (folder / "cells").mkdir(parents=True)
     target = cell_file(folder, {"n": 3, "pair": [3, 3]}) if name == "cell" else folder / "results.json"
-    target.with_suffix(".part").symlink_to("/dev/full")
-    with pytest.raises(OSError, match=r"no space left in .*what was finished is kept") as caught:
-        reproduce(roots(), out=tmp_path)
+    opened = Path.open
+
+    def full(path, *args, **settings):
+        place = Path("/dev/full") if path.name.startswith(f".{target.name}.") else path
+        return opened(place, *(("wb",) if place != path else args), **settings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", full)
+        with pytest.raises(OSError, match=r"no space left in .*what was finished is kept") as caught:
+            reproduce(roots(), out=tmp_path)
     assert "\n" not in str(caught.value)
     assert len(finished(tmp_path)) == (2 if name == "cell" else 4)
-    assert not list(folder.rglob("*.part")) and not (folder / "results.json").exists()
+    assert not list(folder.rglob(".*.tmp")) and not (folder / "results.json").exists()
     reproduce(roots(), out=tmp_path, resume=True)
     assert written(tmp_path) == undisturbed
 
@@ -182,10 +189,14 @@ def test_a_folder_that_cannot_be_written_is_said_in_a_line(tmp_path, monkeypatch
     lines = capsys.readouterr().err.strip().splitlines()
     assert ended.value.code == 3 and len(lines) == 1 and "cannot write to" in lines[0]
 
-    def refused(*_args, **_settings):
-        raise PermissionError(errno.EACCES, "Permission denied")
+    opened = Path.open
 
-    monkeypatch.setattr(Path, "write_bytes", refused)
+    def refused(path, *args, **settings):
+        if path.suffix == ".tmp":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(path, *args, **settings)
+
+    monkeypatch.setattr(Path, "open", refused)
     with pytest.raises(OSError, match=r"cannot write to .*\(Permission denied\); give another folder"):
         reproduce(roots(), out=tmp_path / "out")
 
@@ -199,7 +210,7 @@ def test_a_folder_without_permission_is_said_in_a_line(tmp_path):
 
 def test_two_runs_in_a_folder_refuse_each_other(tmp_path):
     (tmp_path / "roots").mkdir()
-    with locked(tmp_path / "roots"), pytest.raises(FolderInUseError, match="another run"):
+    with only_writer(tmp_path / "roots"), pytest.raises(FolderInUseError, match="another run"):
         reproduce(roots(), out=tmp_path)
     assert reproduce(roots(), out=tmp_path).outcome.verdict == "reproduced"
 
@@ -211,7 +222,7 @@ def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", unknown)
-    with pytest.warns(UserWarning, match="without locks"), locked(tmp_path):
+    with pytest.warns(UserWarning, match="without locks"), only_writer(tmp_path):
         pass
 
 

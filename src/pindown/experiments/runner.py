@@ -15,13 +15,12 @@ from pindown.experiments.declaration import Cell, Experiment, Outcome
 from pindown.experiments.storage import (
     SCHEMA,
     cell_file,
-    locked,
     read_cell,
     svg_of,
     write_whole,
-    writing_to,
 )
 from pindown.parallel import each, workers
+from pindown.whole_files import only_writer, writing_to
 
 Record = Mapping[str, Any]
 
@@ -87,7 +86,7 @@ def reproduce(
     folder = Path(out) / experiment.id
     with writing_to(folder):
         (folder / "cells").mkdir(parents=True, exist_ok=True)
-    with locked(folder):
+    with only_writer(folder):
         found = [read_cell(cell_file(folder, cell), cell) if resume else None for cell in cells]
         records: dict[int, Record] = {i: record for i, record in enumerate(found) if record is not None}
         with nullcontext() if cluster is None else workers(n_jobs, cluster=cluster):

@@ -1,29 +1,18 @@
-"""The files of a run: written whole or not at all, by one run at a time, readable after any accident."""
+"""The files of a run: cells, tables and figures, the same byte by byte however often a run stopped."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import json
-import os
-import socket
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pindown.experiments.declaration import Cell
+from pindown.whole_files import whole_file, writing_to
 
 SCHEMA = 1
-_LOCK = ".lock"
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
-
-
-class FolderInUseError(OSError):
-    """Another run is writing to the folder."""
 
 
 def cell_file(folder: Path, cell: Cell) -> Path:
@@ -55,15 +44,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Raises:
         OSError: In one line, if the disk is full or the folder cannot be written to.
     """
-    part = path.with_suffix(".part")
-    with writing_to(path.parent):
-        try:
-            part.write_bytes(content.encode() if isinstance(content, str) else content)
-            part.replace(path)
-        except OSError:
-            with suppress(OSError):
-                part.unlink()
-            raise
+    with writing_to(path.parent), whole_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def svg_of(figure: Any, salt: str) -> bytes:
@@ -74,56 +56,3 @@ def svg_of(figure: Any, salt: str) -> bytes:
     with mpl.rc_context({"svg.hashsalt": salt}):
         figure.savefig(target, format="svg", bbox_inches="tight", metadata={"Date": None})
     return target.getvalue()
-
-
-@contextmanager
-def writing_to(folder: Path) -> Iterator[None]:
-    """Say in one line what is wrong when a folder cannot be written to."""
-    try:
-        yield
-    except FolderInUseError:
-        raise
-    except OSError as error:
-        if error.errno in _FULL:
-            words = f"no space left in {folder}; what was finished is kept: make room, then resume"
-        else:
-            words = f"cannot write to {folder} ({error.strerror or error}); give another folder"
-        raise OSError(f"{words}.") from error
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other runs out of a folder.
-
-    The system lets go of the lock when the process ends, however it ends, so that no lock is ever stale.
-    It holds among all processes of a machine, and among machines if the network file system passes locks
-    on (NFS does, with ``lockd``); where there are none, a warning says so.
-
-    Raises:
-        FolderInUseError: If another run has it.
-    """
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    path = folder / _LOCK
-    with writing_to(folder):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in _TAKEN:
-                raise FolderInUseError(
-                    f"another run ({file.read().strip() or 'just begun'}) is writing to {folder}; "
-                    "wait for it, stop it, or give another folder."
-                ) from None
-            warnings.warn(
-                f"{folder} is on a file system without locks; start only one run in it.", stacklevel=3
-            )
-        with writing_to(folder):
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-            file.flush()
-        yield

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
-import secrets
 import zlib
 from pathlib import Path
 
 from pindown.errors import ModelFileError
 from pindown.io.limits import MAX_FILE_BYTES, MAX_GZIP_BYTES, check_file_bytes
+from pindown.whole_files import whole_file
 
 _CHUNK_BYTES = 2**20
 
@@ -68,15 +67,8 @@ def read_gzip(path: Path, limit: int = MAX_GZIP_BYTES) -> bytes:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that a reader sees the old one or the whole new one, never a part."""
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        try:
-            with unfinished.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with whole_file(path) as file:
+            file.write(data)
     except OSError as error:
         raise ModelFileError(f"{path.name} cannot be written: {error}.") from None

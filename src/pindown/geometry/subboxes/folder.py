@@ -1,16 +1,14 @@
-"""The folder of a streamed complex: who may write there, files that are whole or absent.
+"""The files of a streamed complex.
 
 Arrays are stored in NPZ files, uncompressed, so a file cannot unpack to more than its own size. What
-was finished stays finished: each file is written under another name, flushed, and renamed.
+was finished stays finished: each file is there completely or not at all.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.errors import DataFileError
+from pindown.whole_files import whole_file, writing_to
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -25,76 +24,18 @@ _KINDS = {"f8", "i8", "i4", "u8"}  # float64 and whole numbers, little-endian
 _MOST_JSON_BYTES = 2**28
 
 
-@contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
-    """Hold a folder against a second writer; the lock ends with the process, however that ends.
-
-    Raises:
-        OSError: If another process writes there, or the folder cannot be written to.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("a+b")
-    except OSError as error:
-        raise _unwritable(folder, error) from None
-    with lock:
-        try:
-            _lock(lock.fileno())
-        except OSError:
-            raise BlockingIOError(
-                f"another process writes to {folder}; wait for it, or give another folder."
-            ) from None
-        yield
-
-
-def _lock(number: int) -> None:
-    if os.name == "nt":  # pragma: no cover - Windows
-        import msvcrt
-
-        msvcrt.locking(number, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    else:
-        import fcntl
-
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 def write_json(path: Path, content: Any) -> None:
     """Write a small file of text that machines read."""
     text = json.dumps(content, indent=1, sort_keys=True) + "\n"
-    with _whole_or_absent(path) as file:
+    with writing_to(path.parent), whole_file(path) as file:
         file.write(text.encode())
 
 
 def write_arrays(path: Path, arrays: Arrays) -> int:
     """Write arrays, one after the other, without a second copy of them all; return the file's size."""
-    with _whole_or_absent(path) as file:
+    with writing_to(path.parent), whole_file(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
     return path.stat().st_size
-
-
-@contextmanager
-def _whole_or_absent(path: Path) -> Iterator[Any]:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        try:
-            with unfinished.open("wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def _unwritable(path: Path, error: OSError) -> OSError:
-    reason = error.strerror or str(error)
-    return OSError(
-        error.errno,
-        f"{path} cannot be written ({reason}). What was finished is kept; make room or choose another "
-        "folder, then go on with resume=True",
-    )
 
 
 def read_json(path: Path) -> Any:

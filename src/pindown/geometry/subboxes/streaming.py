@@ -23,7 +23,6 @@ from pindown.geometry.box import Box
 from pindown.geometry.complex.counting import full_box
 from pindown.geometry.subboxes.batches import cells_with_patterns
 from pindown.geometry.subboxes.folder import (
-    only_writer,
     read_arrays,
     read_json,
     write_arrays,
@@ -43,6 +42,7 @@ from pindown.geometry.subboxes.shards import (
 from pindown.geometry.subboxes.stitching import parts_of
 from pindown.network import ReluNetwork
 from pindown.parallel import each
+from pindown.whole_files import only_writer
 
 _PATTERNS_PER_BUCKET = 16_384  # more buckets than memory asks for, so that many processes have work
 _MOST_BUCKETS = 64
