@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
+from pindown.diagnosis import Check, Diagnosis
 from pindown.installed import Requirement, pip_install, pip_install_extra, release, requirements
 
-Status = Literal["fine", "note", "broken"]
-SCHEMA = 1
+__all__ = ["DATA_SETS", "ENABLES", "Check", "Diagnosis", "compile_kernels", "diagnose"]
 
 # What each optional part is for; the parts themselves are read from the installed package.
 ENABLES = {
@@ -28,53 +26,6 @@ ENABLES = {
 }
 DATA_SETS = ("mnist", "fashion-mnist", "cifar10", "gtsrb", "adbench", "survival")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was looked at.
-
-    Attributes:
-        group: What it belongs to, such as ``"required"``.
-        name: What was looked at.
-        status: ``"fine"``; ``"note"`` (works, but could do more); ``"broken"``.
-        found: What is there, in words.
-        remedy: What to do about it; empty if there is nothing to do.
-    """
-
-    group: str
-    name: str
-    status: Status
-    found: str
-    remedy: str = ""
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """What :func:`diagnose` found.
-
-    Attributes:
-        checks: Everything that was looked at, in the order of a report.
-    """
-
-    checks: tuple[Check, ...]
-
-    @property
-    def healthy(self) -> bool:
-        """Whether nothing that pindown needs is missing or broken."""
-        return all(check.status != "broken" for check in self.checks)
-
-    def __str__(self) -> str:
-        broken = [check.name for check in self.checks if check.status == "broken"]
-        notes = sum(check.status == "note" for check in self.checks)
-        if broken:
-            return f"something is wrong: {', '.join(broken)}"
-        return "everything that pindown needs is there" + (f"; notes: {notes}" if notes else "")
-
-    def to_json(self) -> str:
-        """Return the checks as JSON: ``{"schema": 1, "healthy": bool, "checks": [...]}``."""
-        content = {"schema": SCHEMA, "healthy": self.healthy, "checks": list(map(asdict, self.checks))}
-        return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def diagnose(*groups: str) -> Diagnosis:

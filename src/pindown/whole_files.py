@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 _LOCK = ".lock"
+_SHOWN = 50  # characters of a name that its stand-in shows: the system allows 255 bytes in all
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
 
@@ -27,6 +28,9 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
     It is written under another name, flushed to the disk, and renamed.
 
+    Raises:
+        OSError: If it cannot be written there, with the name that was asked for.
+
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     with whole_file(Path(folder, "a")) as file:
@@ -34,15 +38,38 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     ...     [entry.name for entry in Path(folder).iterdir()]
     ['a']
     """
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    unfinished = path.with_name(f".{path.name[:_SHOWN]}.{secrets.token_hex(4)}.tmp")
+    with _about(path):
+        opened = unfinished.open("xb")
     try:
-        with unfinished.open("xb") as file:
+        with opened as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(path)
+        with _about(path):
+            unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _about(path: Path) -> Iterator[None]:
+    """Let errors name the file that was asked for, not the one that stands in for it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def reason_of(error: OSError) -> str:
+    """Return what the system says was wrong, without its number and without a file's name.
+
+    >>> reason_of(FileNotFoundError(2, "No such file or directory", "/there/a.onnx"))
+    'No such file or directory'
+    """
+    return error.strerror or str(error) or type(error).__name__
 
 
 @contextmanager
@@ -56,7 +83,7 @@ def writing_to(folder: Path) -> Iterator[None]:
         if error.errno in _FULL:
             words = f"no space left in {folder}; what was finished is kept: make room, then resume"
         else:
-            words = f"cannot write to {folder} ({error.strerror or error}); give another folder"
+            words = f"cannot write to {folder} ({reason_of(error)}); give another folder"
         raise OSError(f"{words}.") from error
 
 

@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from pindown.experiments import EXPERIMENTS, multi_exit_anytime, multi_exit_budget, multi_exit_common
-from pindown.experiments.multi_exit_common import BUDGET, IMAGENET
+from pindown.experiments import (
+    EXPERIMENTS,
+    multi_exit_anytime,
+    multi_exit_budget,
+    multi_exit_common,
+    multi_exit_data,
+)
+from pindown.experiments.multi_exit_published import BUDGET, IMAGENET
 
 
 def test_printed_gain_on_imagenet_is_above_what_its_table_shows():
@@ -108,7 +114,7 @@ def test_the_rule_of_the_temperature():
 
 def test_data_are_drawn_apart_and_labels_of_the_pool_are_left_out(monkeypatch):
     monkeypatch.delenv("PINDOWN_DATA", raising=False)
-    multi_exit_common._images.cache_clear()
+    multi_exit_data._images.cache_clear()
     data = multi_exit_common.few_labels({**multi_exit_common.QUICK, "seed": 1})
     assert data.name == "scikit-learn's digits" and data.labelled.shape[1:] == (1, 8, 8)
     assert np.bincount(data.labels.numpy()).tolist() == [20] * 10
@@ -118,7 +124,7 @@ def test_data_are_drawn_apart_and_labels_of_the_pool_are_left_out(monkeypatch):
     ]
     assert not rows[0] & rows[1] and not rows[0] & rows[2] and not rows[1] & rows[2]
     assert not hasattr(data, "pool_labels")
-    multi_exit_common._images.cache_clear()
+    multi_exit_data._images.cache_clear()
     with pytest.raises(FileNotFoundError, match=r"cifar100/\*\.npz"):
         multi_exit_common.few_labels({**multi_exit_common.PAPER, "seed": 0})
 
@@ -126,7 +132,7 @@ def test_data_are_drawn_apart_and_labels_of_the_pool_are_left_out(monkeypatch):
 @pytest.mark.parametrize("name", ["budget", "anytime", "few-labels", "teachers", "temperature"])
 def test_experiments_run_in_small(name, monkeypatch, tmp_path):
     monkeypatch.delenv("PINDOWN_DATA", raising=False)
-    multi_exit_common._images.cache_clear()
+    multi_exit_data._images.cache_clear()
     experiment = EXPERIMENTS[f"multi-exit-{name}"]
     settings = {**experiment.settings["quick"], "labels": 5, "pool": 5, "epochs": 2, "seeds": 2}
     cells = experiment.cells(settings)
@@ -136,7 +142,7 @@ def test_experiments_run_in_small(name, monkeypatch, tmp_path):
     assert outcome.rows and len(outcome.rows[0]) == len(outcome.columns)
     experiment.draw(found).savefig(tmp_path / "figure.svg")
     assert (tmp_path / "figure.svg").stat().st_size > 1_000
-    multi_exit_common._images.cache_clear()
+    multi_exit_data._images.cache_clear()
 
 
 def test_intervals_are_students():

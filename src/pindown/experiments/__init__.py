@@ -1,17 +1,21 @@
 """One module per published result: what was claimed, the run that checks it, and the comparison.
 
-To add one: write a module with ``EXPERIMENT = Experiment(...)`` and name it here. What is published but
-not run is in ``declared.py``; ``write_ledger`` puts all of it on one page.
+To add one: write a module with ``EXPERIMENT = Experiment(...)``, whose id is the module's name with
+hyphens (or is told in ``_IDS``), and name it here. Modules are imported when their experiments are used.
+What is published but not run is in ``declared.py``; ``write_ledger`` puts all of it on one page.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from pindown.experiments.declaration import Declared, Experiment, Outcome
 from pindown.experiments.declared import DECLARED
 from pindown.experiments.every import Finished, reproduce_all
 from pindown.experiments.ledger import Ledger, read_ledger
 from pindown.experiments.ledger_page import write_page
+from pindown.experiments.register import Register
 from pindown.experiments.runner import Reproduction, reproduce
 
 _MODULES = [
@@ -82,10 +86,23 @@ _MODULES = [
     "typical_networks",
 ]
 
-EXPERIMENTS: dict[str, Experiment] = {
-    experiment.id: experiment
-    for experiment in (import_module(f"{__name__}.{name}").EXPERIMENT for name in _MODULES)
+_IDS = {
+    "hessian_tracking": "optimisers-hessian",
+    "optimiser_full_batch": "optimisers-full-batch",
+    "optimiser_image_size": "optimisers-image-size",
+    "optimiser_mini_batch": "optimisers-mini-batch",
+    "optimiser_path": "training-path",
+    "optimiser_shift": "optimisers-shift",
+    "optimiser_vgg": "optimisers-vgg",
 }
+
+EXPERIMENTS: Mapping[str, Experiment] = Register(__name__, _MODULES, _IDS)
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def write_ledger(folder: Path | str, target: Path | str) -> Ledger:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from pindown.experiments.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown.experiments.multi_exit_common import (
-    BUDGET,
     LOSSES,
     PAPER,
     QUICK,
@@ -22,6 +21,7 @@ from pindown.experiments.multi_exit_common import (
     shown,
     trained,
 )
+from pindown.experiments.multi_exit_published import BUDGET
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,24 +1,16 @@
-"""What the experiments on networks with exits share: data with few labels, training, published tables.
-
-The folder with the data is named by the environment variable ``PINDOWN_DATA``. The published data set is
-CIFAR-100 (``cifar100/*.npz``, only for the paper scale); the quick scale takes MNIST at half its
-size, or, if that is not there, the digits that come with scikit-learn, and its tables say so.
-"""
+"""What the experiments on networks with exits share: settings, training, means over seeds, figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pindown.datasets.files import load_arrays
-from pindown.datasets.images import ImageClasses, load_mnist, small_digits
 from pindown.experiments.declaration import Cell, Results
-from pindown.experiments.optimiser_data import data_folder
+from pindown.experiments.multi_exit_data import FewLabels, few_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,39 +19,6 @@ if TYPE_CHECKING:
     from pindown.learn.multi_exit.training import History
 
 LOSSES = ("exit-wise", "distillation", "semi-supervised")
-# Top-5 accuracy in percent on CIFAR-100 with 150, 250, 350 and all 500 images per class, by exit.
-# Phuong 2021, Table 6.2 (budget mode).
-BUDGET = {
-    150: {
-        "exit-wise": (72.4, 75.5, 77.4, 78.4, 79.2, 79.8, 80.1, 80.3, 80.3, 80.4, 80.3),
-        "distillation": (78.7, 80.5, 80.9, 81.2, 81.2, 81.2, 81.1, 81.1, 81.1, 81.1, 81.1),
-        "semi-supervised": (79.9, 81.1, 81.0, 81.0, 81.0, 81.0, 81.0, 81.0, 81.0, 81.0, 81.0),
-    },
-    250: {
-        "exit-wise": (80.6, 83.4, 84.9, 86.0, 86.8, 87.4, 87.6, 87.9, 88.0, 88.0, 87.9),
-        "distillation": (85.6, 87.5, 88.4, 88.6, 88.8, 88.8, 88.8, 88.8, 88.8, 88.8, 88.8),
-        "semi-supervised": (86.5, 88.2, 88.5, 88.7, 88.7, 88.7, 88.7, 88.7, 88.7, 88.7, 88.7),
-    },
-    350: {
-        "exit-wise": (84.5, 87.2, 88.8, 89.6, 90.1, 90.5, 90.7, 90.8, 90.8, 90.8, 90.8),
-        "distillation": (88.1, 90.1, 91.1, 91.3, 91.4, 91.5, 91.5, 91.5, 91.5, 91.5, 91.5),
-        "semi-supervised": (88.5, 90.4, 91.2, 91.5, 91.5, 91.5, 91.5, 91.5, 91.5, 91.5, 91.5),
-    },
-    500: {
-        "exit-wise": (87.5, 89.8, 91.2, 91.8, 92.3, 92.6, 92.9, 93.0, 93.1, 93.1, 93.1),
-        "distillation": (90.0, 92.0, 92.9, 93.1, 93.1, 93.1, 93.1, 93.1, 93.1, 93.1, 93.1),
-    },
-}
-# The same on ImageNet with 100 images per class and with all. Phuong 2021, Table 6.1.
-IMAGENET = {
-    "100": {"exit-wise": (64.4, 67.1, 68.1, 68.2, 68.1), "distillation": (68.1, 69.2, 69.3, 69.3, 69.3)},
-    "300": {"exit-wise": (79.5, 82.1, 83.0, 83.1, 83.3), "distillation": (82.3, 83.9, 84.2, 84.2, 84.2)},
-    "500": {"exit-wise": (83.4, 86.3, 87.3, 87.5, 87.8), "distillation": (85.6, 87.3, 87.7, 87.7, 87.7)},
-    "full": {
-        "exit-wise": (87.8, 90.4, 91.5, 91.8, 92.3),
-        "distillation": (88.8, 90.7, 91.3, 91.5, 91.7),
-    },
-}
 QUICK: dict[str, Any] = {
     "data": "quick",
     "first_seed": 10,  # settings were chosen on seeds from 100; these were run once
@@ -87,100 +46,9 @@ PAPER: dict[str, Any] = {
     "mu": 0.5,
     "test": 10_000,
 }
-_HELD = 50  # images per class that the source keeps for validation
 _TAU_STAR, _DECAY = 1.05, 1e-4
 _CHANNELS, _HEAD = (8, 16, 16, 16), 16  # of the small network
 _BORDER = 8  # images are moved by one part in so many: the source pads 32 pixels by 4
-
-
-@dataclass(frozen=True, eq=False)
-class FewLabels:
-    """A data set with few labels.
-
-    Attributes:
-        name: Which.
-        labelled: Images, (n, channels, side, side), channels scaled by the labelled ones.
-        labels: Their classes.
-        pool: Images without labels.
-        held: Images for validation, with labels ``held_labels``.
-        test: Test images, with labels ``test_labels``.
-        black: What black is after scaling, (1, channels, 1, 1).
-    """
-
-    name: str
-    labelled: Any
-    labels: Any
-    pool: Any
-    held: Any
-    held_labels: NDArray[np.int64]
-    test: Any
-    test_labels: NDArray[np.int64]
-    black: Any
-
-
-def few_labels(cell: Mapping[str, Any]) -> FewLabels:
-    """Draw labelled, unlabelled, validation and test images, by the cell's seed."""
-    import torch
-
-    source = _images(cell["data"])
-    rng = np.random.default_rng([7, cell["seed"]])
-    y = source.train_labels
-    groups = [rng.permutation(np.flatnonzero(y == k)) for k in np.unique(y)]
-    least = min(map(len, groups))
-    held = min(_HELD, least // 4)
-    n = min(cell["labels"], least - held)
-    parts = [(0, n), (n, n + held), (n + held, n + held + cell["pool"])]
-    rows, held_rows, pool_rows = (np.concatenate([own[a:b] for own in groups]) for a, b in parts)
-    test_rows = np.random.default_rng(0).permutation(len(source.test))[: cell["test"]]
-    images = {
-        name: _tensor(source.train[r]) for name, r in (("x", rows), ("h", held_rows), ("p", pool_rows))
-    }
-    centre = images["x"].mean((0, 2, 3), keepdim=True)
-    scale = images["x"].std((0, 2, 3), keepdim=True)
-    scaled = {name: (part - centre) / scale for name, part in images.items()}
-    return FewLabels(
-        source.name,
-        scaled["x"],
-        torch.from_numpy(y[rows]),
-        scaled["p"],
-        scaled["h"],
-        y[held_rows],
-        (_tensor(source.test[test_rows]) - centre) / scale,
-        source.test_labels[test_rows],
-        -centre / scale,
-    )
-
-
-@lru_cache(maxsize=1)
-def _images(which: str) -> ImageClasses:
-    folder = data_folder()
-    if which == "cifar100":
-        if folder is None or not (files := sorted((folder / "cifar100").glob("*.npz"))):
-            raise FileNotFoundError(
-                "the paper scale needs cifar100/*.npz with x_train, y_train, x_test and y_test in the "
-                "folder that PINDOWN_DATA names."
-            )
-        found = load_arrays(files[0], ["x_train", "y_train", "x_test", "y_test"])
-        labels = (found[name].astype(np.int64) for name in ("y_train", "y_test"))
-        return ImageClasses("CIFAR-100", found["x_train"], found["x_test"], *labels)
-    if folder is None or not (folder / "mnist").is_dir():
-        return small_digits()
-    whole = load_mnist(folder)
-    train, test = (_halved(part) for part in (whole.train, whole.test))
-    return ImageClasses("MNIST, 14 x 14", train, test, whole.train_labels, whole.test_labels)
-
-
-def _halved(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    n, height, width = images.shape
-    blocks = images.reshape(n, height // 2, 2, width // 2, 2)
-    return np.asarray(np.round(blocks.mean(axis=(2, 4))), dtype=np.uint8)
-
-
-def _tensor(images: NDArray[np.uint8]) -> Any:
-    import torch
-
-    values = images if images.ndim == 4 else images[..., None]
-    return torch.from_numpy(values.astype(np.float32) / 255).permute(0, 3, 1, 2).contiguous()
 
 
 def make_network(kind: str, in_channels: int, n_classes: int, seed: int) -> Any:

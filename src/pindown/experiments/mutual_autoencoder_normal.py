@@ -43,6 +43,7 @@ def run(cell: Cell) -> dict[str, Any]:
     model = MutualAutoencoder(
         0.0 if plain else cell["information"],
         penalty=0.0 if plain else 5.0,
+        drop_code=False,  # what training itself arrives at is the question here
         max_iter=cell["steps"],
         random_state=cell["seed"],
         verbose=0,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pindown.errors import ModelFileError
 from pindown.io.limits import MAX_FILE_BYTES, MAX_GZIP_BYTES, check_file_bytes
-from pindown.whole_files import whole_file
+from pindown.whole_files import reason_of, whole_file
 
 _CHUNK_BYTES = 2**20
 
@@ -24,7 +24,9 @@ def require_file(path: Path) -> int:
         if not path.is_file():
             raise ModelFileError("this is not a regular file (a pipe or a device?).")
         size = path.stat().st_size
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ModelFileError(f"the file cannot be read: {reason_of(error)}.") from None
+    except ValueError as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"the file cannot be read: {error}.") from None
@@ -42,7 +44,7 @@ def read_bytes(path: Path) -> bytes:
             # One byte more than allowed: a file that grew since it was measured is noticed.
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise ModelFileError(f"the file cannot be read: {error}.") from None
+        raise ModelFileError(f"the file cannot be read: {reason_of(error)}.") from None
     check_file_bytes(len(data))
     return data
 
@@ -71,4 +73,4 @@ def write_atomically(path: Path, data: bytes) -> None:
         with whole_file(path) as file:
             file.write(data)
     except OSError as error:
-        raise ModelFileError(f"{path.name} cannot be written: {error}.") from None
+        raise ModelFileError(f"{path} cannot be written: {reason_of(error)}.") from None

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.symmetry.groups import LARGEST_ORDER, Group, check_representation, from_permutations
+from pindown.symmetry.groups import LARGEST_ORDER, Group, from_permutations
+from pindown.symmetry.matrices import check_representation
 from pindown.symmetry.tables import check_table, spread_rows
 
 # Products of matrices drift by rounding; elements of a finite group stay much farther apart than this.

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.datasets.checks import is_whole
-from pindown.symmetry.tables import check_table, spread_rows
+from pindown.symmetry.matrices import check_representation, permutation_matrices, require_products
+from pindown.symmetry.tables import check_table, table_of_permutations
 
 Action = Callable[[int, NDArray[np.float64]], NDArray[np.float64]]
 
@@ -21,8 +22,6 @@ LARGEST_ORDER = 5040
 LARGEST_REGULAR = 400
 # Permutation matrices of so many numbers take one gigabyte.
 LARGEST_MATRICES = 2**27
-# Products of matrices given as floats agree with the table's up to rounding.
-REPRESENTATION_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,19 +134,7 @@ class Group:
         matrices = check_representation(how)
         if len(matrices) != self.order:
             raise ValueError(f"{len(matrices)} matrices for the {self.order} elements of {self.name}.")
-        if np.abs(matrices[0] - np.eye(matrices.shape[1])).max() > REPRESENTATION_TOLERANCE:
-            raise ValueError(
-                f"the first matrix must be the identity, as {self.elements[0]!r} is in {self.name}; "
-                f"give them in the order of .elements."
-            )
-        scale = 1.0 + float(np.abs(matrices).max()) ** 2
-        for generator in self.generators:
-            wrong = np.abs(matrices[generator] @ matrices - matrices[self.table[generator]]).max()
-            if wrong > REPRESENTATION_TOLERANCE * scale:
-                raise ValueError(
-                    f"the matrices do not multiply as {self.name} does (off by {wrong:.2g} at element "
-                    f"{self.elements[generator]!r}); give them in the order of .elements."
-                )
+        require_products(matrices, self.table, self.generators, self.elements, self.name)
         return replace(self, representation=matrices, action=None, approximate=False)
 
     def act(self, index: int, X: ArrayLike) -> NDArray[np.float64]:
@@ -168,32 +155,6 @@ class Group:
         """All images g x of one sample x, ``(order, ...)``, in the order of the elements."""
         sample = np.asarray(x, dtype=float)[None]
         return np.concatenate([self.act(index, sample) for index in range(self.order)])
-
-
-def permutation_matrices(permutations: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Matrices that send the basis vector of i to that of ``permutations[g, i]``.
-
-    >>> permutation_matrices(np.array([[1, 2, 0]]))[0] @ [10.0, 20.0, 30.0]
-    array([30., 10., 20.])
-    """
-    order, n = permutations.shape
-    matrices = np.zeros((order, n, n))
-    matrices[np.arange(order)[:, None], permutations, np.arange(n)] = 1.0
-    return matrices
-
-
-def check_representation(matrices: object) -> NDArray[np.float64]:
-    """Return matrices as an array ``(order, d, d)`` of finite numbers, or say what is wrong."""
-    if np.asarray(matrices).dtype.kind == "c":
-        raise ValueError("a representation is real here; write a + ib as the matrix [[a, -b], [b, a]].")
-    array = np.asarray(matrices, dtype=float)
-    if array.ndim != 3 or array.shape[1] != array.shape[2] or 0 in array.shape:
-        raise ValueError(
-            f"a representation has shape (order, d, d), one matrix per element; got {array.shape}."
-        )
-    if not np.isfinite(array).all():
-        raise ValueError("a representation holds finite numbers; these hold NaN or infinity.")
-    return array
 
 
 def from_permutations(
@@ -219,39 +180,11 @@ def from_permutations(
     index = {row.tobytes(): position for position, row in enumerate(points)}
     if len(index) < len(points) or not (points[0] == np.arange(n)).all():
         raise ValueError("the permutations must differ, and the first must be the identity.")
-    table, found = _table_by_rows(points, index, generators)
+    table, found = table_of_permutations(points, index, generators)
     names = tuple(map(tuple, points.tolist())) if labels is None else tuple(labels)
     if len(names) != len(points):
         raise ValueError(f"{len(names)} labels for {len(points)} elements; give one for each.")
     return Group(name, names, table, found, points=points)
-
-
-def _table_by_rows(
-    points: NDArray[np.int64], index: dict[bytes, int], generators: tuple[int, ...] | None
-) -> tuple[NDArray[np.int64], tuple[int, ...]]:
-    """Return the table and generators; only the rows of generators need a search.
-
-    The row of a product follows from the rows of its factors: (g h) j = g (h j).
-    """
-    order = len(points)
-    if generators is not None and not all(0 <= generator < order for generator in generators):
-        raise ValueError(f"generators are elements from 0 to {order - 1}; got {generators}.")
-    table = np.zeros((order, order), dtype=np.int64)
-    table[0], known, chosen = np.arange(order), np.zeros(order, dtype=bool), []
-    known[0] = True
-    for generator in range(1, order) if generators is None else generators:
-        if known[generator] and generators is None:
-            continue
-        try:
-            products = [index[row.tobytes()] for row in points[generator][points]]
-        except KeyError:
-            raise ValueError("the permutations are not closed under products; use generate().") from None
-        table[generator], known[generator] = products, True
-        chosen.append(int(generator))
-        spread_rows(table, known, chosen)
-    if not known.all():
-        raise ValueError(f"the generators {generators} reach {int(known.sum())} of {order} elements.")
-    return table, tuple(chosen) or (0,)
 
 
 def cyclic(n: int) -> Group:

@@ -132,3 +132,31 @@ def _generating(table: NDArray[np.int64], given: Sequence[int] | None) -> list[i
             front = fresh[~known[fresh]]
             known[front] = True
     return chosen
+
+
+def table_of_permutations(
+    points: NDArray[np.int64], index: dict[bytes, int], generators: tuple[int, ...] | None
+) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """Return the table and generators; only the rows of generators need a search.
+
+    The row of a product follows from the rows of its factors: (g h) j = g (h j).
+    """
+    order = len(points)
+    if generators is not None and not all(0 <= generator < order for generator in generators):
+        raise ValueError(f"generators are elements from 0 to {order - 1}; got {generators}.")
+    table = np.zeros((order, order), dtype=np.int64)
+    table[0], known, chosen = np.arange(order), np.zeros(order, dtype=bool), []
+    known[0] = True
+    for generator in range(1, order) if generators is None else generators:
+        if known[generator] and generators is None:
+            continue
+        try:
+            products = [index[row.tobytes()] for row in points[generator][points]]
+        except KeyError:
+            raise ValueError("the permutations are not closed under products; use generate().") from None
+        table[generator], known[generator] = products, True
+        chosen.append(int(generator))
+        spread_rows(table, known, chosen)
+    if not known.all():
+        raise ValueError(f"the generators {generators} reach {int(known.sum())} of {order} elements.")
+    return table, tuple(chosen) or (0,)

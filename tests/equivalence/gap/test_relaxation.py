@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pindown.equivalence.gap.relaxation import gap_bounds, tied
+from pindown.equivalence.gap.relaxation import gap_bounds
+from pindown.equivalence.gap.tied import tied
 from pindown.geometry.linear_bounds import relax
 from pindown.network import ReluNetwork
 from tests.equivalence.gap.nets import exact_gap, perturbed, random_net, unit_box

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from pindown.equivalence.gap import narrow, rounds
-from pindown.equivalence.gap.branching import Cover, cuts, gap_by_branching
+from pindown.equivalence.gap.branching import cuts, gap_by_branching
 from pindown.equivalence.gap.cells import gap_by_cells
+from pindown.equivalence.gap.cover import Cover
 from pindown.equivalence.gap.labels import narrow_labels
 from pindown.equivalence.gap.parts import Part, dealt, explore
 from pindown.equivalence.gap.relaxation import gap_bounds
 from pindown.equivalence.gap.rounds import Frontier, branch_in_rounds, gap_in_rounds
-from pindown.equivalence.gap.witness import gaps_at, proved_gap
+from pindown.equivalence.gap.values import gaps_at
+from pindown.equivalence.gap.witness import proved_gap
 from pindown.geometry.box import Box
 from pindown.geometry.linear_bounds import LinearForms
 from pindown.parallel import workers

@@ -1,5 +1,7 @@
 """Local maxima: balls bounded from above, the bound holds, the printed tolerance goes the wrong way."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -166,3 +168,22 @@ def test_shapes():
         local_maxima_bound(peak(), member(), np.zeros((0, 1)), radius=0.1, margins=(0.1, 0.1))
     with pytest.raises(ValueError, match="one input"):
         ball_maxima(random_net(np.random.default_rng(0), 2), np.zeros((1, 2)), 0.1, exact=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_inputs", [2, 50])
+def test_normalised_rows_are_no_longer_than_one(dtype, n_inputs):
+    X = np.random.default_rng(0).standard_normal((200, n_inputs)).astype(dtype)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    exact = [sum(Fraction(float(entry)) ** 2 for entry in row) for row in X]
+    assert max(exact) > 1  # rounding has made some of them too long
+    linear = ReluNetwork.from_layers([(np.ones((1, n_inputs)), [1.0])])
+    how = {"radius": 0.1, "margins": (0.1, 0.5)}
+    bound = local_maxima_bound(linear, linear, X, input_norm=1.0, **how)
+    assert {a.status for a in bound.assumptions} == {"assumed", "checked"}
+    assert max(exact) <= Fraction(bound.terms["input norm"]) ** 2  # and the bound holds for these, too
+    assert bound.terms["input norm"] <= 1 + 100 * np.finfo(dtype).eps
+    longer = local_maxima_bound(linear, linear, X * dtype(1.001), input_norm=1.0, **how)
+    assert longer.kind == "heuristic" and longer.terms["input norm"] == 1.0
+    roomy = local_maxima_bound(linear, linear, X, input_norm=1.5, **how)
+    assert roomy.terms["input norm"] == 1.5

@@ -175,3 +175,13 @@ def test_zero_network_and_zero_input_are_vacuous():
         assert spectral_margin_bound(
             net, np.zeros((4, 2)), [0, 1, 0, 1], form=form, input_norm=1.0
         ).vacuous
+
+
+def test_normalised_rows_are_no_longer_than_one():
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (X[:, 0] < 0).astype(int)
+    unit = spectral_margin_bound(separator(), X, y, form="corrected", input_norm=1.0)
+    assert all(a.status != "violated" for a in unit.assumptions)
+    short = spectral_margin_bound(separator(), X, y, form="corrected", input_norm=1.0 - 1e-9)
+    assert any("no input is longer" in a.text and a.status == "violated" for a in short.assumptions)

@@ -64,6 +64,33 @@ def test_bins_are_symmetric_and_cover_everything(shape):
     assert set(np.unique(bins)) == {-1, *range(used)} and bins[0, 0] == -1 and (bins == -1).sum() == 1
 
 
+def test_the_response_is_not_that_of_the_luckiest_filter():
+    runs, noise, shape = 300, 1.0, (4, 4)
+    errors, chosen = [], []
+    for seed in range(runs):
+        rng, answers = np.random.default_rng([seed, 1]), []
+
+        def query(mask, rng=rng, answers=answers):
+            answers.append(noise * rng.standard_normal())  # likes all filters alike: all is luck
+            return answers[-1]
+
+        found = closed_loop_filter(query, shape, budget=40, n_radial=2, n_angular=2, random_state=seed)
+        assert found.n_queries == len(answers) <= 40
+        assert found.response == pytest.approx(np.mean(answers[-3:]))
+        errors.append(found.response)
+        chosen.append(max(np.mean(answers[-6:-3]), np.mean(answers[-9:-6])))
+    five_sigma = 5 * noise / np.sqrt(3 * runs)
+    assert abs(np.mean(errors)) < five_sigma
+    assert np.mean(chosen) > five_sigma  # the larger of the two that were compared last
+
+
+@pytest.mark.parametrize("budget", range(4, 30))
+def test_small_budgets_are_kept_and_leave_a_response(budget):
+    found = closed_loop_filter(lambda mask: mask.sum(), (2, 2), budget=budget, n_radial=1, n_angular=1)
+    assert found.n_queries <= budget
+    assert found.response == found.mask.sum()
+
+
 def test_unit_that_likes_everything_or_nothing():
     assert closed_loop_filter(lambda mask: mask.sum(), (8, 8)).mask.all()
     assert closed_loop_filter(lambda mask: -mask.sum(), (8, 8)).mask.sum() == 1

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.equivalence.gap.cover import Cover
 from pindown.equivalence.gap.relaxation import gap_bounds
 from pindown.equivalence.gap.state import GapState
-from pindown.equivalence.gap.witness import gaps_at, proved_gap
+from pindown.equivalence.gap.values import gaps_at
+from pindown.equivalence.gap.witness import proved_gap
 from pindown.geometry.box import Box
 from pindown.geometry.linear_bounds import LinearForms
 from pindown.network import ReluNetwork
@@ -34,52 +35,6 @@ MOST_BOXES = 2**20  # kept at once: 200 MB at ten inputs
 
 Bounder = Callable[[Array, Array], tuple[Array, LinearForms]]
 Value = Callable[[Array], Array]
-
-
-@dataclass
-class Cover:
-    """Boxes that cover the domain, each with its bound and the coordinate to cut next."""
-
-    lower: Array
-    upper: Array
-    bound: Array
-    cut: Array
-
-    def pop(self, n: int) -> Cover:
-        """Remove the n boxes with the largest bounds and return them."""
-        n = min(n, len(self.bound))
-        chosen = np.argpartition(-self.bound, n - 1)[:n]
-        taken = self[chosen]
-        keep = np.ones(len(self.bound), bool)
-        keep[chosen] = False
-        self.lower, self.upper = self.lower[keep], self.upper[keep]
-        self.bound, self.cut = self.bound[keep], self.cut[keep]
-        return taken
-
-    def take(self, n: int) -> tuple[Array, Array, Array]:
-        """Remove the n boxes with the largest bounds and return them with their cuts."""
-        taken = self.pop(n)
-        return taken.lower, taken.upper, taken.cut
-
-    def __getitem__(self, rows: NDArray[np.intp]) -> Cover:
-        return Cover(self.lower[rows], self.upper[rows], self.bound[rows], self.cut[rows])
-
-    @classmethod
-    def empty(cls, dim: int) -> Cover:
-        """Return a cover without boxes."""
-        return cls(np.zeros((0, dim)), np.zeros((0, dim)), np.zeros(0), np.zeros(0, np.intp))
-
-    @property
-    def top(self) -> float:
-        """The largest bound, 0 if there are no boxes."""
-        return float(np.max(self.bound, initial=0.0))
-
-    def put(self, lower: Array, upper: Array, bound: Array, cut: Array) -> None:
-        """Add boxes."""
-        self.lower = np.concatenate([self.lower, lower])
-        self.upper = np.concatenate([self.upper, upper])
-        self.bound = np.concatenate([self.bound, bound])
-        self.cut = np.concatenate([self.cut, cut])
 
 
 def gap_by_branching(
@@ -152,13 +107,14 @@ def branch(
     began = time.monotonic()
     state = start or GapState()
     cover = Cover.empty(box.dim)
-    lower, upper = box.lower[None], box.upper[None]
+    lower, upper, known = box.lower[None], box.upper[None], np.array([inf])
     done = 0.0  # the largest bound of boxes that cannot be cut, or need not be
     batch, seen = 1, state.lower
     shown: GapState | None = None
     while True:
         turn = time.monotonic()
         bound, forms = bounder(lower, upper)
+        bound = np.fmin(bound, known)  # what held for both halves holds
         points = best_corners(forms, lower, upper)
         seen, state = _try_points(points, value, proved, seen, state, turn - began)
         finished = bound <= max(done, state.lower, 0.0 if tol is None else tol)
@@ -177,10 +133,10 @@ def branch(
         over = time.monotonic() + spent > deadline or len(cover.bound) > MOST_BOXES
         if state.settled(tol, precision) or over or not len(cover.bound):
             return
-        *taken, cut = cover.take(batch)
-        lower, upper, stuck = halves(taken[0], taken[1], cut)
-        if stuck.any():
-            done = max(done, top)
+        parents = cover.pop(batch)
+        lower, upper, stuck = halves(parents.lower, parents.upper, parents.cut)
+        known = np.tile(parents.bound[~stuck], 2)
+        done = max(done, float(np.max(parents.bound[stuck], initial=0.0)))
         if not len(lower):
             return
 
@@ -191,7 +147,7 @@ def _next_batch(batch: int, spent: float) -> int:
     return min(2 * batch, MOST_AT_ONCE) if spent < _TURN / 3 else batch
 
 
-def halves(lower: Array, upper: Array, cut: Array) -> tuple[Array, Array, Array]:
+def halves(lower: Array, upper: Array, cut: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Cut each box at the middle of a coordinate; leave out those too thin to be cut, and mark them."""
     rows = np.arange(len(lower))
     middle = lower[rows, cut] / 2 + upper[rows, cut] / 2
@@ -204,6 +160,15 @@ def halves(lower: Array, upper: Array, cut: Array) -> tuple[Array, Array, Array]
         np.concatenate([left[free], upper[free]]),
         stuck,
     )
+
+
+def index_of_largest(values: Array) -> int:
+    """Return where the largest value is; one that is not a number is no value.
+
+    >>> index_of_largest(np.array([np.nan, 1.0, 2.0]))
+    2
+    """
+    return int(np.argmax(np.where(np.isnan(values), -inf, values)))
 
 
 def cuts(forms: LinearForms, lower: Array, upper: Array) -> Array:
@@ -238,8 +203,8 @@ def _try_points(
 ) -> tuple[float, GapState]:
     """Evaluate points; the best is proved if it is better than all that were seen."""
     values = value(points)
-    best = int(np.argmax(values))
-    if values[best] <= seen:
+    best = index_of_largest(values)
+    if not values[best] > seen:
         return seen, state
     point = points[best].copy()
     point.flags.writeable = False

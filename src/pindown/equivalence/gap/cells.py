@@ -18,7 +18,8 @@ import numpy as np
 from pindown.affine import Array
 from pindown.equivalence.gap.difference import difference
 from pindown.equivalence.gap.state import GapState
-from pindown.equivalence.gap.witness import gaps_at, proved_gap
+from pindown.equivalence.gap.values import gaps_at
+from pindown.equivalence.gap.witness import proved_gap
 from pindown.geometry.box import Box
 from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork

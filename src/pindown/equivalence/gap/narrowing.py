@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from pindown.equivalence.gap.branching import Cover, gap_by_branching
+from pindown.equivalence.gap.branching import gap_by_branching
 from pindown.equivalence.gap.cells import MAX_INPUTS, gap_by_cells
+from pindown.equivalence.gap.cover import Cover
 from pindown.equivalence.gap.milp import gap_by_milp, open_units
 from pindown.equivalence.gap.norm_bounds import norm_gap
 from pindown.equivalence.gap.relaxation import gap_bounds

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.equivalence.gap.branching import Cover, Value, best_corners, cuts, halves
+from pindown.equivalence.gap.branching import Value, best_corners, cuts, halves, index_of_largest
+from pindown.equivalence.gap.cover import Cover
 from pindown.geometry.linear_bounds import LinearForms
 
 # From boxes (n, d), (n, d) and ``deadline=`` to upper bounds (n,) and linear forms above the function.
@@ -103,15 +104,14 @@ def explore(bounds: Bounds, value: Value, batch: int, part: Part) -> Explored:
         turn = time.monotonic()
         parents = cover.pop(min(batch, (part.quota - count + 1) // 2))
         lower, upper, stuck = halves(parents.lower, parents.upper, parents.cut)
-        thin = np.asarray(stuck, dtype=bool)
-        done = max(done, float(np.max(parents.bound[thin], initial=0.0)))
+        done = max(done, float(np.max(parents.bound[stuck], initial=0.0)))
         if not len(lower):
             continue
         bound, forms = bounds(lower, upper, deadline=deadline)
-        bound = np.fmin(bound, np.tile(parents.bound[~thin], 2))  # what held for both halves holds
+        bound = np.fmin(bound, np.tile(parents.bound[~stuck], 2))  # what held for both halves holds
         points = best_corners(forms, lower, upper)
         values = value(points)
-        best = int(np.argmax(values))
+        best = index_of_largest(values)
         if values[best] > seen:
             seen, point = float(values[best]), points[best].copy()
         closed = _closed(bound, part, done)

@@ -19,14 +19,14 @@ from functools import partial
 from math import inf
 from typing import Any
 
-import numpy as np
-
 from pindown.affine import Array
-from pindown.equivalence.gap.branching import MOST_AT_ONCE, MOST_BOXES, Cover, Value, cuts
+from pindown.equivalence.gap.branching import MOST_AT_ONCE, MOST_BOXES, Value, cuts
+from pindown.equivalence.gap.cover import Cover
 from pindown.equivalence.gap.parts import Bounds, Explored, Part, dealt, explore
 from pindown.equivalence.gap.relaxation import gap_bounds
 from pindown.equivalence.gap.state import GapState
-from pindown.equivalence.gap.witness import gaps_at, proved_gap
+from pindown.equivalence.gap.values import gaps_at
+from pindown.equivalence.gap.witness import proved_gap
 from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 from pindown.parallel import each, n_workers
@@ -96,7 +96,6 @@ class _Rounds:
         lower, upper = box.lower[None], box.upper[None]
         turn = time.monotonic()
         bound, forms = self.bounds(lower, upper, deadline=self.deadline)
-        bound = np.where(np.isnan(bound), inf, bound)
         self.frontier.cover.put(lower, upper, bound, cuts(forms, lower, upper))
         self.frontier.count = 1
         self.frontier.slowest = time.monotonic() - turn

@@ -11,7 +11,6 @@ Phuong 2021, section 2.1 (two networks are one function only if no input tells t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, nextafter
 
@@ -20,28 +19,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.equivalence.gap.relaxation import gap_lower_bounds
+from pindown.equivalence.gap.starts import first_points, fold_points
+from pindown.equivalence.gap.values import gradients, values_at
 from pindown.geometry.box import Box
 from pindown.geometry.intervals import interval_bounds
 from pindown.geometry.rounding import gamma, norm_up
 from pindown.network import ReluNetwork
 
-_SAMPLES = 2048
-_CORNERS = 512
 _STARTS = 48
 _SEARCH_SHARE = 0.85  # of the budget; the rest is for the proof at the best point
 _ROUNDS = 40
-_FOLD_POINTS = 256
 # Shares of the way to the best corner of the local affine map: from all of it to a hundredth.
 _SHARES = np.array([1.0, 0.5, 0.25, 0.1, 0.03, 0.01])
-_RADII = 10.0 ** np.arange(-3, 7)  # without a box, how far out samples are drawn
-_FAR = 1e8  # so far that offsets no longer count, and products of weights stay in float64
 # An interval evaluation that keeps this share of the float64 gap is good enough.
 _KEPT = 1.0 - 1e-6
 _LARGEST_LINEAR = 2**22  # parameters up to which linear bounds at a point take below a second
 _DEEPEST_LINEAR = 100  # layers: linear bounds take time with their square
 _WORK = 2**26  # products between two looks at the clock: about a hundredth of a second
 _PART = 8  # points that ascend between two looks at the clock
-_ROW_ENTRIES = 2**22  # activations evaluated at once: 32 MB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,7 +129,7 @@ def search(
         pool.add(points)
         if pool.proved(target) or time.monotonic() > until:
             return pool.witness()
-    pool.add(np.concatenate([_fold_points(net, pool.best(_STARTS), box, rng) for net in (a, b)]))
+    pool.add(np.concatenate([fold_points(net, pool.best(_STARTS), box, rng) for net in (a, b)]))
     X = pool.best(_STARTS)
     for turn in range(_ROUNDS):
         if pool.proved(target) or time.monotonic() > until:
@@ -200,94 +195,6 @@ class _Pool:
             self._known[key] = proved_gap(self.a, self.b, point, self.box is None)
         point.flags.writeable = False
         return Witness(point, self._known[key])
-
-
-def gaps_at(a: ReluNetwork, b: ReluNetwork, X: Array) -> Array:
-    """Return ``max_k |a_k - b_k|`` at each row, in float64; 0 where a network overflows."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        gaps = np.max(np.abs(values_at(a, X) - values_at(b, X)), axis=1)
-    return np.where(np.isfinite(gaps), gaps, 0.0)
-
-
-def values_at(net: ReluNetwork, X: Array) -> Array:
-    """Evaluate, infinite values allowed."""
-    rows = max(1, _ROW_ENTRIES // max(net.widths))
-    parts = []
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(X), rows):
-            z = net.layers[0](X[start : start + rows])
-            for layer in net.layers[1:]:
-                z = layer(np.maximum(z, 0.0))
-            parts.append(z)
-    return np.concatenate(parts) if parts else np.zeros((0, net.out_features))
-
-
-def gradients(net: ReluNetwork, X: Array, rows: Array, layer: int | None = None) -> Array:
-    """Return the slopes of ``rows[i] @ z`` at X[i], z the output or what enters a ReLU layer; (n, d)."""
-    depth = net.depth if layer is None else layer + 1
-    masks = []
-    with np.errstate(over="ignore", invalid="ignore"):
-        z = X
-        for i, affine in enumerate(net.layers[: depth - 1]):
-            z = affine(np.maximum(z, 0.0) if i else z)
-            masks.append(z >= 0)
-        g = rows
-        for affine, mask in zip(reversed(net.layers[:depth]), [*reversed(masks), None], strict=True):
-            g = affine.pull_back(g)
-            if mask is not None:
-                g = g * mask
-    return np.nan_to_num(g, nan=0.0, posinf=0.0, neginf=0.0)
-
-
-def first_points(
-    net: ReluNetwork, box: Box | None, rng: np.random.Generator, starts: Array | None = None
-) -> Iterator[Array]:
-    """Yield batches of points to begin a search with, those given first."""
-    d = net.in_features
-    given = np.zeros((0, d)) if starts is None else np.asarray(starts, dtype=np.float64).reshape(-1, d)
-    if box is not None:
-        yield np.concatenate([given, box.center[None], box.sample(64, rng)])
-        yield np.clip(
-            np.concatenate([_corners(box, rng), box.sample(_SAMPLES, rng)]), box.lower, box.upper
-        )
-        return
-    # Out to where the folds are, and beyond: the largest relative gap is often at infinity.
-    directions = rng.standard_normal((_SAMPLES // len(_RADII), d)) / np.sqrt(d)
-    yield np.concatenate([given, np.zeros((1, d)), directions[:64]])
-    yield np.concatenate([radius * directions for radius in _RADII])
-    axes = np.concatenate([np.eye(d), -np.eye(d)])[: 2 * _CORNERS]
-    yield np.concatenate([_FAR * directions, _FAR * axes, axes])
-
-
-def _corners(box: Box, rng: np.random.Generator) -> Array:
-    """Return all corners of the box if they are few, else random ones."""
-    d = box.dim
-    if 2 ** min(d, 60) <= _CORNERS:
-        bits = (np.arange(2**d)[:, None] >> np.arange(d)) & 1
-    else:
-        bits = rng.integers(0, 2, (_CORNERS, d))
-    return np.where(bits == 1, box.upper, box.lower)
-
-
-def _fold_points(net: ReluNetwork, X: Array, box: Box | None, rng: np.random.Generator) -> Array:
-    """Return points on and just across folds of random units, reached along their local slopes."""
-    if not net.size or not len(X):
-        return np.zeros((0, net.in_features))
-    layers = rng.integers(0, net.depth - 1, _FOLD_POINTS)
-    found = []
-    for i in range(net.depth - 1):
-        x = X[rng.integers(0, len(X), int((layers == i).sum()))]
-        units = rng.integers(0, net.hidden_widths[i], len(x))
-        rows = np.zeros((len(x), net.hidden_widths[i]))
-        rows[np.arange(len(x)), units] = 1.0
-        g = gradients(net, x, rows, i)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            z = values_at(net[: i + 1], x)[np.arange(len(x)), units]
-            step = -(z / np.einsum("ij,ij->i", g, g))[:, None] * g
-            found += [x + share * step for share in (0.999, 1.0, 1.01, 2.0)]
-    points = np.concatenate(found)
-    points = points[np.isfinite(points).all(axis=1)]
-    return points if box is None else np.clip(points, box.lower, box.upper)
 
 
 def _ascended(pool: _Pool, X: Array, step: float) -> Array:

@@ -41,6 +41,7 @@ from pindown.guarantees.bounds.representatives import (
     homogeneous,
     representatives,
 )
+from pindown.guarantees.bounds.sample import reach_of_inputs
 from pindown.network import ReluNetwork
 
 _SUCCESSES = (0.5, 0.75, 0.9, 0.99, 0.999)  # probabilities of small noise, for both networks together
@@ -89,7 +90,8 @@ def local_maxima_bound(
         radius: :math:`\epsilon`, in the Euclidean norm.
         margins: :math:`(\gamma_1, \gamma_2)`, both positive.
         delta: Probability with which the bound may fail.
-        input_norm: Bound on the norm of all inputs to come; None takes the largest of the sample.
+        input_norm: Bound on the norm of all inputs to come; None takes the largest of the sample. If
+            the sample exceeds it by rounding only, it is widened by as much.
 
     Returns:
         The bound with every term; biases count as weights of a constant input.
@@ -109,7 +111,10 @@ def local_maxima_bound(
     eps, delta = positive("radius", radius, zero=True), probability("delta", delta)
     wrong, method = mistakes(v, c, rows, eps, g1, g2)
     largest = max(norm_up(row) for row in rows)
-    reach = largest if input_norm is None else positive("input_norm", input_norm)
+    reach = largest
+    if input_norm is not None:
+        given = positive("input_norm", input_norm)
+        reach = reach_of_inputs(given, largest, X, v.in_features)
     m, risk = len(rows), float(np.mean(wrong))
     best: dict[str, float] = {}
     for success in _SUCCESSES:
@@ -135,7 +140,7 @@ def local_maxima_bound(
         (
             INDEPENDENT,
             Assumption("radius and margins were fixed before the sample was seen"),
-            _norm_assumption(largest, input_norm),
+            _norm_assumption(largest, None if input_norm is None else reach),
             Assumption(f"largest values in balls bounded from above by {method}", "checked"),
         ),
         "Wolf et al. 2019, Lemma 5, corrected",

@@ -41,7 +41,7 @@ from pindown.guarantees.bounds.gaussians import mixture_exponent
 from pindown.guarantees.bounds.grids import beta_grid
 from pindown.guarantees.bounds.nice_samples import Niceness, niceness
 from pindown.guarantees.bounds.representatives import WeightList, representative
-from pindown.guarantees.bounds.sample import Sample, read_network, read_sample
+from pindown.guarantees.bounds.sample import Sample, reach_of_inputs, read_network, read_sample
 from pindown.guarantees.bounds.spectral_source import (
     MARGIN_GRID,
     as_assumption,
@@ -95,7 +95,10 @@ def mixture_bound(
             f"cluster and starts must be networks of shapes {centre.shapes}, at least one each."
         )
     sample, delta = read_sample(centre, rows, y), probability("delta", delta)
-    B = float(sample.norms.max()) or 1.0 if input_norm is None else positive("input_norm", input_norm)
+    longest = float(sample.norms.max())
+    B = longest or 1.0
+    if input_norm is not None:
+        B = reach_of_inputs(positive("input_norm", input_norm), longest, X, rows.shape[1])
     nice = niceness(centre, cluster, rows)
     if form == "printed":
         if margin is None:

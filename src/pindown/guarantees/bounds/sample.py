@@ -14,6 +14,10 @@ from pindown.guarantees.bounds.labels import margins_of
 from pindown.guarantees.bounds.representatives import WeightList, homogeneous, homogeneous_rows
 from pindown.network import ReluNetwork
 
+# Roundings in the norm of a normalised row besides one for each entry: the root and quotient that made
+# it, the root and the outward factor that measure it.
+_OTHER_ROUNDINGS = 8
+
 
 class Sample(NamedTuple):
     """What bounds need of a sample: margins, input norms, and how a margin moves with the outputs."""
@@ -47,6 +51,30 @@ def read_sample(weights: WeightList, rows: Array, y: ArrayLike) -> Sample:
     margins = margins_of(weights(rows), y)
     factor = 1.0 if weights.shapes[-1][0] == 1 else math.sqrt(2.0)
     return Sample(margins, row_norms_up(rows), factor)
+
+
+def reach_of_inputs(given: float, longest: float, X: ArrayLike, n_inputs: int) -> float:
+    """Return a bound on input norms as it was given, or a little more if only rounding exceeds it.
+
+    Rows that were divided by their norms are longer than one by a few units in the last place of their
+    type. The bound is widened by as much, so that what follows from it holds for such rows too.
+
+    Args:
+        given: The bound.
+        longest: The largest norm of the sample, rounded up.
+        X: The sample, in the type it came in.
+        n_inputs: How many entries a norm is taken over.
+
+    >>> X = np.array([[3.0, 4.0]])
+    >>> reach_of_inputs(6.0, 5.0, X, 2), reach_of_inputs(4.0, 5.0, X, 2)
+    (6.0, 4.0)
+    >>> 1.0 < 1 + 1e-15 <= reach_of_inputs(1.0, 1 + 1e-15, X, 2) < 1 + 1e-14
+    True
+    """
+    kind = np.asarray(X).dtype
+    unit = float(np.finfo(kind if kind.kind == "f" else np.float64).eps)
+    widened = given * (1.0 + (n_inputs + _OTHER_ROUNDINGS) * unit)
+    return widened if given < longest <= widened else given
 
 
 def row_norms_up(rows: Array) -> Array:

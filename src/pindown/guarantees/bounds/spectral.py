@@ -46,7 +46,7 @@ from pindown.guarantees.bounds.representatives import (
     WeightList,
     representative,
 )
-from pindown.guarantees.bounds.sample import Sample, read_network, read_sample
+from pindown.guarantees.bounds.sample import Sample, reach_of_inputs, read_network, read_sample
 from pindown.guarantees.bounds.spectral_source import corrected_bound, preference, printed_bound
 from pindown.network import ReluNetwork
 
@@ -112,7 +112,10 @@ def spectral_margin_bound(
     if centres is not None:
         raise ValueError(f"centres belong to form='sharp'; got form={form!r}. See mixture_bound.")
     # Any length bounds inputs that are all zero.
-    B = float(sample.norms.max()) or 1.0 if input_norm is None else positive("input_norm", input_norm)
+    longest = float(sample.norms.max())
+    B = longest or 1.0
+    if input_norm is not None:
+        B = reach_of_inputs(positive("input_norm", input_norm), longest, X, rows.shape[1])
     if form == "corrected":
         which = _copies(representative, None)
         return corrected_bound(weights, sample, delta, which, margin, B, input_norm is not None)

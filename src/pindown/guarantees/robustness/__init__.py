@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pindown.guarantees.robustness.acas_xu import acas_xu_property as acas_xu_property
     from pindown.guarantees.robustness.accuracy import CertifiedAccuracy as CertifiedAccuracy
     from pindown.guarantees.robustness.accuracy import certified_accuracy as certified_accuracy
-    from pindown.guarantees.robustness.accuracy import certified_radii as certified_radii
     from pindown.guarantees.robustness.attack_result import AttackResult as AttackResult
     from pindown.guarantees.robustness.certificates import certified as certified
     from pindown.guarantees.robustness.distance import MinimumDistance as MinimumDistance
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from pindown.guarantees.robustness.noise import noise_tail_bound as noise_tail_bound
     from pindown.guarantees.robustness.noise import noise_versus_adversarial as noise_versus_adversarial
     from pindown.guarantees.robustness.projected_gradient import gradient_attack as gradient_attack
+    from pindown.guarantees.robustness.radii import certified_radii as certified_radii
     from pindown.guarantees.robustness.verification import Verification as Verification
     from pindown.guarantees.robustness.verification import verify as verify
 
@@ -48,7 +48,8 @@ __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "acas_xu": "acas_xu_property",
-        "accuracy": "CertifiedAccuracy certified_accuracy certified_radii",
+        "accuracy": "CertifiedAccuracy certified_accuracy",
+        "radii": "certified_radii",
         "attack_result": "AttackResult",
         "certificates": "certified",
         "linearised_steps": "deepfool deepfool_binary",

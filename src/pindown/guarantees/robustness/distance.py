@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.guarantees.robustness.accuracy import certified_radii
 from pindown.guarantees.robustness.classes import classifier
 from pindown.guarantees.robustness.distance_milp import programs
 from pindown.guarantees.robustness.distance_state import DistanceState, Problem
@@ -29,6 +28,7 @@ from pindown.guarantees.robustness.distance_upper import attacked
 from pindown.guarantees.robustness.distance_walk import SAFETY, walk_cells
 from pindown.guarantees.robustness.inputs import BoxLike, as_seconds, one_input
 from pindown.guarantees.robustness.norms import Norm, as_norm
+from pindown.guarantees.robustness.radii import certified_radii
 from pindown.network import ReluNetwork
 from pindown.notebook import card
 from pindown.parallel import few_threads

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.datasets.checks import is_whole
-from pindown.symmetry.measure.errors import Family
+from pindown.symmetry.measure.families import Family
 from pindown.symmetry.measure.models import Array, is_module
 
 

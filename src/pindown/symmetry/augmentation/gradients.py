@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.symmetry.measure.errors import Family
+from pindown.symmetry.measure.families import Family
 
 
 def orbit_gradient_component(

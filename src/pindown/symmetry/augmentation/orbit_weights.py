@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
-from pindown.symmetry.measure.errors import Family
+from pindown.symmetry.measure.families import Family
 
 
 def orbit_init(

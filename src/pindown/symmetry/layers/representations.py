@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.symmetry.groups import Group, check_representation
+from pindown.symmetry.groups import Group
+from pindown.symmetry.matrices import check_representation
 
 # A group with its matrices, or one matrix for each element.
 Representation: TypeAlias = Group | ArrayLike

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pindown.symmetry.measure.errors import Family, SymmetryError, equivariance, invariance
+from pindown.symmetry.measure.errors import SymmetryError, equivariance, invariance
+from pindown.symmetry.measure.families import Family
 
 
 @dataclass(frozen=True, eq=False)

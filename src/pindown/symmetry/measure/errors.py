@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
+from pindown.symmetry.measure.differences import output_spread, squared_differences
+from pindown.symmetry.measure.families import Family, as_samples, require_family, without_identity
 from pindown.symmetry.measure.models import Array, as_function, untrained_copy
-from pindown.symmetry.windows import Window
 
 # Errors of untrained copies are averaged over elements; beyond this many a draw tells enough.
 _ELEMENTS_FOR_COPIES = 24
 # Untrained copies below this share of their spread keep the symmetry by design, up to rounding.
 _DESIGNED = 1e-5
-
-
-class Family(Protocol):
-    """What can be measured: a group, a window of one, or transformations that form none."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-
-    @property
-    def order(self) -> int:
-        """How many elements there are."""
-
-    @property
-    def elements(self) -> tuple[Hashable, ...]:
-        """Their labels."""
-
-    def act(self, index: int, X: ArrayLike, /) -> NDArray[np.float64]:
-        """Move samples by one of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +125,8 @@ def invariance(
 
     Lecture course, slides on invariance and selectivity.
     """
-    samples = _samples(X)
-    _require_family(group)
+    samples = as_samples(X)
+    require_family(group)
     return _measure(model, group, None, samples, copies, seed)
 
 
@@ -179,9 +161,9 @@ def equivariance(
     """
     if X is None:
         group_out, X = group_in, group_out
-    samples = _samples(X)
+    samples = as_samples(X)
     for family in (group_in, group_out):
-        _require_family(family)
+        require_family(family)
     one = group_in.order == group_out.order
     if isinstance(group_in, Group) and isinstance(group_out, Group):
         one = np.array_equal(group_in.table, group_out.table)
@@ -197,7 +179,7 @@ def _measure(
     model: Any, moved: Family, answer: Family | None, X: Array, copies: int | Sequence[Any], seed: int
 ) -> SymmetryError:
     differences, outputs = squared_differences(as_function(model), moved, answer, X)
-    counted = _without_identity(moved)
+    counted = without_identity(moved)
     per_sample = differences[counted].mean(axis=0)
     error, spread = float(np.sqrt(per_sample.mean())), output_spread(outputs)
     untrained = _untrained(model, moved, answer, X, copies, seed)
@@ -217,51 +199,11 @@ def _measure(
     )
 
 
-def squared_differences(
-    function: Callable[[Array], Array],
-    moved: Family,
-    answer: Family | None,
-    X: Array,
-    chosen: NDArray[np.int64] | None = None,
-) -> tuple[Array, Array]:
-    """Return squared differences (elements, samples), and the outputs of the samples as they are."""
-    outputs = function(X)
-    rows = []
-    for index in range(moved.order) if chosen is None else chosen.tolist():
-        images = moved.act(index, X)
-        if len(images) != len(X):
-            raise ValueError(
-                f"{moved.name} must keep the number of samples; {len(X)} became {len(images)}."
-            )
-        wanted = outputs if answer is None else answer.act(index, outputs)
-        found = function(images)
-        if found.shape != wanted.shape:
-            raise ValueError(
-                f"outputs must keep their shape; {wanted.shape} became {found.shape} under {moved.name}."
-            )
-        rows.append(np.sum((found - wanted).reshape(len(X), -1) ** 2, axis=1))
-    return np.array(rows), outputs
-
-
-def output_spread(outputs: Array) -> float:
-    r"""Return the root mean square distance of two samples' outputs, :math:`\sqrt{2\,\mathrm{tr}\,C}`.
-
-    One sample has no spread: the length of its output stands in.
-
-    >>> output_spread(np.array([[0.0], [3.0]]))
-    3.0
-    """
-    rows = outputs.reshape(len(outputs), -1)
-    if len(rows) == 1:
-        return float(np.linalg.norm(rows))
-    return float(np.sqrt(2.0 * rows.var(axis=0, ddof=1).sum()))
-
-
 def _untrained(
     model: Any, moved: Family, answer: Family | None, X: Array, copies: int | Sequence[Any], seed: int
 ) -> tuple[float, ...]:
     rng = np.random.default_rng(seed)
-    chosen = _without_identity(moved)
+    chosen = without_identity(moved)
     if len(chosen) > _ELEMENTS_FOR_COPIES:
         chosen = np.sort(rng.choice(chosen, _ELEMENTS_FOR_COPIES, replace=False))
     shown = []
@@ -284,32 +226,3 @@ def _copies(model: Any, copies: int | Sequence[Any], rng: np.random.Generator) -
         fresh = untrained_copy(model, rng)
         if fresh is not None:
             yield fresh
-
-
-def _without_identity(moved: Family) -> NDArray[np.int64]:
-    every = np.arange(moved.order)
-    if isinstance(moved, Window):
-        kept = np.flatnonzero(moved.members)
-    else:
-        kept = every[1:] if isinstance(moved, Group) else every
-    return kept if len(kept) else every
-
-
-def _samples(X: Any) -> Array:
-    raw = np.asarray(X.detach().cpu() if hasattr(X, "detach") else X)
-    if raw.dtype.kind not in "biuf":
-        raise TypeError(f"samples are real numbers; got dtype {raw.dtype}.")
-    if raw.ndim < 2 or len(raw) == 0:
-        raise ValueError(f"X holds samples (n, ...), n at least 1; got shape {raw.shape}.")
-    samples = raw.astype(float)
-    if not np.isfinite(samples).all():
-        raise ValueError("samples must be finite; some hold NaN or infinity.")
-    return samples
-
-
-def _require_family(group: Any) -> None:
-    if not all(hasattr(group, name) for name in ("order", "elements", "act")):
-        raise TypeError(
-            f"a group or a family of transformations is needed, such as cyclic(6); got "
-            f"{type(group).__name__}."
-        )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.symmetry.measure.errors import Family, _require_family, _samples, _without_identity
+from pindown.symmetry.measure.families import Family, as_samples, require_family, without_identity
 from pindown.symmetry.measure.models import as_function
 
 
@@ -59,14 +59,14 @@ def label_symmetry(labels: Any, group: Family, X: ArrayLike) -> LabelSymmetry:
 
     Lecture course, slides on symmetries of labels.
     """
-    samples = _samples(X)
-    _require_family(group)
+    samples = as_samples(X)
+    require_family(group)
     first = _decide(labels, samples)
     same = np.array(
         [_decide(labels, np.asarray(group.act(index, samples))) == first for index in range(group.order)]
     )
     per_element = same.mean(axis=1)
-    agreement = float(same[_without_identity(group)].mean())
+    agreement = float(same[without_identity(group)].mean())
     return LabelSymmetry(agreement, per_element, tuple(group.elements), len(samples), group.name)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.symmetry.groups import Group
-from pindown.symmetry.measure.errors import Family, _require_family, _samples
+from pindown.symmetry.measure.families import Family, as_samples, require_family
 from pindown.symmetry.measure.models import as_function
 from pindown.symmetry.orbits import orbit_partition
 
@@ -91,8 +91,8 @@ def orbit_report(model: Any, group: Any, X: Any, *, tol: float = 1e-9, seed: int
 
     if hasattr(X, "act"):
         group, X = X, group
-    samples = _samples(X)
-    _require_family(group)
+    samples = as_samples(X)
+    require_family(group)
     labels = (
         orbit_partition(group, samples, tol).labels
         if isinstance(group, Group)

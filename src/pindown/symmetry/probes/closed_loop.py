@@ -6,7 +6,9 @@ about half of the bins come first; with :math:`m_b \in \{0, 1\}` for bin b, the 
 .. math:: R(m) \approx c + \sum_b e_b m_b,
 
 and the bins with :math:`e_b > 0` make the first filter. What is left of the budget flips one bin at a
-time and keeps what responds more. The source leaves the method open.
+time and keeps what responds more. Which response is the largest is partly luck, so the responses that
+chose a filter say too much about it: the last few queries ask for the response to the filter again, and
+only these are its mean response. The source leaves the method open.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pindown.datasets.checks import is_whole
 
 _EXPLORING = 0.7  # share of the budget for random filters
 _LEAST_PER_BIN = 4  # queries: fewer do not tell the bins apart
-_REPEATS = 3  # of a comparison, since responses are noisy
+_REPEATS = 3  # of a comparison, and of the response at the end, since responses are noisy
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +35,8 @@ class LoopFilter:
         mask: Zeros and ones, (H, W), opposite frequencies alike.
         bins: The bin of each frequency, (H, W); -1 for the constant one, which always passes.
         effects: What passing each bin adds to the response, as fitted, (bins,).
-        response: Mean response to the filter at the end.
+        response: Mean of responses to the filter that had no part in choosing it: unbiased if the noise
+            of one response does not depend on the others.
         n_queries: How many responses were asked for.
         kind: ``"estimate"``.
     """
@@ -99,16 +102,15 @@ def closed_loop_filter(
     design = np.column_stack([np.ones(len(tried)), tried])
     effects = np.linalg.lstsq(design, answers, rcond=None)[0][1:]
     best = (effects > 0).astype(np.int64)
-    value = ask(best)
     for b in np.argsort(np.abs(effects)):  # the least certain first
-        if ask.left < 2 * _REPEATS:
+        if ask.left < 3 * _REPEATS:  # two filters now, and the one chosen at the end
             break
         other = best.copy()
         other[b] = 1 - other[b]
-        now, then = (float(np.mean([ask(m) for _ in range(_REPEATS)])) for m in (best, other))
-        value = max(now, then)
+        now, then = (ask.mean(m, _REPEATS) for m in (best, other))
         best = other if then > now else best
-    return LoopFilter(ask.mask(best), bins, effects, value, ask.asked)
+    response = ask.mean(best, min(_REPEATS, ask.left))
+    return LoopFilter(ask.mask(best), bins, effects, response, ask.asked)
 
 
 def frequency_bins(
@@ -152,6 +154,9 @@ class _Asker:
 
     def mask(self, passed: NDArray[np.int64]) -> Array:
         return np.asarray(np.append(passed, 1)[self._bins], dtype=np.float64)
+
+    def mean(self, passed: NDArray[np.int64], n: int) -> float:
+        return float(np.mean([self(passed) for _ in range(n)]))
 
     def __call__(self, passed: NDArray[np.int64]) -> float:
         self.asked += 1

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.symmetry.groups import Group, permutation_matrices
+from pindown.symmetry.groups import Group
+from pindown.symmetry.matrices import permutation_matrices
 
 # A block of projections of 32 MB stays near the processor and leaves room for a copy or two.
 BLOCK_ENTRIES = 4_000_000
