@@ -119,19 +119,21 @@ def adbench(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable
 
 
 def noise(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
-    """Clean against noisy test images of the class: AUC of quality and of membership."""
+    """Clean against noisy test images of the class: AUC of quality and of membership; and the class
+    against the rest."""
 
-    def images(data: str, label: int) -> tuple[np.ndarray, np.ndarray]:
+    def images(data: str, label: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if data == "mnist":
             (X, y), (X_test, y_test) = digits_of("train"), digits_of("t10k")
         else:
             with np.load(DATA / "cifar10/cifar10_subset.npz") as file:
                 X, y = file["x_train"] / 255.0, file["y_train"]
                 X_test, y_test = file["x_test"] / 255.0, file["y_test"]
-        return X[y == label][: args.rows], X_test[y_test == label]
+        return X[y == label][: args.rows], X_test, y_test == label
 
     def run(data: str, label: int, variant: str, seed: int) -> dict[str, Any]:
-        train, clean = images(data, label)
+        train, tests, members = images(data, label)
+        clean = tests[members]
         model, seconds = fitted(train, variant, seed)
         rng, found = np.random.default_rng(seed), {}
         truth = np.repeat([1, 0], len(clean))
@@ -139,7 +141,12 @@ def noise(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[
             both = np.concatenate([clean, clean + sigma * rng.normal(size=clean.shape)])
             found[str(sigma)] = [auc(truth, model.quality(both)), auc(truth, model.score_samples(both))]
         wins = all(q >= c for q, c in found.values())
-        return {"quality_and_membership": found, "quality_wins": wins, "fit_cpu": round(seconds, 1)}
+        return {
+            "auc": auc(members, model.score_samples(tests)),
+            "quality_and_membership": found,
+            "quality_wins": wins,
+            "fit_cpu": round(seconds, 1),
+        }
 
     cells = [("mnist", d) for d in args.digits] + [("cifar10", c) for c in args.classes]
     for variant in args.variants:

@@ -35,6 +35,25 @@ def test_semicolons_and_tabs_part_cells_where_there_is_no_comma(tmp_path):
         assert found.names == ("a", "b") and found.X.tolist() == [[1, 2]] and found.lines.tolist() == [2]
 
 
+def test_a_comma_in_quotes_parts_nothing(tmp_path):
+    found = table(tmp_path, 'a;"b, c"\n1;2\n')
+    assert found.names == ("a", "b, c") and found.X.tolist() == [[1, 2]]
+
+
+def test_a_last_column_without_name_and_values_is_left_out(tmp_path):
+    found = table(tmp_path, "a,b,\n1,2,\n3,4,\n")
+    assert found.names == ("a", "b") and found.X.tolist() == [[1, 2], [3, 4]]
+    assert found.notes == ("the last column has no name and no values: left out",)
+    with pytest.raises(DataFileError, match="missing or infinite values in line 2"):
+        table(tmp_path, "a,b,\n1,2,\n3,4,5\n")
+
+
+def test_a_first_line_of_words_and_numbers_is_taken_as_names_and_this_is_told(tmp_path):
+    found = table(tmp_path, "5.1,3.5,setosa\n4.9,3,setosa\n", ignore=["setosa"])
+    assert len(found.X) == 1 and "line 1" in found.notes[0]
+    assert not table(tmp_path, "a,b\n1,2\n").notes and not table(tmp_path, "1,2\n3,4\n").notes
+
+
 def test_label_and_ignored_columns_are_no_features(tmp_path):
     found = table(tmp_path, "id,a,y\nx,1,0\nz,2,1\n", label="y", ignore=["id"])
     assert found.X.tolist() == [[1], [2]] and found.labels.tolist() == ["0", "1"]

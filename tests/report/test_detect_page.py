@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pindown.datasets.feature_table import FeatureTable
+from pindown.report.detect_page import _histogram
 from pindown.report.detect_result import Detection, anomalies
 from pindown.report.detect_scatter import robust_ends, scatter
 from pindown.report.detect_text import plain_lines
@@ -169,3 +170,37 @@ def test_one_far_row_does_not_press_the_others_into_a_corner():
     assert robust_ends(np.full(5, 2.0), (0.1, 0.9)) == (2.0, 2.0)
     assert robust_ends(np.array([np.inf, np.nan]), (0.1, 0.9)) == (0.0, 0.0)
     assert "nan" not in scatter(values, values, values < 0, 0.5, ("x", "y"))
+
+
+def test_one_outlier_of_many_rows_is_seen(tmp_path):
+    scores = np.random.default_rng(0).uniform(1, 3, 2000)
+    scores[7] = -50.0  # beyond the ends of both drawings, and the only one below the threshold
+    answer = detection(2000, scores=scores)
+    histogram = _histogram(scores, 0.0, "score")
+    below = [
+        count for count, right in zip(histogram.counts, histogram.edges[1:], strict=True) if right < 0.01
+    ]
+    assert below == [1] and sum(histogram.counts) == 2000
+    drawn = scatter(scores, answer.quality, answer.flagged, 0.0, ("a", "b"))
+    assert 'class="threshold"' in drawn and "--warn" in drawn
+    none = scatter(np.abs(scores), answer.quality, np.zeros(2000, bool), 0.0, ("a", "b"))
+    assert 'class="threshold"' not in none
+
+
+def test_rows_stand_out_from_the_training_rows():
+    one = detection(1, 2, reference=(np.array([5.0, 0.0]), np.array([0.5, 1.0])))
+    (name, value, distance), _ = one.stands_out(0)
+    assert name == EVIL and distance == pytest.approx((value - 5) / 0.5)
+    assert not detection(1, 2).stands_out(0)  # a row does not stand out from itself
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_largest_numbers_stand_out_too():
+    X = np.zeros((9, 2))
+    X[3] = 1.7e308, -1.7e308
+    X[4, 0] = -1.7e308
+    found = detection(9, table=FeatureTable("r.csv", X, (), np.arange(9))).stands_out(3)
+    assert {name: np.sign(distance) for name, _, distance in found} == {"#1": 1, "#2": -1}
+    away = (np.zeros(2), np.full(2, 5e-324))
+    far = detection(9, table=FeatureTable("r.csv", X, (), np.arange(9)), reference=away).stands_out(3)
+    assert [distance for _, _, distance in far] == [1e30, -1e30]

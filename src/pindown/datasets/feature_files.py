@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from os import PathLike
@@ -93,9 +94,14 @@ def _from_csv(
     shown = tuple(names[j] for j in kept) if header else ()
     out = _others(names, kept)
     notes: tuple[str, ...] = ()
+    if header and not all(_is_word(cell) for cell in header if cell.strip()):
+        notes = ("line 1 holds words beside numbers: taken as the names of the columns",)
     if header and names[kept[0]] == "" and len(kept) > 1 and _counts(X[:, 0]):
         X, shown, out = X[:, 1:], shown[1:], ("", *out)
-        notes = ("the first column has no name and counts the rows: left out",)
+        notes = (*notes, "the first column has no name and counts the rows: left out")
+    elif header and names[kept[-1]] == "" and len(kept) > 1 and np.isnan(X[:, -1]).all():
+        X, shown, out = X[:, :-1], shown[:-1], (*out, "")
+        notes = (*notes, "the last column has no name and no values: left out")
     return FeatureTable(file.name, X, shown, lines, labels, out, notes)
 
 
@@ -221,7 +227,8 @@ def _delimiter(stream: Any) -> str:
     """Return what parts the cells of the first line: a comma, else a semicolon, else a tab."""
     first = stream.readline(_LONGEST_LOOK)
     stream.seek(0)
-    return next((mark for mark in ",;\t" if mark in first), ",")
+    bare = re.sub(r'"[^"]*"', "", first)  # what stands in quotes parts nothing
+    return next((mark for mark in ",;\t" if mark in bare), ",")
 
 
 def _is_word(cell: str) -> bool:

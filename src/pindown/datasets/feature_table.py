@@ -85,7 +85,7 @@ def matched(table: FeatureTable, names: Sequence[str], n_features: int, model: s
         )
     if table.n_features != n_features:
         hint = " A column of labels? --label-column or --ignore-column leaves it out." * (
-            table.n_features > n_features
+            table.n_features > n_features and table.X.ndim == 2
         )
         raise DataFileError(
             f"{table.file} has {table.n_features:,} features in a row, {model} was fitted on "

@@ -73,6 +73,8 @@ def _histogram(values: Array, threshold: float | None, label: str) -> Histogram:
     low, high = robust_ends(values, _EDGES)
     if threshold is not None:
         low, high = min(low, threshold), max(high, threshold)
+        if low == threshold and bool((values < threshold).any()):
+            low -= (high - low or 1.0) / (_BINS - 1)  # the few outliers get a bar of their own
     if not low < high:
         low, high = low - 0.5, high + 0.5
     counts, edges = np.histogram(np.clip(values, low, high), bins=_BINS, range=(low, high))

@@ -16,6 +16,7 @@ from pindown.findings.wording import count
 
 # Half of all rows lie within 0.6745 standard deviations of the middle if they are normal.
 _NORMAL_QUARTILE = 0.6745
+_FARTHEST = 1e30  # standard deviations worth telling apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,7 @@ class Detection:
         seconds: CPU seconds of the fit, or of the scoring.
         interrupted: Whether training was stopped early.
         image_shape: Shape of a row that is an image, else empty.
+        reference: Means and standard deviations of the training rows; None to take the file's own.
     """
 
     purpose: Literal["fit", "score"]
@@ -48,6 +50,7 @@ class Detection:
     seconds: float
     interrupted: bool = False
     image_shape: tuple[int, ...] = ()
+    reference: tuple[Array, Array] | None = None
 
     @property
     def flagged(self) -> NDArray[np.bool_]:
@@ -79,27 +82,30 @@ class Detection:
         return f"{count(flagged, 'outlier')}{share}{of} {kind}{'s' * (n != 1)} of {self.table.file}."
 
     def stands_out(self, row: int, most: int = 3) -> list[tuple[str, float, float]]:
-        """Return the features in which a row is farthest from the file's middle: name, value, distance.
+        """Return the features in which a row is farthest from the middle: name, value, distance.
 
-        Distances are in robust standard deviations: the median and the quartiles of the column.
+        The middle is that of the training rows. While these are the rows of the file themselves,
+        distances are in robust standard deviations: the median and the quartiles of the column.
         """
         X = self.table.X.reshape(len(self.scores), -1)
-        middle, scale = self._middle
-        distance = (X[row] - middle) / scale
+        middle, scale = self._middle if self.reference is None else self.reference
+        with np.errstate(over="ignore"):
+            distance = np.clip((X[row] / 2 - middle / 2) / scale * 2, -_FARTHEST, _FARTHEST)
         first = np.argsort(-np.abs(distance), kind="stable")[:most]
         names = self.table.names
         return [
             (names[j] if names else f"#{j + 1}", float(X[row, j]), float(distance[j]))
             for j in first.tolist()
-            if np.isfinite(distance[j]) and distance[j] != 0
+            if distance[j] != 0
         ]
 
     @cached_property
     def _middle(self) -> tuple[Array, Array]:
         X = self.table.X.reshape(len(self.scores), -1).astype(np.float64)
         low, middle, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
-        scale = (high - low) / (2 * _NORMAL_QUARTILE)
-        spread = X.std(axis=0)
+        scale = high / (2 * _NORMAL_QUARTILE) - low / (2 * _NORMAL_QUARTILE)
+        largest = np.maximum(np.abs(X).max(axis=0), np.finfo(np.float64).tiny)
+        spread = (X / largest).std(axis=0) * largest  # squares of huge numbers overflow
         return middle, np.where(scale > 0, scale, np.where(spread > 0, spread, 1.0))
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:

@@ -14,6 +14,8 @@ from pindown.report.plane_svg import Plane, plane_svg
 
 _GRID = (400.0, 300.0)
 MOST_POINTS = 2_000  # per colour; more would only fill the plane
+_MARGIN = 0.04  # of an axis, around the points
+_INSIDE = 0.01  # of an axis: where far points are drawn, so that no half of a dot is cut off
 _EDGES = (0.002, 0.998)  # of the axes: a few far points must not press all others into a corner
 
 
@@ -47,6 +49,8 @@ def scatter(
     """
     noun, numbers = points or Points("point", np.arange(len(x)))
     horizontal, vertical = _range(x), _range(y)
+    if bool(marked.any()) and horizontal[0] >= threshold:  # what is marked lies beyond the line
+        horizontal = threshold - _MARGIN * (horizontal[1] - threshold), horizontal[1]
     across = _positions(x, horizontal, _GRID[0])
     down = _GRID[1] - _positions(y, vertical, _GRID[1])
     parts, known = [], []
@@ -86,13 +90,13 @@ def robust_ends(values: Array, shares: tuple[float, float]) -> tuple[float, floa
 
 def _range(values: Array) -> tuple[float, float]:
     low, high = robust_ends(values, _EDGES)
-    pad = 0.04 * (high - low) or 0.5 * abs(high) or 0.5
+    pad = _MARGIN * (high - low) or 0.5 * abs(high) or 0.5
     return low - pad, high + pad
 
 
 def _positions(values: Array, span: tuple[float, float], length: float) -> Array:
     share = (np.clip(values, *span) - span[0]) / (span[1] - span[0])
-    return np.asarray(share * length)
+    return np.asarray(np.clip(share, _INSIDE, 1 - _INSIDE) * length)
 
 
 def _dots(across: Array, down: Array) -> str:

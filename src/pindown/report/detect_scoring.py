@@ -55,7 +55,14 @@ def detection(
         seconds=time.process_time() - began if seconds is None else seconds,
         interrupted=interrupted,
         image_shape=_drawn_shape(detector),
+        reference=_training_scales(detector) if purpose == "score" else None,
     )
+
+
+def _training_scales(detector: LocalMaximaDetector) -> tuple[Any, Any] | None:
+    """Return means and standard deviations of the training features; images have none."""
+    frame = detector.frame_
+    return None if frame.is_image else (frame.centre, frame.scale)
 
 
 def settings_of(detector: LocalMaximaDetector) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -78,6 +79,45 @@ def test_one_channel_has_no_order_and_three_have():
         image_layout(np.zeros((5, 4, 9, 4)), None)
 
 
+def test_the_short_axis_is_the_channels_even_if_the_image_is_narrow():
+    assert image_layout(np.zeros((5, 3, 9, 4)), None) == ((9, 4, 3), True)
+    assert image_layout(np.zeros((5, 3, 4, 4)), None) == ((4, 4, 3), True)
+    assert image_layout(np.zeros((5, 4, 9, 3)), None) == ((4, 9, 3), False)
+    with pytest.raises(ValueError, match="4 pixels a side"):
+        image_layout(np.zeros((5, 3, 9, 3)), None)
+
+
+@pytest.mark.parametrize("data", [X, IMAGES])
+def test_masked_values_are_refused_and_masks_without_any_are_not(data):
+    masked = np.ma.masked_array(data, data > np.quantile(data, 0.9))
+    model = LocalMaximaDetector(**QUICK)
+    with pytest.raises(ValueError, match="masked values"):
+        model.fit(masked)
+    scores = model.fit(data).score_samples(np.ma.masked_array(data))
+    assert np.array_equal(scores, model.score_samples(data))
+    with pytest.raises(ValueError, match="masked values"):
+        model.predict(masked)
+
+
+def test_no_images_are_as_few_as_no_rows():
+    model = LocalMaximaDetector(**QUICK)
+    for none in (IMAGES[:0], X[:0]):
+        with pytest.raises(ValueError, match="0 sample"):
+            model.fit(none)
+    with pytest.raises(ValueError, match="0 sample"):
+        model.fit(IMAGES).score_samples(IMAGES[:0])
+
+
+def test_images_on_another_scale_are_told():
+    model = LocalMaximaDetector(**QUICK).fit(IMAGES)
+    with pytest.warns(UserWarning, match=r"to 25\d.*same scale"):
+        model.score_samples(255 * IMAGES)
+    noisy = IMAGES + np.random.default_rng(0).normal(size=IMAGES.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.quality(noisy)
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -90,6 +130,11 @@ def test_one_channel_has_no_order_and_three_have():
         ({"device": "meta"}, "'meta' is not there"),
         ({"device": "abacus"}, "torch knows"),
         ({"learning_rate": 1e30}, "diverged"),
+        ({"learned_weight": 1e308}, "learned_weight must be"),  # sums would overflow
+        ({"preset": np.array(["auto", "paper"])}, "preset must be one of"),
+        ({"warm_start": "no"}, "warm_start must be"),
+        ({"verbose": "no"}, "verbose must be"),
+        ({"verbose": -1}, "verbose must be"),
     ],
 )
 def test_more_bad_parameters_are_named(wrong, message):

@@ -82,6 +82,13 @@ def _facts(path):
         lambda f: f["plan"]["comparator"].update(hidden=[1] * 10_000),
         lambda f: f["plan"]["membership"].update(inputs=10**400),
         lambda f: f["density"].__setitem__(0, 0.0),
+        lambda f: f["density"].__setitem__(2, -1.0),
+        lambda f: f["mixture"].__setitem__(1, -1.0),  # the order of all rows turned round
+        lambda f: f["mixture"].__setitem__(4, -0.25),
+        lambda f: f.update(feature_names=["a", "b", "a"]),
+        lambda f: f.update(feature_names=["a", None, 3]),
+        lambda f: f.update(prices=[1.0, 2.0]),
+        lambda f: f.update(prices="none"),
         lambda f: f["parameters"].update(contamination={"a": 1}),
     ],
 )
@@ -93,6 +100,22 @@ def test_changed_texts_are_refused(saved, tmp_path, change):
     with pytest.raises(ModelFileError) as caught:
         LocalMaximaDetector.load(path)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
+
+
+def test_as_many_networks_c_as_h(saved, tmp_path):
+    tensors = {key: value for key, value in load_file(saved).items() if not key.startswith("h.1.")}
+    path = tmp_path / "fewer.safetensors"
+    save_file(tensors, path, metadata={"pindown-detector": json.dumps(_facts(saved))})
+    with pytest.raises(ModelFileError, match="as many networks"):
+        LocalMaximaDetector.load(path)
+
+
+def test_files_of_earlier_versions_are_read(saved, tmp_path):
+    facts = _facts(saved)
+    facts.pop("prices")
+    path = tmp_path / "earlier.safetensors"
+    save_file(load_file(saved), path, metadata={"pindown-detector": json.dumps(facts)})
+    assert LocalMaximaDetector.load(path).report().prices is None
 
 
 def test_an_image_of_a_trillion_pixels_is_refused_before_memory_is_taken(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +24,7 @@ _MEMBERS, _PRINTED_MEMBERS = 3, 1
 _BATCH, _IMAGE_BATCH, _PRINTED_BATCH = 128, 64, 32
 _RATE, _IMAGE_RATE, _PRINTED_RATE = 5e-3, 2e-3, 2e-4
 _VECTOR_WEIGHT, _IMAGE_WEIGHT = 0.25, 0.25
+_MOST_WEIGHT = 1e6  # beside it the density is rounding already; sums of more overflow
 
 
 def check_parameters(detector: Any) -> None:
@@ -41,18 +43,24 @@ def check_parameters(detector: Any) -> None:
     rate, weight = p["learning_rate"], p["learned_weight"]
     if rate is not None and not (is_number(rate) and rate > 0):
         raise ValueError(f"learning_rate must be a positive number, or None, got {rate!r}.")
-    if weight is not None and not (is_number(weight) and weight >= 0):
-        raise ValueError(f"learned_weight must be a number >= 0, or None, got {weight!r}.")
+    if weight is not None and not is_number(weight, 0, _MOST_WEIGHT):
+        raise ValueError(
+            f"learned_weight must be a number from 0 to {_MOST_WEIGHT:g}, or None, got {weight!r}."
+        )
     share = p["contamination"]
     if not (isinstance(share, str) and share == "auto") and not (is_number(share) and 0 < share <= 0.5):
         raise ValueError(f"contamination must be 'auto' or in (0, 0.5], got {share!r}.")
     if p["symmetric"] is not None and not isinstance(p["symmetric"], bool | np.bool_):
         raise ValueError(f"symmetric must be True, False or None, got {p['symmetric']!r}.")
+    if not isinstance(p["warm_start"], bool | np.bool_):
+        raise ValueError(f"warm_start must be True or False, got {p['warm_start']!r}.")
+    if not isinstance(p["verbose"], bool | np.bool_) and not is_whole(p["verbose"], 0):
+        raise ValueError(f"verbose must be an integer >= 0, or a bool, got {p['verbose']!r}.")
     chosen_ingredients(p["ingredients"])
 
 
 def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
 
 
@@ -173,8 +181,15 @@ def n_axes(X: Any) -> int:
 
 
 def flat(X: Any) -> Any:
-    """Return images as rows and leave everything else as it is."""
+    """Return images as rows and leave everything else as it is.
+
+    Raises:
+        ValueError: If values are masked: what lies under a mask would be taken for data.
+    """
+    if np.ma.is_masked(X):
+        hidden = int(np.sum(X.mask))
+        raise ValueError(f"X has {hidden:,} masked values; fill them, or leave their rows out.")
     if n_axes(X) in (3, 4):
         X = np.asarray(X)
-        return X.reshape(len(X), -1)
+        return X.reshape(len(X), math.prod(X.shape[1:]))
     return X

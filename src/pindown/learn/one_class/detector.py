@@ -54,6 +54,10 @@ class LocalMaximaDetector(Learner):
     Attributes:
         offset_: Score below which a row is an outlier.
         history_: Losses of each member's epochs, a list of dictionaries.
+        prices_: What telling training rows from made-up ones costs the networks c, and their untrained
+            copies: means of -log c(x) - log(1 - c(x')), and shares of pairs in the right order. A
+            warning says so if they learned nothing. None where c is not trained on made-up rows
+            (``"paper"``, some ablations).
         networks_: The torch modules, ``{"c": [...], "h": [...]}``.
         frame_: Scales and shapes learned from the training rows.
         density_: The density part, or None.
@@ -127,6 +131,9 @@ class LocalMaximaDetector(Learner):
         Raises:
             ValueError: If a parameter or X means nothing, or training diverged. Whatever was learned
                 before is then still there.
+
+        Warns:
+            ConvergenceWarning: If the networks had time to learn and are no better than untrained.
         """
         check_parameters(self)
         if self.warm_start and hasattr(self, "ensemble_"):

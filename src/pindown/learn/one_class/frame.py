@@ -180,7 +180,8 @@ def image_layout(X: Any, image_shape: Any) -> tuple[tuple[int, ...], bool]:
             f"images of shape {shape} may have their channels first or last; pad the short side, or "
             "give one channel at a time."
         )
-    if shape[2] <= _MOST_CHANNELS:
+    wide = min(shape[1:]) >= _SMALLEST_SIDE  # enough for the sides of an image with channels first
+    if shape[2] <= _MOST_CHANNELS and not (shape[0] < _SMALLEST_SIDE and wide):
         return _large_enough(shape), False
     if shape[0] <= _MOST_CHANNELS:
         return _large_enough((shape[1], shape[2], shape[0])), True

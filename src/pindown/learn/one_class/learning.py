@@ -15,6 +15,7 @@ from pindown.learn.gates.progress import watched
 from pindown.learn.one_class.checks import check_goes_on, n_axes, plan_for, usable_device
 from pindown.learn.one_class.density import EDGE, NeighbourDensity
 from pindown.learn.one_class.ensemble import Ensemble, network_inputs, trained
+from pindown.learn.one_class.evidence import Prices, prices, warn_of_nothing_learned
 from pindown.learn.one_class.frame import image_layout
 from pindown.learn.one_class.mixture import Mixture
 from pindown.learn.one_class.scores import Scores
@@ -34,6 +35,7 @@ class Learner(Scores):
     verbose: int
     random_state: Any
     history_: list[dict[str, float]]
+    prices_: Prices | None
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -67,10 +69,11 @@ class Learner(Scores):
         with own_torch():
             self.density_ = self._density(rows, rng, points) if plan.has("density") else None
             inputs = network_inputs(self.frame_, rows, plan.printed, torch.float32)
+            spacing = _spacing(inputs, rng)
             epochs = watched(plan.n_members * plan.epochs, self.verbose, "training")
             try:
                 self.ensemble_, held = trained(
-                    plan, inputs, _spacing(inputs, rng), rng, lambda: next(epochs, None), earlier, device
+                    plan, inputs, spacing, rng, lambda: next(epochs, None), earlier, device
                 )
             except BaseException:
                 if earlier is not None:
@@ -82,7 +85,9 @@ class Learner(Scores):
                 epochs.close()  # type: ignore[attr-defined]
             self.history_ = self.ensemble_.history
             self.mixture_ = self._mixture(rows, held)
+            self.prices_ = prices(self.ensemble_, plan, inputs, spacing)
         self.offset_ = self._offset(rows)
+        warn_of_nothing_learned(self.prices_, self.ensemble_, len(rows))
 
     def _density(
         self, rows: Array, rng: np.random.Generator, earlier: NeighbourDensity | None

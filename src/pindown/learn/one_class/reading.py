@@ -24,6 +24,7 @@ from pindown.learn.one_class.bending import Bending
 from pindown.learn.one_class.checks import check_parameters
 from pindown.learn.one_class.density import Calibration, NeighbourDensity
 from pindown.learn.one_class.ensemble import Ensemble, settled
+from pindown.learn.one_class.evidence import Prices
 from pindown.learn.one_class.frame import MOST_PIXELS, Frame
 from pindown.learn.one_class.mixture import Mixture
 from pindown.learn.one_class.networks import build
@@ -99,7 +100,9 @@ def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any])
     if names:
         if len(names) != n:
             raise ValueError(f"there are {len(names)} names for {n} features")
-        made.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+        if not all(isinstance(name, str) for name in names) or len(set(names)) != n:
+            raise ValueError("the names of the features are no words, or not all different")
+        made.feature_names_in_ = np.array(names, dtype=object)
     shape = tuple(_whole(length) for length in facts["image_shape"])
     centre, scale = tensors.pop("frame.centre"), tensors.pop("frame.scale")
     wanted = (1,) if shape else (n,)
@@ -115,12 +118,16 @@ def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any])
     if (made.mixture_ is None) != plan.printed:
         raise ValueError("the calibration does not fit the preset")
     made.history_ = _history(facts["history"])
+    costs = facts.get("prices")  # files of earlier versions have none
+    made.prices_ = None if costs is None else Prices(*(_number(cost) for cost in costs))
     made.ensemble_ = Ensemble(
         plan.printed,
         _networks(tensors, "c", plan.membership),
         _networks(tensors, "h", plan.comparator),
         made.history_,
     )
+    if len(made.ensemble_.members) != len(made.ensemble_.comparators):
+        raise ValueError("there are not as many networks c as h")
     if tensors:
         raise ValueError(f"the tensor {next(iter(tensors))!r} belongs to nothing")
     # What the parts make of one row shows whether they fit together.
@@ -165,17 +172,26 @@ def _density(tensors: dict[str, NDArray[Any]], facts: Any) -> NeighbourDensity |
     if facts is None:
         return None
     unit, edge, slope = (_number(value) for value in facts)
+    calibration = _calibration(edge, slope)
     points = tensors.pop("density.points")
     if points.ndim != 2 or len(points) < 2 or unit <= 0:
         raise ValueError("the points of the density are damaged")
-    return NeighbourDensity(points.astype(np.float32), unit, Calibration(edge, slope))
+    return NeighbourDensity(points.astype(np.float32), unit, calibration)
 
 
 def _mixture(facts: Any) -> Mixture | None:
     if facts is None:
         return None
     a, b, c, d, weight = (_number(value) for value in facts)
-    return Mixture(Calibration(a, b), Calibration(c, d), weight)
+    if weight < 0:
+        raise ValueError(f"the weight of the networks is {weight}")
+    return Mixture(_calibration(a, b), _calibration(c, d), weight)
+
+
+def _calibration(edge: float, slope: float) -> Calibration:
+    if slope <= 0:  # would turn the order of all rows round
+        raise ValueError(f"the slope of a calibration must be positive, got {slope}")
+    return Calibration(edge, slope)
 
 
 def _history(facts: Any) -> list[dict[str, float]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pindown.affine import Array
+from pindown.learn.one_class.evidence import Prices
 
 if TYPE_CHECKING:
     from pindown.learn.one_class.detector import LocalMaximaDetector
@@ -27,6 +28,8 @@ class DetectorReport:
         maxima_units: Units that m = ``most_maxima`` maxima can be made with, 2m.
         indicator_units: Units that the indicator of as many points needs, 3m.
         n_epochs: Epochs made, all members together.
+        prices: What telling rows from made-up ones costs the networks c and their untrained copies, or
+            None where they are not trained on it.
         kind: ``"estimate"``: a count for networks of one variable, a guide for others.
     """
 
@@ -36,10 +39,13 @@ class DetectorReport:
     maxima_units: int | None
     indicator_units: int | None
     n_epochs: int
+    prices: Prices | None = None
     kind: str = "estimate"
 
     def __str__(self) -> str:
         text = f"{self.n_parameters:,} parameters, {self.n_epochs} epochs"
+        if self.prices is not None:
+            text += f", loss of c {self.prices.trained:.2f} (untrained {self.prices.untrained:.2f})"
         if self.n_hidden_units is None:
             return text
         return (
@@ -63,6 +69,7 @@ def detector_report(detector: LocalMaximaDetector) -> DetectorReport:
         maxima_units=None if most is None else 2 * most,
         indicator_units=None if most is None else 3 * most,
         n_epochs=len(detector.history_),
+        prices=detector.prices_,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from pindown.learn.one_class.density import NeighbourDensity
 from pindown.learn.one_class.ensemble import Ensemble, network_inputs
 from pindown.learn.one_class.features import orientation_features
 from pindown.learn.one_class.frame import Frame, image_layout, layout_text
-from pindown.learn.one_class.mixture import Mixture
+from pindown.learn.one_class.mixture import TEMPER, Mixture
 from pindown.learn.one_class.presets import Plan
 from pindown.learn.one_class.torch_state import own_torch
 from pindown.network import ReluNetwork
 
 _FEATURE_CHUNK = 1024  # images whose features are computed at once
+_OTHER_SCALE = 10.0  # ranges of the pixels: farther away is no noise but another unit, 255 for 1
 
 
 class Scores(OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -56,7 +58,22 @@ class Scores(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         with np.errstate(all="ignore"):  # sums of the largest numbers overflow while they are checked
             if not named and n_axes(X) in (2, 3, 4):
                 return check_array(flat(X), dtype=np.float64)
-            return validate_data(self, flat(X), dtype=np.float64, reset=False)
+            rows = validate_data(self, flat(X), dtype=np.float64, reset=False)
+        self._check_range(rows)
+        return rows
+
+    def _check_range(self, rows: Array) -> None:
+        """Warn of images on another scale than those of the training: answers about them mean little."""
+        if not self.frame_.is_image:
+            return
+        least, most = float(self.frame_.scaled(rows).min()), float(self.frame_.scaled(rows).max())
+        if least < -_OTHER_SCALE or most > 1 + _OTHER_SCALE:
+            low, size = float(self.frame_.centre[0]), float(self.frame_.scale[0])
+            warnings.warn(
+                f"pixels from {rows.min():.4g} to {rows.max():.4g}, those of the training images are "
+                f"from {low:.4g} to {low + size:.4g}; bring them to the same scale.",
+                stacklevel=4,
+            )
 
     def _inputs(self, rows: Array) -> torch.Tensor:
         return network_inputs(self.frame_, rows, self.plan_.printed, torch.float64)
@@ -96,14 +113,31 @@ class Scores(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
     def quality(self, X: Any) -> Array:
-        """Return the log-odds of h(x, x), (n,): higher for better examples of their kind."""
+        r"""Return the log-odds of h(x, x), (n,): higher for better examples of their kind.
+
+        .. math:: q(x) + \min(0,\; c(x) + \log 19)
+
+        with the networks' potential q and the log-odds c of membership: what is certainly no member is
+        no good example either, whatever networks say so far from all that they have seen (``"paper"``
+        has h alone).
+        """
         rows = self._rows(X)
         self._need_comparator()
         return self._qualities(rows)
 
     def _qualities(self, rows: Array) -> Array:
         with own_torch():
-            return self.ensemble_.quality(self._inputs(rows))
+            potential = self.ensemble_.quality(self._inputs(rows))
+        return potential if self._has_h_alone else potential + self._deficit(rows)
+
+    @property
+    def _has_h_alone(self) -> bool:
+        """Whether the comparator stands for itself: as printed, or because membership is made of it."""
+        return self.plan_.printed or self.plan_.ablation == "h"
+
+    def _deficit(self, rows: Array) -> Array:
+        """Return by how much the odds against membership exceed 19 to 1, as log-odds, never positive."""
+        return np.minimum(0.0, self._scores(rows) + TEMPER)
 
     def compare(self, X1: Any, X2: Any) -> Array:
         """Return the log-odds that rows of X1 are at least as good as those of X2, (n,).
@@ -119,6 +153,8 @@ class Scores(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         return self._compared(first, second)
 
     def _compared(self, first: Array, second: Array) -> Array:
+        if not self._has_h_alone:
+            return 2 * self._qualities(first) - self._qualities(second)
         with own_torch():
             return self.ensemble_.compared(self._inputs(first), self._inputs(second))
 

@@ -73,6 +73,7 @@ def _facts(detector: Any) -> dict[str, Any]:
         if mixture is None
         else [*_pair(mixture.learned), *_pair(mixture.total), mixture.weight],
         "history": detector.history_,
+        "prices": detector.prices_,
     }
 
 
