@@ -206,7 +206,7 @@ def test_a_latency_curve_measures_what_was_spent(batch_size):
     assert half.full_seconds == 4 * len(ROWS) / batch_size
     if batch_size == 1:  # the clock counts parts, and each costs 1 here
         assert half.speedup == pytest.approx(1 / half.cost)
-    assert str(curve).count("times faster") == 2
+    assert str(curve).count("times as fast") == 2
 
 
 # ---------------------------------------------------------------------- bad input

@@ -272,6 +272,45 @@ def test_every_exit_of_a_convolutional_network_runs_elsewhere(images, tmp_path):
         assert np.allclose(pindown.load(file)(rows.reshape(7, -1)), logits, atol=1e-3)
 
 
+@pytest.mark.parametrize(("dtype", "kind"), [("auto", "float32"), ("float64", "float64")])
+def test_files_take_the_numbers_of_the_training_or_those_asked_for(table, dtype, kind, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    rows = X[TEST][:7]
+    for m, file in enumerate(table.export(tmp_path, dtype=dtype), 1):
+        session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+        (logits,) = session.run(["output"], {"input": rows.astype(kind)})
+        assert logits.dtype == kind
+        found = torch.from_numpy(logits).softmax(dim=1).numpy()
+        assert np.allclose(found, table.predict_proba(rows, exit=m), atol=1e-5)
+        same = [
+            np.array_equal(a.weight, b.weight) and np.array_equal(a.bias, b.bias)
+            for a, b in zip(pindown.load(file).layers, table.exit_network(m).layers, strict=True)
+        ]  # float64 files hold what was computed, to the last digit
+        assert all(same) == (kind == "float64")
+
+
+def test_convolutions_in_double_precision_on_request(images, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    file = images.export(tmp_path, dtype="float64")[0]
+    told = onnx.load(str(file)).graph
+    assert told.input[0].type.tensor_type.elem_type == onnx.TensorProto.DOUBLE
+    rows = DIGITS.images[TEST][:7]
+    P = torch.from_numpy(pindown.load(file)(rows.reshape(7, -1))).softmax(dim=1).numpy()
+    assert np.allclose(P, images.predict_proba(rows, exit=1), atol=1e-5)
+    assert next(images.model_.parameters()).dtype == torch.float32  # the classifier is as it was
+
+
+def test_weights_that_need_double_precision_are_written_so(tmp_path):
+    model = MultiExitModel([nn.Linear(3, 4)], [nn.Linear(4, 2)]).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(0.1)
+    file = export.export_prefixes(model, tmp_path, (3,))[0]
+    assert pindown.load(file).layers[0].weight[0, 0] != np.float32(0.1)
+    with pytest.raises(ValueError, match="dtype must be one of auto, float32, float64; got 'half'"):
+        export.export_prefixes(model, tmp_path, (3,), dtype="half")
+
+
 def test_modules_that_cannot_be_exported_say_so(tmp_path):
     class Odd(nn.Module):
         def forward(self, x):

@@ -69,12 +69,12 @@ def test_names_of_features_and_unfitted_models_take_the_long_way(table):
 
 
 def test_a_policy_is_chosen_once_until_something_changes(table, monkeypatch):
-    from pindown.learn.multi_exit import prediction
+    from pindown.learn.multi_exit import calibration
 
     chosen = []
-    real = prediction.confidence_policy
+    real = calibration.confidence_policy
     monkeypatch.setattr(
-        prediction, "confidence_policy", lambda *a, **k: chosen.append(1) or real(*a, **k)
+        calibration, "confidence_policy", lambda *a, **k: chosen.append(1) or real(*a, **k)
     )
     table._forget_policies()
     one = DIGITS.data[400:401]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
@@ -12,25 +11,19 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
-from torch import Tensor
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_number, is_whole
 from pindown.learn.gates.progress import watched
 from pindown.learn.multi_exit.costs import exit_costs
 from pindown.learn.multi_exit.distiller import MultiExitDistiller
 from pindown.learn.multi_exit.frame import InputFrame, as_images
-from pindown.learn.multi_exit.losses import STRATEGIES
-from pindown.learn.multi_exit.model import MultiExitModel
-from pindown.learn.multi_exit.msdnet import MSDNet
-from pindown.learn.multi_exit.networks import multi_exit_cnn, multi_exit_mlp
+from pindown.learn.multi_exit.making import check_model, make_model
+from pindown.learn.multi_exit.parameters import check_parameters
 from pindown.learn.multi_exit.prediction import ExitPrediction
 from pindown.learn.multi_exit.training import make_optimiser, train
 from pindown.learn.one_class.checks import usable_device
 from pindown.learn.one_class.torch_state import own_torch
 
-LOSSES = ("distil", "exit-wise")
-NETWORKS = ("auto", "mlp", "cnn", "msdnet")
 # Of training, if the number of epochs is left open: steps for tables and for images.
 _STEPS, _IMAGE_STEPS = 150, 600
 _FEWEST_EPOCHS, _MOST_EPOCHS, _MOST_IMAGE_EPOCHS = 10, 40, 100
@@ -145,7 +138,7 @@ class MultiExitClassifier(ExitPrediction):
         Raises:
             ValueError: If a parameter or the data mean nothing, or training diverged.
         """
-        self._check_parameters()
+        check_parameters(self)
         flat, shape = as_images(X)
         rows, y = validate_data(self, flat, y, dtype=np.float64)
         rows, y, free = self._unlabelled(rows, y, X_unlabelled, shape)
@@ -203,10 +196,10 @@ class MultiExitClassifier(ExitPrediction):
 
     def _train(self, rows: Array, places: NDArray[np.int64], free: Array) -> None:
         device = usable_device(self.device)
-        model = self._make().to(device)
-        x = self.frame_.inputs(rows, torch.float32).to(device)
-        self._check_model(model, x[:2])
         classes = len(self.classes_)
+        model = make_model(self.network, self.module, self.frame_.shape, classes).to(device)
+        x = self.frame_.inputs(rows, torch.float32).to(device)
+        check_model(model, x[:2], classes)
         distiller = MultiExitDistiller(
             model,
             self.teachers if self.loss == "distil" else "none",
@@ -239,48 +232,6 @@ class MultiExitClassifier(ExitPrediction):
         self.model_ = model if self.frame_.is_image else model.double()
         self.temperature_, self.n_iter_ = distiller.temperature, len(self.history_.loss)
 
-    def _make(self) -> MultiExitModel:
-        shape, classes = self.frame_.shape, len(self.classes_)
-        if isinstance(self.module, torch.nn.Module):
-            return copy.deepcopy(self.module).float()
-        if self.module is not None:
-            made = self.module(shape, classes)
-            if not isinstance(made, torch.nn.Module):
-                raise TypeError(f"module must make a MultiExitModel; it made {type(made).__name__}.")
-            return made
-        kind = self.network
-        if kind == "auto":
-            kind = "cnn" if self.frame_.is_image else "mlp"
-        if kind == "mlp":
-            if self.frame_.is_image:
-                raise ValueError(
-                    "network 'mlp' needs rows (n, features); images go to 'cnn' or 'msdnet'."
-                )
-            return multi_exit_mlp(shape[0], classes)
-        if not self.frame_.is_image:
-            raise ValueError(f"network {kind!r} needs images (n, channels, height, width), got rows.")
-        return (
-            MSDNet(classes, in_channels=shape[0])
-            if kind == "msdnet"
-            else multi_exit_cnn(shape[0], classes)
-        )
-
-    def _check_model(self, model: Any, x: Tensor) -> None:
-        for name in ("stages", "heads", "n_exits", "forward_until", "exit_only"):
-            if not hasattr(model, name):
-                raise TypeError(
-                    f"module must be a MultiExitModel; {type(model).__name__} has no {name}."
-                )
-        model.eval()
-        with torch.no_grad():
-            logits = model(x)
-        for m, z in enumerate(logits, 1):
-            if tuple(z.shape) != (len(x), len(self.classes_)):
-                raise ValueError(
-                    f"exit {m} of the module returns shape {tuple(z.shape)} for {len(x)} rows of "
-                    f"{len(self.classes_)} classes."
-                )
-
     def _validate(
         self, rows: Array, places: NDArray[np.int64], kept: NDArray[np.int64], held: NDArray[np.int64]
     ) -> None:
@@ -290,25 +241,3 @@ class MultiExitClassifier(ExitPrediction):
         self.validated_on_ = "held-out rows" if len(held) else "training rows"
         self.costs_ = exit_costs(self.model_, x[:1])
         self._forget_policies()
-
-    def _check_parameters(self) -> None:
-        for name, known in (("network", NETWORKS), ("loss", LOSSES), ("optimiser", tuple(_RATES))):
-            value = getattr(self, name)
-            if not (isinstance(value, str) and value in known):
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
-        if isinstance(self.teachers, str) and self.teachers not in STRATEGIES:
-            raise ValueError(f"teachers must be one of {', '.join(STRATEGIES)}, got {self.teachers!r}.")
-        if self.max_epochs is not None and not is_whole(self.max_epochs):
-            raise ValueError(f"max_epochs must be a positive integer or None, got {self.max_epochs!r}.")
-        if not is_whole(self.batch_size, 2):
-            raise ValueError(f"batch_size must be an integer, at least 2; got {self.batch_size!r}.")
-        rate = self.learning_rate
-        if rate is not None and not (is_number(rate) and rate > 0):
-            raise ValueError(f"learning_rate must be a positive number or None, got {rate!r}.")
-        if not is_number(self.weight_decay, 0):
-            raise ValueError(
-                f"weight_decay must be a number, zero or positive; got {self.weight_decay!r}."
-            )
-        share = self.validation_fraction
-        if not (is_number(share, 0, 1) and share < 1):
-            raise ValueError(f"validation_fraction must be at least 0 and below 1, got {share!r}.")

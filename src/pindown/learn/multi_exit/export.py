@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import warnings
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from pindown.network import ReluNetwork
 _OPSET = 17
 # A ReLU network is written out in full; convolutions as matrices would make files many times as large.
 _MOST_GROWTH = 2.0
+_KINDS = {"float32": torch.float32, "float64": torch.float64}
 
 
 def prefix_module(model: MultiExitModel, m: int, before: nn.Module | None = None) -> nn.Sequential:
@@ -45,11 +47,13 @@ def export_prefixes(
     *,
     before: nn.Module | None = None,
     name: str = "exit",
+    dtype: str = "auto",
 ) -> list[Path]:
     """Write every exit as an ONNX file ``exit_1.onnx``, ``exit_2.onnx``, ... that needs nothing else.
 
     A prefix of fully connected layers goes through :class:`pindown.ReluNetwork`; one with convolutions
-    through torch's own exporter, which keeps them as convolutions.
+    through torch's own exporter, which keeps them as convolutions. In the former, a scaling in front and
+    batch normalisations become part of the layers: computed in float64, then rounded once to ``dtype``.
 
     Args:
         model: The network.
@@ -57,14 +61,19 @@ def export_prefixes(
         input_shape: Shape of one input.
         before: A module to put in front, such as the scaling of inputs.
         name: Beginning of the file names.
+        dtype: Numbers that the files take, hold and return: ``"float32"``, ``"float64"``, or ``"auto"``
+            for float32 if that loses nothing of the weights as they were trained.
 
     Returns:
         The files, cheap to expensive. Inputs are called ``input``, logits ``output``; the first axis of
         both is the batch.
 
     Raises:
+        ValueError: If ``dtype`` is none of these.
+        ModelFileError: If a layer with its scaling has numbers that are too large for float32.
         UnsupportedModelError: If torch cannot export a module.
     """
+    kind = _kind(model, dtype)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     files = []
@@ -73,11 +82,27 @@ def export_prefixes(
         module = prefix_module(model, m, before)
         net = _as_network(module, input_shape)
         if net is not None:
-            net.save(path)
+            net.save(path, dtype=kind)
         else:
-            write_atomically(path, torch_onnx(module, input_shape))
+            write_atomically(path, torch_onnx(_in_kind(module, kind), input_shape))
         files.append(path)
     return files
+
+
+def _kind(model: nn.Module, dtype: str) -> str:
+    """Return the name of the numbers to write."""
+    if dtype not in ("auto", *_KINDS):
+        raise ValueError(f"dtype must be one of auto, {', '.join(_KINDS)}; got {dtype!r}.")
+    if dtype != "auto":
+        return dtype
+    held = (t for t in (*model.parameters(), *model.buffers()) if t.is_floating_point())
+    return "float32" if all(torch.equal(t.float().to(t.dtype), t) for t in held) else "float64"
+
+
+def _in_kind(module: nn.Module, kind: str) -> nn.Module:
+    """Return a module that computes in these numbers: itself, or a copy."""
+    held = {t.dtype for t in (*module.parameters(), *module.buffers()) if t.is_floating_point()}
+    return module if held <= {_KINDS[kind]} else copy.deepcopy(module).to(_KINDS[kind])
 
 
 def _as_network(module: nn.Module, input_shape: Sequence[int]) -> ReluNetwork | None:
@@ -98,7 +123,8 @@ def torch_onnx(module: nn.Module, input_shape: Sequence[int]) -> bytes:
     Raises:
         UnsupportedModelError: If it cannot.
     """
-    dtype = next((p.dtype for p in module.parameters()), torch.float32)
+    own = (t.dtype for t in (*module.parameters(), *module.buffers()) if t.is_floating_point())
+    dtype = next(own, torch.float32)
     example, file = torch.zeros(1, *input_shape, dtype=dtype), io.BytesIO()
     try:
         with warnings.catch_warnings():

@@ -137,7 +137,7 @@ class LatencyPoint:
 
     def __str__(self) -> str:
         return (
-            f"budget {self.budget:.0%}: cost {self.cost:.1%}, {self.speedup:.2f} times faster, "
+            f"budget {self.budget:.0%}: cost {self.cost:.1%}, {self.speedup:.2f} times as fast, "
             f"accuracy {self.accuracy:.1%} (full network {self.full_accuracy:.1%})"
         )
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from pindown.affine import Array
 from pindown.datasets.checks import require_whole
 from pindown.learn.mutual_autoencoder import evaluation
+from pindown.learn.mutual_autoencoder.dropping import drop_idle_code
 from pindown.learn.mutual_autoencoder.measure import measure_information
 from pindown.learn.mutual_autoencoder.networks import (
     CategoricalDecoder,
@@ -25,7 +26,7 @@ from pindown.learn.mutual_autoencoder.networks import (
 )
 from pindown.learn.mutual_autoencoder.parameters import check_parameters, default_steps
 from pindown.learn.mutual_autoencoder.quadrature import can_be_exact, quick_information
-from pindown.learn.mutual_autoencoder.report import InformationReport
+from pindown.learn.mutual_autoencoder.report import InformationReport, report_on
 from pindown.learn.mutual_autoencoder.rows import NumberRows, SymbolRows
 from pindown.learn.mutual_autoencoder.settling import settle
 from pindown.learn.mutual_autoencoder.training import Parts, Recipe, on_processor, train
@@ -37,7 +38,6 @@ _LONGER = 3  # times the training's steps that the fresh guess gets for the meas
 _MISSED = 0.1  # nats off the target beyond which the user is told
 _SURE = 3.0  # standard errors allowed on top
 _ROUNDING = 1e-9  # nats by which a computed entropy may be too small
-_ACTIVE = 0.01  # nats of divergence above which a coordinate of the code is in use
 
 
 class MutualAutoencoder(
@@ -49,7 +49,7 @@ class MutualAutoencoder(
 
     It maximises :math:`\mathrm{ELBO} - C\,|\hat I(z; x) - M|`, where :math:`\hat I` is the information
     between code and data under the model, estimated from below by a third network. A plain variational
-    autoencoder (``penalty=0``) leaves that number to accident, often zero.
+    autoencoder (``penalty=0``) leaves that number to accident; a code that does not pay is dropped.
 
     Args:
         information: M, in nats (not bits).
@@ -60,6 +60,8 @@ class MutualAutoencoder(
         hidden: Widths of the hidden layers of all networks; ``()`` makes them affine.
         mixture: Normals in the guess r(z | x); None for as the encoder is: 1, or 4 when it resamples.
         penalty: C; 0 for a plain variational autoencoder.
+        drop_code: Whether a plain one with one column and a code of one number drops the code if all n
+            rows together gain less than log n nats of evidence by it, as they may by chance.
         control: ``"integral"``, ``"clip"`` or ``"sign"``: how the push follows the error.
         width: Error in nats at which ``"clip"`` pushes with full force.
         max_iter: Training steps; None for a hundredth of the rows squared, from 10 to 1,200.
@@ -75,6 +77,9 @@ class MutualAutoencoder(
     Attributes:
         information_: Measured information of the fitted model, in nats.
         measurement_: The same with its standard error and how it was measured.
+        code_gain_: Nats of evidence that all rows together gain by the code, over the best model without
+            one, before it was dropped; None unless that was asked.
+        code_dropped_: Whether the code was dropped.
         entropy_: Entropy of the training rows if they are symbols, else None.
         history_: Per step ``evidence``, ``information`` (estimated) and ``push``.
         parts_: Encoder, decoder and guess, torch modules.
@@ -100,6 +105,7 @@ class MutualAutoencoder(
         hidden: Any = (32, 32),
         mixture: int | None = None,
         penalty: float = 5.0,
+        drop_code: bool = True,
         control: str = "integral",
         width: float = 0.02,
         max_iter: int | None = None,
@@ -118,6 +124,7 @@ class MutualAutoencoder(
         self.hidden = hidden
         self.mixture = mixture
         self.penalty = penalty
+        self.drop_code = drop_code
         self.control = control
         self.width = width
         self.max_iter = max_iter
@@ -188,6 +195,10 @@ class MutualAutoencoder(
             settle(decoder, min(float(self.information), self._most))
         for net in (self.parts_.encoder, self.parts_.decoder, self.parts_.guess):
             net.double().requires_grad_(False)
+        self.code_gain_, self.code_dropped_ = None, False
+        if exact is not None and self.penalty == 0 and self.drop_code and self.n_iter_ == steps:
+            given = self.rows_.training if self.entropy_ is not None else self.rows_.training.double()
+            self.code_gain_, self.code_dropped_ = drop_idle_code(self.parts_, given, self._proposals)
         self.rows_.forget_training()
         fresh = self._guess(random)
         self.measurement_ = measure_information(
@@ -274,27 +285,7 @@ class MutualAutoencoder(
 
     def information_report(self, X: Any) -> InformationReport:
         """Return target, measurement, evidence, rate and reconstruction on given rows."""
-        rows = self._rows(X)
-        with own_torch():
-            rate = evaluation.rates(self.parts_.encoder, rows)
-        given = np.asarray(X)
-        back = self.inverse_transform(self.transform(X))
-        symbols = isinstance(self.rows_, SymbolRows)
-        same = given == back if symbols else None
-        error = float(np.sqrt(np.mean((given - back) ** 2))) if same is None else float(same.mean())
-        seen = self.history_["information"][-100:]
-        return InformationReport(
-            target=float(self.information) if self.penalty > 0 else None,
-            measured=self.measurement_,
-            running=float(seen.mean()) if len(seen) and self.penalty > 0 else math.nan,
-            elbo=self.score(X),
-            rate=float(rate.sum(1).mean()),
-            active=int((rate.mean(0) > _ACTIVE).sum()),
-            reconstruction=error,
-            exact_rows=None if same is None else float(same.all(axis=1).mean()),
-            entropy=self.entropy_,
-            n=len(rows),
-        )
+        return report_on(self, X, self._rows(X))
 
     def _rows(self, X: Any) -> torch.Tensor:
         check_is_fitted(self)

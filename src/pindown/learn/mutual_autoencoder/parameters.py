@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pindown.datasets.checks import is_number, is_whole
 
 _SHARE, _FEWEST, _MOST = 100, 10, 1_200  # rows squared over the first, between the others
@@ -49,6 +51,8 @@ def check_parameters(model: Any) -> None:
         value = getattr(model, name)
         if not is_number(value, 0) or value == 0:
             raise ValueError(f"{name} must be a positive number; got {value!r}.")
+    if not isinstance(model.drop_code, bool | np.bool_):
+        raise ValueError(f"drop_code must be True or False; got {model.drop_code!r}.")
     try:
         fine = not isinstance(model.hidden, str) and all(is_whole(size) for size in model.hidden)
     except TypeError:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import torch
+
+from pindown.learn.mutual_autoencoder import evaluation
 from pindown.learn.mutual_autoencoder.measure import MeasuredInformation
+from pindown.learn.mutual_autoencoder.rows import SymbolRows
+from pindown.learn.one_class.torch_state import own_torch
+
+_ACTIVE = 0.01  # nats of divergence above which a coordinate of the code is in use
 
 
 @dataclass(frozen=True)
@@ -23,6 +33,8 @@ class InformationReport:
         exact_rows: Share of rows that come back the same; None for numbers.
         entropy: Of the rows of the training data, if they are symbols: no code can tell more.
         n: Rows given.
+        dropped: Nats of evidence that all training rows gained by the code before it was dropped;
+            None if it was not.
     """
 
     target: float | None
@@ -35,6 +47,7 @@ class InformationReport:
     exact_rows: float | None
     entropy: float | None
     n: int
+    dropped: float | None = None
 
     def __str__(self) -> str:
         wanted = "no target" if self.target is None else f"target {self.target:g} nats"
@@ -43,7 +56,41 @@ class InformationReport:
             if self.exact_rows is None
             else f"{100 * self.exact_rows:.1f} % of rows come back exactly"
         )
+        idle = (
+            "" if self.dropped is None else f"; code dropped, it gained {self.dropped:.2g} nats in all"
+        )
         return (
             f"information {self.measured}, {wanted}; ELBO {self.elbo:.4g}, rate {self.rate:.4g}, "
-            f"{self.active} active coordinates; {back} (n = {self.n:,})"
+            f"{self.active} active coordinates; {back}{idle} (n = {self.n:,})"
         )
+
+
+def report_on(model: Any, X: Any, rows: torch.Tensor) -> InformationReport:
+    """Return target and measurement of a fitted autoencoder, and how it does on given rows.
+
+    Args:
+        model: The autoencoder.
+        X: Rows, as they were given.
+        rows: The same, as its networks take them.
+    """
+    with own_torch():
+        rate = evaluation.rates(model.parts_.encoder, rows)
+    given = np.asarray(X)
+    back = model.inverse_transform(model.transform(X))
+    symbols = isinstance(model.rows_, SymbolRows)
+    same = given == back if symbols else None
+    error = float(np.sqrt(np.mean((given - back) ** 2))) if same is None else float(same.mean())
+    seen = model.history_["information"][-100:]
+    return InformationReport(
+        target=float(model.information) if model.penalty > 0 else None,
+        measured=model.measurement_,
+        running=float(seen.mean()) if len(seen) and model.penalty > 0 else math.nan,
+        elbo=model.score(X),
+        rate=float(rate.sum(1).mean()),
+        active=int((rate.mean(0) > _ACTIVE).sum()),
+        reconstruction=error,
+        exact_rows=None if same is None else float(same.all(axis=1).mean()),
+        entropy=model.entropy_,
+        n=len(rows),
+        dropped=model.code_gain_ if model.code_dropped_ else None,
+    )
