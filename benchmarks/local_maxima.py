@@ -119,8 +119,7 @@ def adbench(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable
 
 
 def noise(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
-    """Clean against noisy test images of the class: AUC of quality and of membership; and the class
-    against the rest."""
+    """Clean against noisy test images of the class, by quality and by membership; class against rest."""
 
     def images(data: str, label: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if data == "mnist":

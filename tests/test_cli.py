@@ -218,6 +218,12 @@ def test_demo_writes_and_names_the_page(run, tmp_path, monkeypatch):
     assert "train" in out
 
 
+def test_the_demo_as_json_leaves_stdout_to_the_document(run, tmp_path):
+    code, out, err = run("demo", "--out", tmp_path / "here", "--budget", "1", "--json")
+    assert code == 0 and json.loads(out)["findings"][0]["code"] == "ARC-01"
+    assert "by hand" in err
+
+
 def test_the_demo_network_survives_the_file(tmp_path):
     files = write_demo_files(tmp_path)
     net = load(files.model)
@@ -294,6 +300,17 @@ def test_a_reader_that_stops_early_is_no_error(model):
     for reader, options in (("true", ()), ("head -1", ()), ("true", ("--json",))):
         done = piped(model, reader, *options)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_exit_code_that_is_the_answer_outlives_the_reader(model, tmp_path):
+    other = tmp_path / "other.onnx"
+    random_network((3, 8, 2), seed=1).save(other)
+    for reader, options in (("true", ""), ("head -1", ""), ("true", "--json")):
+        command = f"{sys.executable} -m pindown.cli diff {model} {other} --box 0,1 {options} | {reader}"
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_a_terminal_without_arrows_still_gets_the_audit(model):

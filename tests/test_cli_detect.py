@@ -272,3 +272,21 @@ def test_help_shows_an_example(run, command):  # noqa: F811
     assert code == 0 and f"pindown detect {command}" in out and "Example" in out
     code, out, _ = run("detect", "--help")
     assert code == 0 and command in out
+
+
+@pytest.mark.parametrize("option", ["--html", "-o"])
+def test_a_full_disk_takes_the_files_and_not_the_answer(run, folder, tmp_path, monkeypatch, option):  # noqa: F811
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    target = tmp_path / {"--html": "page.html", "-o": "scores.csv"}[option]
+    code, out, err = run(
+        "detect", "score", folder / "m.safetensors", folder / "new.csv", option, target,
+        "--label-column", "y",
+    )  # fmt: skip
+    assert code == 3 and "AUROC" in out and not target.exists()
+    assert err.count("\n") == 1 and "No space left" in err
+    fitted = ("detect", "fit", folder / "train.csv", "-o", tmp_path / "m.safetensors", *QUICK)
+    code, out, err = run(*fitted)
+    assert code == 3 and out and "No space left" in err.splitlines()[-1]

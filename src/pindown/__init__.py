@@ -2,10 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from pindown.audit import Audit, audit
-from pindown.geometry import Box
-from pindown.io import load
-from pindown.network import ReluNetwork
+from pindown import starting
+
+starting.begin()
+
+from pindown.audit import Audit, audit  # noqa: E402 - what takes long to load comes after
+from pindown.geometry import Box  # noqa: E402
+from pindown.io import load  # noqa: E402
+from pindown.network import ReluNetwork  # noqa: E402
 
 if TYPE_CHECKING:
     from pindown.equivalence import Diff, Recovered, Shrunk, canonical, diff, recover, shrink

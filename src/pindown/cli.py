@@ -13,12 +13,12 @@ from typing import Annotated, Any
 
 import typer
 
+from pindown import starting
 from pindown.cli_audit import audit, demo
 from pindown.cli_detect import detect
 from pindown.cli_doctor import doctor
 from pindown.cli_equivalence import canonical, diff, shrink
 from pindown.cli_experiments import reproduce
-from pindown.cli_options import INTERRUPTED
 from pindown.findings.wording import printable
 
 BAD_INPUT = 3
@@ -47,6 +47,7 @@ _OPTIONAL_VALUES = {"--json": "-", "--markdown": "-", "--html": "pindown.html"}
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit."""
+    starting.end()
     if _COMPLETION in os.environ:  # the shell asks what could come next
         app(args=[], prog_name="pindown")
     given = sys.argv[1:] if arguments is None else arguments
@@ -55,7 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
             stream.reconfigure(errors="replace")  # an arrow must not end an audit on a plain terminal
     try:
         code = app(args=_with_default_values(given), prog_name="pindown", standalone_mode=False) or 0
-        if code == INTERRUPTED:  # Typer may take Ctrl-C itself and say nothing
+        if code == starting.INTERRUPTED:  # Typer may take Ctrl-C itself and say nothing
             _complain("interrupted.")
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -65,6 +66,7 @@ def main(arguments: list[str] | None = None) -> None:
         code = BAD_INPUT
     except (BrokenPipeError, SystemExit):
         # The reader has seen enough, as with "| head"; Click and Rich turn this into an exit.
+        # Commands whose exit code is the answer print inside reader_may_leave.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
@@ -74,7 +76,7 @@ def main(arguments: list[str] | None = None) -> None:
         code = BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted.")
-        code = INTERRUPTED
+        code = starting.INTERRUPTED
     except Exception as error:  # ours to mend; the user gets one line all the same
         if os.environ.get("PINDOWN_DEBUG"):
             raise

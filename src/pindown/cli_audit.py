@@ -12,7 +12,6 @@ import typer
 
 from pindown.cli_completion import complete_codes, complete_model, complete_table
 from pindown.cli_options import (
-    INTERRUPTED,
     BoxText,
     Budget,
     Html,
@@ -21,8 +20,10 @@ from pindown.cli_options import (
     Seed,
     check_outputs,
     parse_box,
+    reader_may_leave,
 )
 from pindown.findings.wording import printable
+from pindown.starting import INTERRUPTED
 
 if TYPE_CHECKING:
     from pindown.audit import Audit
@@ -119,22 +120,22 @@ def audit(
     return INTERRUPTED if result.interrupted else 0
 
 
-def demo(out: Folder = Path("pindown-demo"), budget: Budget = 30.0) -> int:
+def demo(out: Folder = Path("pindown-demo"), budget: Budget = 30.0, json: Json = None) -> int:
     """Train a small network on digits, save it, load it back and audit it: no file needed."""
     from pindown.demo import write_demo_files
     from pindown.report.text import progress_bar
 
+    check_outputs(json=json)
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out names a folder; {str(out)!r} is a file.")
     with progress_bar() as report:
         report("training a 64-32-32-10 network on scikit-learn's digits", 0, 1)
         files = write_demo_files(out)
     page = out / "audit.html"
-    code = audit(files.model, files.train, files.test, html=str(page), budget=budget)
-    typer.echo("\nThe same by hand, and so for a model of your own:")
-    typer.echo(
-        f"pindown audit {files.model} --data {files.train} --test {files.test} --html report.html"
-    )
+    code = audit(files.model, files.train, files.test, html=str(page), json=json, budget=budget)
+    by_hand = f"pindown audit {files.model} --data {files.train} --test {files.test} --html report.html"
+    said = f"\nThe same by hand, and so for a model of your own:\n{by_hand}"
+    typer.echo(said, err=json == "-")  # stdout is then the document's
     return code
 
 
@@ -186,15 +187,18 @@ def _deliver(
     """Write what was asked for; the terminal gets the summary unless stdout carries a document."""
     documents = ((json, result.to_json), (markdown, result.to_markdown), (html, result.to_html))
     files = [(target, render) for target, render in documents if target not in (None, "-")]
-    for target, render in files:  # before anything is printed: stdout may be a pipe that closes
-        render(target)
-    for where, render in documents:
-        if where == "-":
-            typer.echo(render())
-    if "-" not in (json, markdown):
-        from pindown.report.text import print_audit
+    try:
+        for target, render in files:
+            render(target)
+    finally:  # a full disk takes the files, not what was found
+        with reader_may_leave():
+            for where, render in documents:
+                if where == "-":
+                    typer.echo(render())
+            if "-" not in (json, markdown):
+                from pindown.report.text import print_audit
 
-        print_audit(result, streamed=streamed)
+                print_audit(result, streamed=streamed)
     for target, _ in files:
         typer.echo(f"wrote {target}", err=True)
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from pindown.cli_completion import complete_detector, complete_table
-from pindown.cli_options import INTERRUPTED, Html, Json, Seed, check_outputs, check_writable
+from pindown.cli_options import (
+    Html,
+    Json,
+    Seed,
+    check_outputs,
+    check_writable,
+    reader_may_leave,
+)
+from pindown.starting import INTERRUPTED
 
 if TYPE_CHECKING:
     from pindown.datasets.feature_table import FeatureTable
@@ -109,9 +119,13 @@ def fit(
     began = time.process_time()
     interrupted = _fit(detector, table)
     seconds = time.process_time() - began
-    _save(detector, out, table.names)
+    failure = _saved(detector, out, table.names)
     answer = detection("fit", detector, table, out.name, seconds=seconds, interrupted=interrupted)
-    _deliver(answer, html, json)
+    try:
+        _deliver(answer, html, json)
+    finally:
+        if failure is not None:
+            raise failure
     typer.echo(f"wrote {out}", err=True)
     return INTERRUPTED if interrupted else 0
 
@@ -144,14 +158,20 @@ def score(
     table = load_features(data, label=label_column, ignore=ignore_column or (), wanted=names)
     table = matched(table, names, detector.n_features_in_, model.name)
     answer = detection("score", detector, table, model.name)
-    if out is not None:
-        from pindown.io.files import write_atomically
-
-        write_atomically(out, render_detection_csv(answer).encode())
-    _deliver(answer, html, json)
-    if out is not None:
-        typer.echo(f"wrote {out}", err=True)
+    scores = None if out is None else partial(render_detection_csv, answer)
+    _deliver(answer, html, json, (out, scores))
     return 0
+
+
+def _saved(detector: LocalMaximaDetector, out: Path, names: tuple[str, ...]) -> Exception | None:
+    """Write the model before anything else can go wrong; return why that failed, to be told later."""
+    from pindown.errors import ModelFileError
+
+    try:
+        _save(detector, out, names)
+    except (OSError, ModelFileError) as error:
+        return error
+    return None
 
 
 def _save(detector: LocalMaximaDetector, out: Path, names: tuple[str, ...]) -> None:
@@ -160,8 +180,10 @@ def _save(detector: LocalMaximaDetector, out: Path, names: tuple[str, ...]) -> N
 
     if names:
         detector.feature_names_in_ = np.array(names, dtype=object)
-    detector.save(out)
-    _forget_names(detector)
+    try:
+        detector.save(out)
+    finally:
+        _forget_names(detector)
 
 
 def _load(model: Path) -> tuple[LocalMaximaDetector, tuple[str, ...]]:
@@ -209,22 +231,30 @@ def _stopped(caught: list[warnings.WarningMessage]) -> bool:
     return any(str(warning.message).startswith(_STOPPED) for warning in caught)
 
 
-def _deliver(answer: Detection, html: str | None, json: str | None) -> None:
+def _deliver(
+    answer: Detection,
+    html: str | None,
+    json: str | None,
+    scores: tuple[Path | None, Callable[[], str] | None] = (None, None),
+) -> None:
     """Write what was asked for; the terminal gets the summary unless stdout carries the JSON."""
-    from pindown.io.files import write_atomically
+    from pindown.report.writing import written
 
-    for target, render in ((html, answer.to_html), (json, answer.to_json)):
-        if target not in (None, "-"):
-            write_atomically(Path(str(target)), render().encode())
-    if json == "-":
-        typer.echo(answer.to_json(), nl=False)
-    else:
-        from pindown.report.detect_text import print_detection
+    wanted = (scores, (html, answer.to_html), (json, answer.to_json))
+    files = [(target, render) for target, render in wanted if target not in (None, "-") and render]
+    try:
+        for target, render in files:
+            written(render(), target)
+    finally:  # a full disk takes the files, not the answer
+        with reader_may_leave():
+            if json == "-":
+                typer.echo(answer.to_json(), nl=False)
+            else:
+                from pindown.report.detect_text import print_detection
 
-        print_detection(answer)
-    for target in (html, json):
-        if target not in (None, "-"):
-            typer.echo(f"wrote {target}", err=True)
+                print_detection(answer)
+    for target, _ in files:
+        typer.echo(f"wrote {target}", err=True)
 
 
 def _check_target(option: str, out: Path, ending: str, data: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pindown.cli_options import Json, check_outputs
+from pindown.cli_options import Json, check_outputs, reader_may_leave
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,7 +47,8 @@ def doctor(compile_now: Compile = False, json: Json = None) -> int:
             compile_kernels(report)
         report("looking around", 0, 1)
         answer = diagnose()
-    _deliver(answer, json)
+    with reader_may_leave():
+        _deliver(answer, json)
     return 0 if answer.healthy else UNHEALTHY
 
 

@@ -9,7 +9,6 @@ import typer
 
 from pindown.cli_completion import complete_model
 from pindown.cli_options import (
-    INTERRUPTED,
     BoxText,
     Budget,
     Html,
@@ -19,12 +18,15 @@ from pindown.cli_options import (
     check_outputs,
     check_writable,
     parse_box,
+    reader_may_leave,
 )
+from pindown.starting import INTERRUPTED
 
 if TYPE_CHECKING:
     from pindown.equivalence.comparison import Diff
     from pindown.network import ReluNetwork
 
+_MOST_TIES = 10
 EXIT_CODES = {"same": 0, "different": 1, "undecided": 2}
 
 New = Annotated[
@@ -70,8 +72,6 @@ def diff(
     Without --box the question is about all inputs, the gap taken relative to 1 + |x|.
     Exit codes: 0 same, 1 different, 2 undecided, 3 bad input.
     """
-    import numpy as np
-
     from pindown.equivalence.comparison import diff as compare
     from pindown.io import load
     from pindown.report.text import progress_bar
@@ -87,25 +87,30 @@ def diff(
     with progress_bar() as report:
         how: dict[str, Any] = {"labels": labels, "seed": seed, "progress": report, "n_jobs": jobs}
         answer = compare(old, new, box=domain, tol=tol, budget=budget, **how)
-    if witness is not None and answer.witness is not None:
-        np.save(witness, answer.witness)
-    _deliver(answer, html, json)
-    if answer.interrupted:
+    _deliver(answer, html, json, witness)
+    if answer.interrupted and answer.answer == "undecided":  # else the answer is known all the same
         return INTERRUPTED
-    return EXIT_CODES[answer.verdict if answer.labels is None else answer.labels.verdict]
+    return EXIT_CODES[answer.answer]
 
 
-def _deliver(answer: Diff, html: str | None, json: str | None) -> None:
-    if html is not None:
-        answer.to_html(html)
-    if json == "-":
-        typer.echo(answer.to_json())
-    else:
-        from pindown.report.diff_text import print_diff
+def _deliver(answer: Diff, html: str | None, json: str | None, witness: Path | None) -> None:
+    import numpy as np
 
-        if json is not None:
+    try:
+        if witness is not None and answer.witness is not None:
+            np.save(witness, answer.witness)
+        if html is not None:
+            answer.to_html(html)
+        if json not in (None, "-"):
             answer.to_json(json)
-        print_diff(answer)
+    finally:  # a full disk takes the files, not the answer
+        with reader_may_leave():
+            if json == "-":
+                typer.echo(answer.to_json())
+            else:
+                from pindown.report.diff_text import print_diff
+
+                print_diff(answer)
     for target in (html, json):
         if target not in (None, "-"):
             typer.echo(f"wrote {target}", err=True)
@@ -133,38 +138,52 @@ def shrink(
     with progress_bar() as report:
         report("looking for units that can go", 0, 1)
         shrunk = reduce(net, box=parse_box(box, net.in_features), tol=tol, budget=budget)
-    shrunk.network.save(out)
-    if json is not None:
-        from pindown.report.shrink_json import render_shrunk_json
+    from pindown.report.shrink_json import render_shrunk_json
 
-        text = render_shrunk_json(shrunk)
-        typer.echo(text) if json == "-" else Path(json).write_text(text, encoding="utf-8")
-    if json != "-":
-        typer.echo(str(shrunk))
-        for step in shrunk.steps:
-            typer.echo(f"  {step}")
-    _say_written(out, shrunk.network)
+    lines = [str(shrunk), *(f"  {step}" for step in shrunk.steps)]
+    _deliver_network(shrunk.network, out, lines, json, render_shrunk_json(shrunk))
     return 0
 
 
-def canonical(model: Model, out: Output, gauge: Gauge = "unit") -> int:
+def canonical(model: Model, out: Output, gauge: Gauge = "unit", json: Json = None) -> int:
     """Write the one representative of all reorderings and rescalings of a network's units.
 
     Two symmetric copies become equal up to rounding, so that their files can be compared.
     """
     from pindown.equivalence.gauge_fixing import canonical_form
     from pindown.io import load
+    from pindown.report.canonical_json import render_canonical_json
 
+    check_outputs(json=json)
     _check_model_output(out, model)
     form = canonical_form(load(model), gauge)
-    form.network.save(out)
-    typer.echo(f"{form.network}, gauge {gauge}")
-    for layer, i, j in form.near_ties[:10]:
-        typer.echo(f"  near tie in layer {layer}: the order of units {i} and {j} may depend on rounding")
-    if len(form.near_ties) > 10:
-        typer.echo(f"  and {len(form.near_ties) - 10} near ties more")
-    _say_written(out, form.network)
+    lines = [f"{form.network}, gauge {gauge}"]
+    for layer, i, j in form.near_ties[:_MOST_TIES]:
+        lines.append(
+            f"  near tie in layer {layer}: the order of units {i} and {j} may depend on rounding"
+        )
+    if len(form.near_ties) > _MOST_TIES:
+        lines.append(f"  and {len(form.near_ties) - _MOST_TIES} near ties more")
+    _deliver_network(form.network, out, lines, json, render_canonical_json(form))
     return 0
+
+
+def _deliver_network(
+    net: ReluNetwork, out: Path, lines: list[str], json: str | None, document: str
+) -> None:
+    """Write a network, and say what was done: in words, or as the document."""
+    from pindown.report.writing import written
+
+    try:
+        net.save(out)
+        if json not in (None, "-"):
+            written(document, json)
+    finally:  # a full disk takes the files, not what was found
+        with reader_may_leave():
+            typer.echo(document if json == "-" else "\n".join(lines), nl=json != "-")
+    typer.echo(f"wrote {out} ({net.n_parameters:,} parameters)", err=True)
+    if json not in (None, "-"):
+        typer.echo(f"wrote {json}", err=True)
 
 
 def _check_model_output(out: Path, model: Path) -> None:
@@ -173,7 +192,3 @@ def _check_model_output(out: Path, model: Path) -> None:
     if out.absolute() == model.absolute() or (out.exists() and model.exists() and out.samefile(model)):
         raise ValueError(f"-o would overwrite the model itself: {str(out)!r}; choose another name.")
     check_writable("-o", out)
-
-
-def _say_written(out: Path, net: ReluNetwork) -> None:
-    typer.echo(f"wrote {out} ({net.n_parameters:,} parameters)", err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pindown.cli_completion import complete_experiment
+from pindown.cli_options import Json, check_outputs
 
 if TYPE_CHECKING:
     from pindown.experiments import Finished
@@ -19,7 +20,6 @@ Id = Annotated[
     ),
 ]
 ShowList = Annotated[bool, typer.Option("--list", help="List all experiments, run or declared.")]
-Json = Annotated[str | None, typer.Option("--json", help="With --list: as JSON, here or to a file.")]
 All = Annotated[bool, typer.Option("--all", help="Run all, and go on where one fails.")]
 Scale = Annotated[
     Literal["quick", "paper"], typer.Option(help="quick: minutes on two cores; paper: as published.")
@@ -56,8 +56,7 @@ def reproduce(
     json: Json = None,
 ) -> int:
     """Rerun a published result and compare: published beside measured, by a rule fixed beforehand."""
-    if json is not None and not show_list:
-        raise ValueError("--json goes with --list; results of a run are in results.json in its folder.")
+    check_outputs(json=json)
     if show_list or (experiment is None and not run_all and ledger is None):
         return _list(experiment, json)
     if jobs is not None and (jobs == 0 or jobs < -1):
@@ -69,9 +68,9 @@ def reproduce(
         how |= {"n_jobs": jobs, "cluster": cluster}
     code = 0
     if run_all:
-        code = _run_all(how)
+        code = _run_all(how, json)
     elif experiment is not None:
-        _run_one(experiment, how)
+        _run_one(experiment, how, json)
     if ledger is not None:
         from pindown.experiments import write_ledger
 
@@ -80,7 +79,7 @@ def reproduce(
     return code
 
 
-def _run_one(name: str, how: dict[str, Any]) -> None:
+def _run_one(name: str, how: dict[str, Any], json: str | None) -> None:
     from pindown.experiments import DECLARED, EXPERIMENTS
     from pindown.experiments import reproduce as run
     from pindown.experiments.ledger import MARK, read_entry
@@ -100,10 +99,13 @@ def _run_one(name: str, how: dict[str, Any]) -> None:
     except KeyboardInterrupt:
         typer.echo(f"stopped; finished cells are in {out / name}, --resume goes on.", err=True)
         raise
-    typer.echo(markdown(result))
+    if json != "-":
+        typer.echo(markdown(result))
     if stand_in := read_entry(out, EXPERIMENTS[name]).stand_in:
-        typer.echo(f"{MARK} on stand-in data: {stand_in}.")
+        typer.echo(f"{MARK} on stand-in data: {stand_in}.", err=json == "-")
     typer.echo(f"wrote {result.folder}", err=True)
+    if json is not None:
+        _deliver((result.folder / "results.json").read_text(encoding="utf-8"), json)
 
 
 def _alike(name: str) -> str:
@@ -115,7 +117,7 @@ def _alike(name: str) -> str:
     return f", did you mean {' or '.join(near)}" if near else ""
 
 
-def _run_all(how: dict[str, Any]) -> int:
+def _run_all(how: dict[str, Any], json: str | None) -> int:
     from collections import Counter
 
     from pindown.experiments import EXPERIMENTS, reproduce_all
@@ -133,30 +135,44 @@ def _run_all(how: dict[str, Any]) -> int:
         typer.echo(f"stopped after {done}; --resume goes on with what is in {how['out']}.", err=True)
         raise
     counts = Counter(one.verdict for one in finished).most_common()
-    typer.echo(f"{len(finished)} experiments: " + ", ".join(f"{n} {verdict}" for verdict, n in counts))
+    told = ", ".join(f"{n} {verdict}" for verdict, n in counts)
+    typer.echo(f"{len(finished)} experiments: {told}", err=json == "-")
     stopped = [one for one in finished if one.failed]
     for one in stopped:
-        typer.echo(f"stopped: {one.id}: {one.words}")
+        typer.echo(f"stopped: {one.id}: {one.words}", err=json == "-")
+    if json is not None:
+        keys = ("id", "verdict", "words", "seconds")
+        _deliver(_as_json([{key: getattr(one, key) for key in keys} for one in finished]), json)
     return FAILED if stopped else 0
 
 
 def _list(words: str | None, target: str | None) -> int:
     """Print what there is: as a table, or as JSON."""
-    import json
-
     listed = _catalogue((words or "").lower().split())
     if not listed:
         raise ValueError(f"no experiment speaks of {words!r}{_alike(words or '')}.")
     if target is None:
         _print_table(listed)
-        return 0
-    text = json.dumps(listed, indent=2, ensure_ascii=False)
-    if target == "-":
-        typer.echo(text)
     else:
-        Path(target).write_text(text + "\n", encoding="utf-8")
-        typer.echo(f"wrote {target}", err=True)
+        _deliver(_as_json(listed), target)
     return 0
+
+
+def _as_json(content: list[dict[str, Any]]) -> str:
+    import json
+
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _deliver(text: str, target: str) -> None:
+    """Write a document, or print it."""
+    from pindown.report.writing import written
+
+    if target == "-":
+        typer.echo(text, nl=False)
+    else:
+        written(text, target)
+        typer.echo(f"wrote {target}", err=True)
 
 
 def _catalogue(words: list[str]) -> list[dict[str, Any]]:
@@ -186,11 +202,13 @@ def _print_table(listed: list[dict[str, Any]]) -> None:
     screen = Console(highlight=False, markup=False)
     if not screen.is_terminal:  # a file or a pipe has no width to fit
         screen = Console(highlight=False, markup=False, width=_WIDE, color_system=None)
-    names = ("id", "title", "source", "scales", "quick", "paper", "status")
+    entries = [_entry(one) for one in listed]
+    columns = ("id", "title", "source", "scales", "quick", "paper", "status")
+    names = [name for name in columns if any(entry[name] for entry in entries)]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
         table.add_column(name, no_wrap=name not in ("title", "source"), overflow="fold")
-    for entry in map(_entry, listed):
+    for entry in entries:
         if screen.width < _NARROW:
             screen.print(f"{entry['id']}: {entry['title']} ({entry['source']})")
             screen.print(f"    {_numbers(entry)}", style="dim")
@@ -201,10 +219,7 @@ def _print_table(listed: list[dict[str, Any]]) -> None:
     quick = sum(one.get("expected_cpu_seconds", {}).get("quick") or 0.0 for one in listed)
     run = sum(one["status"] == "run" for one in listed)
     declared = len(listed) - run
-    screen.print(
-        f"{run} run, {declared} declared; all quick ones take {_duration(quick)} of one core "
-        "(?: never measured)."
-    )
+    screen.print(f"{run} run, {declared} declared; all quick ones take {_duration(quick)} of one core.")
 
 
 def _entry(one: dict[str, Any]) -> dict[str, str]:
@@ -218,17 +233,18 @@ def _entry(one: dict[str, Any]) -> dict[str, str]:
 def _numbers(entry: dict[str, str]) -> str:
     if not entry["scales"]:
         return entry["status"]
-    return f"{entry['status']}; quick {entry['quick']}, paper {entry['paper']}"
+    times = [f"{scale} {entry[scale]}" for scale in ("quick", "paper") if entry[scale]]
+    return "; ".join([entry["status"], *([", ".join(times)] if times else [])])
 
 
 def _duration(seconds: float | None) -> str:
     """Return a time in its natural unit.
 
     >>> [_duration(t) for t in (0.2, 42.0, 600.0, 90_000.0, None)]
-    ['1 s', '42 s', '10 min', '25 h', '?']
+    ['1 s', '42 s', '10 min', '25 h', '']
     """
-    if seconds is None:
-        return "?"
+    if seconds is None:  # never measured
+        return ""
     if seconds < _MINUTES:
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} min" if seconds < _HOURS else f"{seconds / 3600:.0f} h"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +13,9 @@ import typer
 from pindown.cli_completion import complete_model
 
 if TYPE_CHECKING:
-    from pindown.geometry import Box
+    from collections.abc import Iterator
 
-INTERRUPTED = 130  # exit code, as shells have it
+    from pindown.geometry import Box
 
 Model = Annotated[
     Path,
@@ -49,11 +51,27 @@ def check_outputs(**targets: str | None) -> None:
 
 def check_writable(option: str, path: Path) -> None:
     """Complain if a file cannot be written there."""
-    if path.is_dir():
-        raise ValueError(f"{option} cannot write {str(path)!r}: it is a folder.")
     folder = path.absolute().parent
-    if not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise ValueError(f"{option} cannot write {str(path)!r}: no such folder, or it is read-only.")
+    wrong = ""
+    if path.is_dir():
+        wrong = "it is a folder"
+    elif not folder.is_dir():
+        wrong = "its folder is a file" if folder.exists() else "there is no such folder"
+    elif not os.access(folder, os.W_OK | os.X_OK):  # an old file is replaced: the folder decides
+        wrong = "no permission to write in its folder"
+    if wrong:
+        raise ValueError(f"{option} cannot write {str(path)!r}: {wrong}.")
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Print for a reader who may have seen enough, as with ``| head``: the exit code still counts."""
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # Click and Rich turn a closed pipe into an exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parse_box(text: str | None, dim: int) -> Box | None:

@@ -3,6 +3,7 @@
 import gzip
 import os
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -181,6 +182,30 @@ def test_the_kernel_of_the_finding_is_the_kernel():
     assert kernel.number.value == pytest.approx(wanted) and kernel.number.kind == "exact"
     still = audit(net, X, y, only=CODES, initial=net)["BIAS-05"]
     assert still.verdict.startswith("lazy: the kernel moved by 0%")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ranks_are_at_most_the_directions_and_shares_at_most_all(seed):
+    rng = np.random.default_rng(seed)
+    sizes = [2, 3, 5, 7, 11]  # orthogonal weights: more directions count alike than in random ones
+    turns = [np.linalg.qr(rng.standard_normal((n, n)))[0][:, :m] for m, n in pairwise(sizes)]
+    net = ReluNetwork.from_layers([(W, np.zeros(len(W))) for W in turns])
+    finding = audit(net, only=CODES)["BIAS-04"]
+    for (_, _, rank, above, random, _), W in zip(finding.table.rows, turns, strict=True):
+        assert above == min(W.shape)
+        assert random < rank <= above  # the ranks themselves are not cut down to the random ones
+        assert rank == pytest.approx(above, rel=1e-9)
+    assert finding.number.value == 1.0 and finding.number.text == "100%"
+
+
+def test_a_share_below_one_is_the_ratio_of_the_ranks():
+    low = np.outer([1.0, 2.0, 3.0], [1.0, -1.0]) + 1e-3 * np.eye(3, 2)
+    net = ReluNetwork.from_layers([(low, np.zeros(3)), (np.eye(3), np.zeros(3))])
+    finding = audit(net, only=CODES)["BIAS-04"]
+    values = np.linalg.svd(low, compute_uv=False)
+    shares = values / values.sum()
+    rank, random = np.exp(-np.sum(shares * np.log(shares))), finding.table.rows[0][4]
+    assert finding.number.value == pytest.approx(rank / random, rel=1e-6) and rank < 0.6 * random
 
 
 def test_stored_sparse_and_far_out_weights_are_not_measured():

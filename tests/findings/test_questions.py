@@ -1,9 +1,11 @@
 """What the questions answer about networks whose facts are known."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from pindown import ReluNetwork
 from pindown.audit import audit
@@ -125,7 +127,8 @@ def test_certified_radius_holds():
     outputs = net(X)
     labels = outputs.argmax(axis=1)
     margin = np.sort(outputs, axis=1)[:, -1] - np.sort(outputs, axis=1)[:, -2]
-    upper = audit(net, X, labels)["LIP-01"].number.value
+    bounds = audit(net, X, labels)["LIP-01"].table.rows
+    upper = min(row[2] for row in bounds if row[0] in ("averaged", "product", "absolute"))
     radius = np.median(margin) / (np.sqrt(2) * upper)
     firm = X[margin >= np.median(margin)]
     for _ in range(200):
@@ -211,3 +214,33 @@ def test_flat_directions_are_counted_and_refusals_read_well():
     big = ReluNetwork.from_layers([(np.ones((100, 60)), np.ones(100)), (np.ones((1, 100)), [0.0])])
     large = audit(big, box=(-1, 1), only=["EQV-02"])["EQV-02"]
     assert large.status == "not applicable" and "because it has 6,201 parameters" in large.verdict
+
+
+def test_a_search_that_was_stopped_says_at_least(monkeypatch):
+    from pindown import equivalence
+
+    def stopped(*arguments, **how):
+        return replace(shrink(*arguments, **how), complete=False)
+
+    shrink = equivalence.shrink
+    W, b = np.array([[1.0, 2.0], [2.0, 4.0], [1.0, -1.0]]), np.array([1.0, 2.0, 0.0])
+    net = ReluNetwork.from_layers([(W, b), (np.ones((1, 3)), [0.0])])
+    ended = audit(net, box=(-1, 1), only=["EQV-01"])["EQV-01"]
+    monkeypatch.setattr(equivalence, "shrink", stopped)
+    result = audit(net, box=(-1, 1), only=["EQV-01"])
+    finding = result["EQV-01"]
+    assert finding.verdict == f"at least {ended.verdict}" and "at least" not in ended.verdict
+    assert finding.sentence == f"At least {ended.sentence}" and finding.sentence in result.verdict
+    assert finding.hypotheses[1].status == "violated" and ended.hypotheses[1].status == "assumed"
+
+
+def test_parameters_are_counted_once_and_zeros_are_named():
+    """A sparse layer counts its non-zero weights; whoever counts more says what."""
+    W = sp.random_array((200, 300), density=0.01, rng=np.random.default_rng(0), format="csr")
+    net = ReluNetwork.from_layers([(W, np.ones(200)), (np.ones((1, 200)), [0.0])])
+    result = audit(net, box=(-1, 1), only=["ARC-01", "EQV-02"])
+    counted, everything = W.nnz + 200 + 201, 300 * 200 + 200 + 201
+    assert result["ARC-01"].number.value == net.n_parameters == counted
+    assert f"With them there would be {everything:,}." in result["ARC-01"].reading
+    told = f"it has {everything:,} parameters with the zeros of sparse layers ({counted:,} without)"
+    assert told in result["EQV-02"].verdict

@@ -31,7 +31,7 @@ def answer():
 def test_the_page_shows_verdict_interval_and_witness(open_page, tmp_path, answer, width, scheme):
     answer.to_html(tmp_path / "diff.html")
     page = open_page(tmp_path / "diff.html", width, scheme)
-    assert page.locator("#verdict").inner_text() == "Different"
+    assert page.locator("#verdict").inner_text() == "Different labels"
     check_page_looks_right(page, width)
     if (width == 400) == (scheme == "dark"):
         check_page_is_accessible(page)

@@ -58,8 +58,10 @@ def _reading(net: ReluNetwork, operations: int) -> str:
     sparse = [i for i, layer in enumerate(net.layers, 1) if sp.issparse(layer.weight)]
     if sparse:
         listed = ", ".join(map(str, sparse))
+        everything = sum(layer.out_features * (layer.in_features + 1) for layer in net.layers)
         parts.append(
-            f"Stored as sparse matrices, as convolutions are: layer{'s' * (len(sparse) > 1)} {listed}."
+            f"Stored as sparse matrices, as convolutions are: layer{'s' * (len(sparse) > 1)} {listed}. "
+            f"Their zeros are not counted as parameters. With them there would be {everything:,}."
         )
     if net.output_activation:
         parts.append(

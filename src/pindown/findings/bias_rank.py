@@ -53,6 +53,8 @@ def effective_rank_of_weights(subject: Subject) -> Finding:
         raise NotApplicable("no layer is dense and small enough for its singular values")
     # The least of a random layer's directions: where training has concentrated most.
     lowest, fresh = min(ranks, key=lambda pair: pair[0] / pair[1])
+    # Above one, no layer is more concentrated than random weights: each has at least all of their rank.
+    share = min(1.0, lowest / fresh)
     first = next(row for row in rows if row[2] is not None)
     told = (
         f"layer 1 has {first[3]} singular values above 1% of the largest, predicted 2"
@@ -61,9 +63,7 @@ def effective_rank_of_weights(subject: Subject) -> Finding:
     )
     return Finding(
         verdict=told,
-        number=Quantity(
-            lowest / fresh, "exact", "%", label="of a random layer's effective rank, at least"
-        ),
+        number=Quantity(share, "exact", "%", label="of a random layer's effective rank, at least"),
         hypotheses=theory.conditions,
         reading="The effective rank is the exponential of the entropy of the singular values: n if n "
         "directions count alike. From small weights, training a two-layer network on orthogonally "
@@ -121,4 +121,6 @@ def _ranks(W: Array) -> tuple[float, int]:
     values = np.sqrt(np.maximum(squares[::-1], 0.0))
     shares = values[values > 0] / values.sum()
     entropy = -float(np.sum(shares * np.log(shares)))
-    return float(np.exp(entropy)), int(np.count_nonzero(values > _NEGLIGIBLE * values[0]))
+    # It counts directions: from one to as many as there are, which rounding may leave.
+    rank = min(max(float(np.exp(entropy)), 1.0), float(min(W.shape)))
+    return rank, int(np.count_nonzero(values > _NEGLIGIBLE * values[0]))

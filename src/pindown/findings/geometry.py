@@ -158,6 +158,12 @@ def regions(subject: Subject) -> Regions:
     return found
 
 
+def known_regions(subject: Subject) -> Regions | None:
+    """Return the cells on the subject's box if a question before has found them."""
+    known: Regions | None = _MEMORY.get(subject, {}).get("regions")
+    return known
+
+
 def _in_plane(subject: Subject, place: Domain) -> Regions:
     least = require_compiled(subject, "segments" if place.box.dim == 1 else "plane")
     budget = max(least, 0.6 * subject.deadline.left)

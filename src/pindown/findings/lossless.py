@@ -16,6 +16,7 @@ from pindown.geometry.intervals import interval_bounds
 
 if TYPE_CHECKING:
     from pindown.equivalence import FunctionalDimension, Shrunk
+    from pindown.network import ReluNetwork
 
 _SHARE = 0.9  # of the time left
 _LONGEST = 10.0  # seconds
@@ -51,7 +52,9 @@ def lossless_size(subject: Subject) -> Finding:
             Hypothesis(f"every step is an identity of real functions {where}", "checked"),
             Hypothesis(
                 "no reduction was missed: finding all of them is as hard as deciding equality", "assumed"
-            ),
+            )
+            if shrunk.complete
+            else Hypothesis("the search came to its end; it was stopped, so more may go", "violated"),
         ),
         reading="Dead, constant, duplicate and opposite units, units that never switch and layers that "
         "only pass on what they get cost time and memory and say nothing. Each was removed with a "
@@ -74,9 +77,14 @@ def _verdict(shrunk: Shrunk, where: str) -> str:
     if after.depth < before.depth:
         layers = f" and {count(before.depth - after.depth, 'layer')}"
     return (
-        f"{count(shrunk.saved, 'ReLU')} of {before.size:,}{layers} can go {where}: "
+        f"{_least(shrunk)}{count(shrunk.saved, 'ReLU')} of {before.size:,}{layers} can go {where}: "
         f"{shape(after.widths)} is enough"
     )
+
+
+def _least(shrunk: Shrunk) -> str:
+    """Return the words before a number that a longer search could raise."""
+    return "" if shrunk.complete or not shrunk.saved else "at least "
 
 
 def _outputs(shrunk: Shrunk) -> str:
@@ -89,7 +97,7 @@ def _sentence(shrunk: Shrunk, where: str) -> str:
     if not shrunk.saved:
         found = "No unit was found" if shrunk.complete else "In the time given no unit was found"
         return f"{found} that can be removed without changing the function {_any(where)}."
-    units = f"{shrunk.saved:,} of {count(shrunk.original.size, 'unit')}"
+    units = f"{_least(shrunk).capitalize()}{shrunk.saved:,} of {count(shrunk.original.size, 'unit')}"
     return (
         f"{units} can be removed without changing the function {_any(where)}{_rounding(shrunk, where)}."
     )
@@ -140,7 +148,8 @@ def flat_directions(subject: Subject) -> Finding:
     P = n_parameters(net)
     if P > LARGEST_PARAMETERS:
         raise NotApplicable(
-            f"it has {P:,} parameters, and one decomposition takes at most {LARGEST_PARAMETERS:,}"
+            f"it has {_with_zeros(net, P, 'parameters')}, and one decomposition takes at most "
+            f"{LARGEST_PARAMETERS:,}"
         )
     subject.require(_SECONDS_PER_ENTRY * 5.0 * float(P) ** 3 + 0.01)
     require_sane(net, subject.box)
@@ -152,8 +161,9 @@ def flat_directions(subject: Subject) -> Finding:
     if found.n_samples * net.out_features < P:
         raise OutOfTime
     return Finding(
-        verdict=f"{found.rank:,} of {P:,} directions change the function; {found.unavoidable:,} "
-        f"{'rescales' if found.unavoidable == 1 else 'rescale'} units, {_hidden(found)}",
+        verdict=f"{found.rank:,} of {_with_zeros(net, P, 'directions')} change the function; "
+        f"{found.unavoidable:,} {'rescales' if found.unavoidable == 1 else 'rescale'} units, "
+        f"{_hidden(found)}",
         number=Quantity(max(found.hidden, 0), "estimate", "hidden directions", n=found.n_samples),
         hypotheses=(
             Hypothesis(
@@ -172,6 +182,13 @@ def flat_directions(subject: Subject) -> Finding:
         if found.hidden > 0
         else "",
     )
+
+
+def _with_zeros(net: ReluNetwork, total: int, noun: str) -> str:
+    """Return how many numbers there are, and how many count as parameters if those are fewer."""
+    if total == net.n_parameters:
+        return f"{total:,} {noun}"
+    return f"{total:,} {noun} with the zeros of sparse layers ({net.n_parameters:,} without)"
 
 
 def _hidden(found: FunctionalDimension) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,12 +11,13 @@ import scipy.sparse as sp
 
 from pindown.affine import Matrix
 from pindown.findings.deadline import NotApplicable, OutOfTime
-from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
+from pindown.findings.finding import Cell, Finding, Hypothesis, Quantity, Table
 from pindown.findings.pictures import Mark, Scale, StackedBars, drawable
 from pindown.findings.registry import question
+from pindown.findings.steepest_cell import SteepestCell, steepest_cell
 from pindown.findings.subject import Subject
 from pindown.findings.targets import margins
-from pindown.findings.wording import at_least, at_most, number_text, percent
+from pindown.findings.wording import at_least, at_most, count, number_text, percent
 from pindown.geometry.rounding import gamma, norm_up
 from pindown.guarantees.robustness import LipschitzBounds, lipschitz_bounds
 
@@ -25,7 +27,8 @@ from pindown.guarantees.robustness import LipschitzBounds, lipschitz_bounds
     "Lipschitz constant",
     group="how far",
     about="Proved upper bound on how steep the network is anywhere, beside the steepest pair found, and "
-    "the input change that the median margin certainly tolerates.",
+    "the input change that the median margin certainly tolerates; on a box whose cells are known, "
+    "exactly how steep it is there.",
     cost=(0.5, 8),
     place=8,
 )
@@ -42,30 +45,71 @@ def lipschitz_constant(subject: Subject) -> Finding:
         seed=subject.seed,
         layer_norms=norms,
     )
+    cell = steepest_cell(subject)
+    if cell is not None and cell.attained > bounds.lower:
+        bounds = replace(bounds, lower=cell.attained, witness=None)
+    here = None if subject.assumed else cell
     implied = _certified_radius(subject, bounds.upper)
-    ratio = bounds.upper / bounds.lower if bounds.lower > 0 else math.inf
+    interval = f"between {at_least(bounds.lower)} (attained) and {at_most(bounds.upper)} (proved)"
     return Finding(
-        verdict=f"between {at_least(bounds.lower)} (attained) and {at_most(bounds.upper)} (proved)",
-        number=Quantity(bounds.upper, "exact", label="upper bound", bound="upper"),
-        hypotheses=(
-            Hypothesis(
-                "both ends include rounding and hold over all inputs, in Euclidean norms", "checked"
-            ),
-        ),
+        verdict=interval
+        if here is None
+        else f"{number_text(here.value)} on {here.place}, the steepest of "
+        f"{count(here.n_cells, 'cell')}; over all inputs {interval}",
+        number=Quantity(bounds.upper, "exact", label="upper bound", bound="upper")
+        if here is None
+        else Quantity(here.value, "exact", label=f"on {here.place}"),
+        hypotheses=_basis(here),
         reading="An input change of length 1 moves the output by at most the upper number, and between "
         "two points that were found it moves by the lower number times their distance. "
+        + _exactly(here)
         + implied.reading,
-        scale=f"The two ends differ by a factor of {number_text(round(ratio, 1))}. "
-        "A factor of 1 would be exact."
-        if math.isfinite(ratio)
-        else "No slope was found: the network looks constant near the points tried.",
+        scale=_tightness(bounds),
         figure=_picture(bounds),
-        table=_bounds_table(bounds),
-        sentence=implied.sentence or _steepness(bounds),
+        table=_bounds_table(bounds, cell),
+        sentence=implied.sentence or _steepness(bounds, here),
     )
 
 
-def _steepness(bounds: LipschitzBounds) -> str:
+def _basis(here: SteepestCell | None) -> tuple[Hypothesis, ...]:
+    proved = Hypothesis(
+        "both ends include rounding and hold over all inputs, in Euclidean norms", "checked"
+    )
+    if here is None:
+        return (proved,)
+    return (
+        proved,
+        Hypothesis(f"all cells of {here.place} were searched", "checked"),
+        Hypothesis("signs as float64 gives them: cells thinner than about 1e-12 are not seen"),
+    )
+
+
+def _exactly(here: SteepestCell | None) -> str:
+    if here is None:
+        return ""
+    return (
+        f"On {here.place} the number is exact, to rounding: the network is affine on every cell, and "
+        "the constant is the norm of the steepest map. "
+    )
+
+
+def _tightness(bounds: LipschitzBounds) -> str:
+    ratio = bounds.upper / bounds.lower if bounds.lower > 0 else math.inf
+    if not math.isfinite(ratio):
+        return "No slope was found: the network looks constant near the points tried."
+    return (
+        f"The two ends differ by a factor of {number_text(round(ratio, 1))}. "
+        "A factor of 1 would be exact."
+    )
+
+
+def _steepness(bounds: LipschitzBounds, here: SteepestCell | None) -> str:
+    if here is not None:
+        anywhere = f", and by at most {at_most(bounds.upper)} anywhere" * math.isfinite(bounds.upper)
+        return (
+            f"On {here.place} an input change of length 1 moves the output by up to "
+            f"{number_text(here.value)}{anywhere}."
+        )
     most = (
         f"An input change of length 1 moves the output by at most {at_most(bounds.upper)}"
         if math.isfinite(bounds.upper)
@@ -133,18 +177,21 @@ def _picture(bounds: LipschitzBounds) -> Scale | None:
     )
 
 
-def _bounds_table(bounds: LipschitzBounds) -> Table:
+def _bounds_table(bounds: LipschitzBounds, cell: SteepestCell | None) -> Table:
+    pair = f"steepest of pairs near {bounds.n_points:,} points"
+    rows: list[tuple[Cell, ...]] = [
+        ("attained", bounds.lower, None, pair if bounds.witness else "a pair in the steepest cell"),
+        ("averaged", None, bounds.averaged, "ReLU is half an identity (Combettes, Pesquet 2020)")
+        if bounds.averaged is not None
+        else ("averaged", None, None, "merged layers are too large to multiply out here"),
+        ("product", None, bounds.product, "product of the layers' spectral norms"),
+        ("absolute", None, bounds.absolute, "norm of the product of absolute weights"),
+    ]
+    if cell is not None:
+        how = f"the steepest of {count(cell.n_cells, 'cell')} on {cell.place}"
+        rows.append(("on the box", cell.value, cell.value, how))
     return Table(
-        "Bounds on the Lipschitz constant",
-        ("bound", "at least", "at most", "how"),
-        (
-            ("attained", bounds.lower, None, f"steepest of pairs near {bounds.n_points:,} points"),
-            ("averaged", None, bounds.averaged, "ReLU is half an identity (Combettes, Pesquet 2020)")
-            if bounds.averaged is not None
-            else ("averaged", None, None, "merged layers are too large to multiply out here"),
-            ("product", None, bounds.product, "product of the layers' spectral norms"),
-            ("absolute", None, bounds.absolute, "norm of the product of absolute weights"),
-        ),
+        "Bounds on the Lipschitz constant", ("bound", "at least", "at most", "how"), tuple(rows)
     )
 
 

@@ -17,7 +17,8 @@ from pindown.findings.subject import Subject
 from pindown.findings.wording import number_text, percent
 
 if TYPE_CHECKING:
-    from pindown.symmetry.measure.errors import Family, SymmetryError
+    from pindown.symmetry.measure.errors import SymmetryError
+    from pindown.symmetry.measure.families import Family
 
 _MOST_ROWS, _FEWEST_ROWS = 256, 32
 _SHARE = 0.6  # of the time left: what the larger number of rows may take

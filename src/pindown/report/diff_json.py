@@ -2,7 +2,8 @@
 
 Schema 1::
 
-    {"schema": 1, "verdict": "same" | "different" | "undecided", "gap_lower": float,
+    {"schema": 1, "verdict": "same" | "different" | "undecided", "question": "values" | "labels",
+     "kind": "exact", "gap_verdict": "same" | "different" | "undecided", "gap_lower": float,
      "gap_upper": float | null, "tol": float, "proof": str, "domain": str, "relative": bool,
      "witness": [float] | null, "outputs": [[float], [float]] | null, "names": [str, str],
      "networks": [{"widths": [int], "parameters": int, "fingerprint": str}, ...],
@@ -14,7 +15,9 @@ Schema 1::
                 "witness": [float] | null, "labels": [int, int] | null} | null,
      "seconds": float, "interrupted": bool}
 
-Numbers that are not finite are null: JSON has no way to write them.
+``verdict`` answers the question that was asked, as the exit code does: about labels if those were asked
+about, else about the values; ``gap_verdict`` is always about the values. Numbers that are not finite are
+null: JSON has no way to write them.
 """
 
 from __future__ import annotations
@@ -41,7 +44,10 @@ def as_dict(diff: Diff) -> dict[str, Any]:
     point = diff.witness
     return {
         "schema": SCHEMA,
-        "verdict": diff.verdict,
+        "verdict": diff.answer,
+        "question": "values" if diff.labels is None else "labels",
+        "kind": diff.kind,
+        "gap_verdict": diff.verdict,
         "gap_lower": diff.gap_lower,
         "gap_upper": diff.gap_upper,
         "tol": diff.tol,

@@ -9,7 +9,7 @@ import numpy as np
 
 from pindown.findings.pictures import Narrowing
 from pindown.findings.wording import at_least, at_most, shape
-from pindown.report.diff_text import answer
+from pindown.report.diff_text import answer, values_answer
 from pindown.report.figures import draw
 from pindown.report.pages import MOST_ROWS, render, safe
 from pindown.report.witness_image import image_of, png_of
@@ -29,6 +29,7 @@ def render_diff(diff: Diff) -> str:
         "diff.html.j2",
         diff=diff,
         answer=answer(diff),
+        values=None if diff.labels is None else values_answer(diff),
         shapes=[shape(net.widths) for net in (diff.first, diff.second)],
         upper=f"{diff.gap_upper:.6g}" if bounded else "not bounded",
         lower_short=at_least(diff.gap_lower),

@@ -10,7 +10,7 @@ from pindown.findings.wording import count
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pindown.equivalence.comparison import Diff, LayerDifference
+    from pindown.equivalence.comparison import Diff, LabelDiff, LayerDifference
 
 _COLOURS = {"same": "green", "different": "red", "undecided": "yellow"}
 _MOST_STEPS = 8
@@ -18,10 +18,14 @@ _SHOWN_NUMBERS = 6
 
 
 def answer(diff: Diff) -> str:
-    """Return the verdict as one sentence."""
+    """Return the answer to the question that was asked as one sentence."""
+    return values_answer(diff) if diff.labels is None else _labels_answer(diff, diff.labels)
+
+
+def values_answer(diff: Diff) -> str:
+    """Return the verdict on the outputs as one sentence."""
     a, b = diff.names
-    where = "for every input" if diff.box is None else f"for every input in {diff.domain}"
-    scale = " x (1 + |x|)" if diff.box is None else ""
+    where, scale = _where(diff)
     if diff.verdict == "same":
         if diff.gap_upper == 0.0:
             return f"Proved: {a} and {b} are the same function {where}."
@@ -40,6 +44,35 @@ def answer(diff: Diff) -> str:
     )
 
 
+def _labels_answer(diff: Diff, labels: LabelDiff) -> str:
+    """Return the verdict on the classes as one sentence."""
+    a, b = diff.names
+    where, scale = _where(diff)
+    if labels.verdict == "same":
+        return (
+            f"Proved: {a} and {b} never choose different classes with both surer than "
+            f"{labels.margin:g}{scale}, {where}."
+        )
+    if labels.verdict == "different" and labels.labels is not None:
+        i, j = labels.labels
+        return (
+            f"{a} and {b} choose different classes: at an input that was found {i} and {j}, both surer "
+            f"than {labels.margin:g}{scale}."
+        )
+    upper = f"at most {labels.upper:.3g}{scale}" if isfinite(labels.upper) else "not bounded yet"
+    return (
+        f"Not decided at margin {labels.margin:g}: the largest disagreement about classes found is "
+        f"{labels.lower:.3g}{scale}, the largest possible one is {upper}."
+    )
+
+
+def _where(diff: Diff) -> tuple[str, str]:
+    """Return the inputs in words, and what a gap is relative to."""
+    if diff.box is None:
+        return "for every input", " x (1 + |x|)"
+    return f"for every input in {diff.domain}", ""
+
+
 def layer_words(layer: LayerDifference) -> str:
     """Return what differs in one layer, or an empty string."""
     parts = [f"{count(layer.moved, 'unit')} moved"] if layer.moved else []
@@ -54,12 +87,14 @@ def layer_words(layer: LayerDifference) -> str:
 def plain_text(diff: Diff) -> list[str]:
     """Return what there is to say after the verdict, line by line."""
     upper = f"{diff.gap_upper:.6g}" if isfinite(diff.gap_upper) else "unknown"
-    lines = [
+    lines = []
+    if diff.labels is not None:
+        lines.append(f"labels        {diff.labels}")
+        lines.append(f"values        {diff.verdict}: {values_answer(diff)}")
+    lines += [
         f"largest gap   between {diff.gap_lower:.6g} and {upper} on {diff.domain}",
         f"proof         {diff.proof} ({diff.seconds:.1f} s)",
     ]
-    if diff.labels is not None:
-        lines.append(f"labels        {diff.labels}")
     if diff.witness is not None and diff.verdict != "same":
         shown = ", ".join(f"{v:.4g}" for v in diff.witness[:_SHOWN_NUMBERS])
         more = f", ... ({diff.witness.size} numbers)" if diff.witness.size > _SHOWN_NUMBERS else ""
@@ -83,8 +118,6 @@ def print_diff(diff: Diff, console: Console | None = None) -> None:
     from rich.text import Text
 
     out = console or Console(highlight=False)
-    out.print(
-        Text.assemble((diff.verdict.upper(), f"bold {_COLOURS[diff.verdict]}"), f"  {answer(diff)}")
-    )
+    out.print(Text.assemble((diff.answer.upper(), f"bold {_COLOURS[diff.answer]}"), f"  {answer(diff)}"))
     for line in plain_text(diff):
         out.print(Text(line[:14], style="dim") + Text(line[14:]), soft_wrap=True)

@@ -257,3 +257,18 @@ def test_copies_of_near_copies_are_not_lost():
     assert result.network.size == 2
     X = np.random.default_rng(0).normal(size=(500, 3))
     assert np.abs(net(X) - result.network(X)).max() < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_box_never_leaves_more_than_none(seed):
+    """What holds for every input is found first, so that a budget that ends early has it."""
+    rng = np.random.default_rng(seed)
+    kinds = ["dead", "duplicate", "identity_layer"]
+    grown = redundant(random_net(rng, [2, 5, 4, 1]), rng, kinds)
+    everywhere, heard = shrink(grown), []
+    box = Box.cube(2, -1, 1)
+    on_box = shrink(grown, box=box, progress=lambda text, _: heard.append(text))
+    assert everywhere.saved and on_box.network.size <= everywhere.network.size
+    assert heard[: len(everywhere.steps)] == [str(step) for step in everywhere.steps]
+    X = box.sample(300, rng)
+    np.testing.assert_allclose(on_box.network(X), grown(X), atol=1e-9 + on_box.gap_upper)

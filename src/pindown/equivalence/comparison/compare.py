@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.equivalence.comparison.label_gap import compare_labels
+from pindown.equivalence.comparison.label_gap import compare_labels, unsearched
 from pindown.equivalence.comparison.pairs import Pair, paired, smaller
 from pindown.equivalence.comparison.result import Diff, verdict_of
 from pindown.equivalence.comparison.run import Comparison, Report
@@ -100,6 +100,8 @@ def diff(
     except KeyboardInterrupt:
         interrupted = True
     state = run.state
+    if labels is not None and answer is None:
+        answer = unsearched(labels, state)
     if state.lower > state.upper:
         raise RuntimeError(
             "two proofs about these networks contradict each other; this is a defect of pindown: "

@@ -13,6 +13,11 @@ from pindown.network import ReluNetwork
 _SEARCH_SECONDS = 1.0
 
 
+def unsearched(margin: float, gap: GapState) -> LabelDiff:
+    """Return what the gap of the values alone says about labels."""
+    return LabelDiff(verdict_of(0.0, gap.upper, margin), margin, 0.0, gap.upper, None, None)
+
+
 def compare_labels(
     a: ReluNetwork,
     b: ReluNetwork,

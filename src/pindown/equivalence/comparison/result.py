@@ -117,6 +117,16 @@ class Diff:
     interrupted: bool = False
 
     @property
+    def answer(self) -> Verdict:
+        """The verdict on the question that was asked: about labels if those were, else ``verdict``."""
+        return self.verdict if self.labels is None else self.labels.verdict
+
+    @property
+    def kind(self) -> Literal["exact"]:
+        """How it is known: ``"exact"``, both ends of the interval are proved."""
+        return "exact"
+
+    @property
     def same(self) -> bool:
         """Whether the networks are proved to be the same to the tolerance."""
         return self.verdict == "same"
@@ -139,7 +149,7 @@ class Diff:
             f"{self.verdict.upper()} at tolerance {self.tol:g}: largest gap between "
             f"{self.gap_lower:.4g} and {upper} on {self.domain} ({self.proof})"
         )
-        return text if self.labels is None else f"{text}; {self.labels}"
+        return text if self.labels is None else f"{self.answer.upper()}: {self.labels}; values {text}"
 
     __repr__ = __str__
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pindown.network import ReluNetwork
 from pindown.notebook import card
@@ -43,6 +43,12 @@ class Recovered:
     noise: float = nan
     notes: tuple[str, ...] = ()
     comparison: Diff | None = None
+
+    @property
+    def kind(self) -> Literal["exact", "estimate"]:
+        """``"exact"`` if ``comparison`` proves both the same, else by samples: ``"estimate"``."""
+        proved = self.comparison is not None and self.comparison.verdict == "same"
+        return "exact" if proved else "estimate"
 
     def __bool__(self) -> bool:
         return self.network is not None

@@ -8,7 +8,8 @@ earlier steps cost (the triangle inequality), and takes the proposal or leaves i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, nextafter
 from typing import Any
@@ -59,6 +60,7 @@ class Draft:
     known: list[Interval] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     gap: float = 0.0
+    _domain: Box | None = None
     _bounds: list[Interval] | None = None
     _parallel: dict[int, tuple[Affine, list[Sides]]] = field(default_factory=dict)
     _near: dict[tuple[int, float], tuple[Affine, tuple[ParallelUnits, ...]]] = field(
@@ -66,6 +68,7 @@ class Draft:
     )
 
     def __post_init__(self) -> None:
+        self._domain = self.box
         self.known = [nothing_known(width) for width in self.net.hidden_widths]
 
     @property
@@ -77,6 +80,15 @@ class Draft:
     def where(self) -> str:
         """The set of inputs, in words."""
         return "anywhere" if self.box is None else "on the box"
+
+    @contextmanager
+    def for_every_input(self) -> Iterator[None]:
+        """See only what holds for every input, for a while; gaps are still those on the box."""
+        self.box, self._bounds = None, None
+        try:
+            yield
+        finally:
+            self.box, self._bounds = self._domain, None
 
     def bounds(self, layer: int) -> Interval:
         """Return proved bounds on what enters the ReLUs of a hidden layer (from 0), or on the output."""
@@ -115,7 +127,7 @@ class Draft:
     def gap_bound(self, net: ReluNetwork, errors: Errors, enough: float) -> float:
         """Bound how far weights that are off by the errors move a network, sharply only if need be."""
         left = min(_SHARPER_SECONDS, self.until - time.monotonic())
-        return gap_bound(net, errors, self.box, enough, left)
+        return gap_bound(net, errors, self._domain, enough, left)
 
     def propose(
         self,

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import overload
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,6 +62,14 @@ class PolyhedralComplex:
     growth: tuple[int, ...]
     cells: Cells = field(repr=False)
     seconds: float = 0.0
+
+    @property
+    def kind(self) -> Literal["exact", "estimate"]:
+        """``"exact"`` for all cells, ``"estimate"`` for those found until a search was stopped.
+
+        Signs are proved if ``certified``, else those that float64 gives.
+        """
+        return "exact" if self.complete else "estimate"
 
     @property
     def n_regions(self) -> int:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,6 +66,11 @@ class FoldSet:
     def dim(self) -> int:
         """Dimension of the input."""
         return self.complex.net.in_features
+
+    @property
+    def kind(self) -> Literal["exact", "estimate"]:
+        """How the folds are known; as ``complex.kind`` says."""
+        return self.complex.kind
 
     @property
     def complete(self) -> bool:

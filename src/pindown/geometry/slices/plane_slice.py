@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,6 +58,11 @@ class PlaneSlice:
     def box(self) -> Box:
         """The rectangle in (s, t)."""
         return self.complex.box
+
+    @property
+    def kind(self) -> Literal["exact", "estimate"]:
+        """How the cells are known; as ``complex.kind`` says."""
+        return self.complex.kind
 
     @property
     def complete(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,6 +52,11 @@ class SegmentFolds:
     knots: Array
     values: Array
     slopes: Array
+
+    @property
+    def kind(self) -> Literal["exact"]:
+        """How the folds are known: all of them, by signs as float64 gives them."""
+        return "exact"
 
     @property
     def n_cells(self) -> int:
