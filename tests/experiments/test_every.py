@@ -77,11 +77,15 @@ def test_a_single_run_tells_of_stand_ins(command, tmp_path):
     assert code == 0 and f"{MARK} on stand-in data: digits in place of MNIST." in out
 
 
+def test_a_single_run_as_json(command, tmp_path):
+    code, out, _ = command("one", "--out", tmp_path, "--json")
+    assert code == 0 and json.loads(out)["experiment"] == "one"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--all", "one"], "leave out"),
-        (["one", "--json"], "--json goes with --list"),
         (["tow"], "did you mean two"),
         (["--ledger", "page.md", "--out", "nowhere"], "there is no folder"),
         (["--list", "zebra"], "no experiment speaks of 'zebra'"),
@@ -117,4 +121,5 @@ def test_the_list_has_everything_and_can_be_searched(monkeypatch, capsys, tmp_pa
     assert table[1].rstrip().endswith("declared")
     assert "1 declared" in table[2]
     header = run().splitlines()[0].split()
-    assert header == ["id", "title", "source", "scales", "quick", "paper", "status"]
+    # What a paper scale takes is shown once an experiment estimates it.
+    assert header == ["id", "title", "source", "scales", "quick", "status"]
