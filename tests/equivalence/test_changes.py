@@ -223,15 +223,15 @@ def split_biases(name):
 
 
 @needs_models
-@pytest.mark.parametrize(("name", "target"), [("_split_a", 1e-4), ("_split_b", 1.25e-4)])
+@pytest.mark.parametrize("name", ["_split_a", "_split_b"])
 @pytest.mark.parametrize("relative", [False, True])
-def test_biases_of_split_networks(name, target, relative):
+def test_biases_of_split_networks(name, relative):
     net, shift = split_biases(name)
     box = None if relative else Box.cube(784, 0, 1)
     change = {0: Change(np.zeros((256, 784)), shift)}
     start = time.process_time()
-    bound = gap_of_changes(net, change, box=box, target=target, budget=20.0)
-    assert bound.value <= target and time.process_time() - start < 10.0
+    bound = gap_of_changes(net, change, box=box, target=1e-4, budget=60.0)
+    assert bound.value <= 1e-4 and time.process_time() - start < 20.0  # 5 if nothing else runs
     X = np.random.default_rng(0).random((200, 784))
     first = net.layers[0]._replace(bias=net.layers[0].bias + shift)
     other = ReluNetwork((first, *net.layers[1:]), net.input_shape)

@@ -7,7 +7,9 @@ If layer l changes by :math:`D_l, d_l`, the outputs change by
     J_l = W_L \Lambda_{L-1} W_{L-1} \cdots \Lambda_l, \quad 0 \le \Lambda \le 1,
 
 with the slopes :math:`\Lambda` of the ReLUs between the two networks, which nobody knows. Three ways to
-bound it, the cheapest first: absolute values of the weights, their norms, quadratic multipliers.
+bound it, the cheapest first: absolute values of the weights, their norms, quadratic multipliers. If only
+a few biases of one layer change, a fourth: multipliers for every corner of the change, and proofs that
+no input has the signs that the remaining ones need.
 
 Fazlyab et al. 2019 (multipliers); Phuong 2021, section 2.4 (what the bound is needed for).
 """
@@ -24,8 +26,9 @@ import numpy as np
 from pindown.affine import Array
 from pindown.equivalence.sensitivity.activations import activation_ranges
 from pindown.equivalence.sensitivity.change import Change
+from pindown.equivalence.sensitivity.corners.few_biases import excluded_by_signs
 from pindown.equivalence.sensitivity.gauge import balanced
-from pindown.equivalence.sensitivity.multiplier_bound import multiplier_bounds
+from pindown.equivalence.sensitivity.multiplier_bound import corner_bounds, multiplier_bounds
 from pindown.equivalence.sensitivity.propagation import Propagation
 from pindown.equivalence.sensitivity.sources import find_sources
 from pindown.equivalence.sensitivity.upwards import sum_above
@@ -47,7 +50,8 @@ class GapBound:
 
     Attributes:
         value: The bound; infinite if none was found.
-        method: What proved it: ``"equal"``, ``"absolute weights"``, ``"norms"`` or ``"multipliers"``.
+        method: What proved it: ``"equal"``, ``"absolute weights"``, ``"norms"``, ``"multipliers"`` or
+            ``"multipliers and signs"``.
         relative: Whether gaps are divided by ``1 + ||x||`` (no box).
     """
 
@@ -108,7 +112,8 @@ def gap_of_changes(
         return best
     with few_threads(net):
         search.sharpen(target, until)
-    return min(best, search.bound("multipliers"), key=lambda bound: bound.value)
+    how = "multipliers and signs" if search.by_signs else "multipliers"
+    return min(best, search.bound(how), key=lambda bound: bound.value)
 
 
 def _fits(net: ReluNetwork, index: int, change: Change) -> bool:
@@ -135,12 +140,19 @@ class _GapSearch:
         norms: bool,
         until: float,
     ) -> None:
+        self.net, self.changes, self.box = net, changes, box
         self.chain = Propagation([layer.weight for layer in net.layers], norms=norms, until=until)
         ranges = activation_ranges(net, self.chain, box, deadline=until if norms else None)
         self.relative = box is None
         self.sources = find_sources(self.chain, changes, ranges, relative=self.relative)
+        self.by_signs = False
         self.main = [self.chain.to_output(s.layer, s.main) for s in self.sources]
         self.loose = [self.chain.to_output(s.layer, s.loose) for s in self.sources]
+
+    @property
+    def is_one_bias(self) -> bool:
+        """Whether all that changes, up to a slack that is bounded apart, are biases of one layer."""
+        return len(self.sources) == 1 and self.sources[0].matrix is None
 
     def bound(self, method: str) -> GapBound:
         """Add up what all sources do; of those with one budget only the largest counts."""
@@ -162,7 +174,20 @@ class _GapSearch:
             # What this source may still do if the others stay as they are; none of it: do the best.
             aim = float(np.max(self.main[i])) - (now - target)
             end = time.monotonic() + left / (len(order) - place)
-            source, aim = self.sources[i], _JUST_BELOW * aim
+            self._sharpen_one(i, _JUST_BELOW * aim, end, until)
+
+    def _sharpen_one(self, i: int, aim: float, end: float, until: float) -> None:
+        source = self.sources[i]
+        corners = corner_bounds(self.chain, source, aim, end, collect=self.is_one_bias)
+        if corners is not None:
+            values, found = corners
+            self.main[i] = np.minimum(self.main[i], values)
+            if np.max(self.main[i]) > aim and self.is_one_bias and aim > 0.0:
+                bias = self.changes[source.layer].bias
+                if excluded_by_signs(self.net, source.layer, bias, found, self.box, deadline=end):
+                    self.main[i] = np.minimum(self.main[i], aim)
+                    self.by_signs = True
+        if np.max(self.main[i]) > aim:
             bounds = multiplier_bounds(self.chain, source, aim, end, deadline=until)
             if bounds is not None:
                 self.main[i] = np.minimum(self.main[i], bounds)

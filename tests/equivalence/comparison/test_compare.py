@@ -221,7 +221,11 @@ def test_pruned_networks_are_different(which, pruned):
 @pytest.mark.parametrize("box", [(0.0, 1.0), None])
 @pytest.mark.parametrize(
     ("name", "copy"),
-    [("mnist_256x4", "mnist_256x4_split_a"), ("cifar_conv_base", "cifar_conv_base_split")],
+    [
+        ("mnist_256x4", "mnist_256x4_split_a"),
+        ("mnist_256x4", "mnist_256x4_split_b"),
+        ("cifar_conv_base", "cifar_conv_base_split"),
+    ],
 )
 def test_split_networks_are_proved_the_same(name, copy, box):
     files = [SHARED / f"{n}.onnx.gz" for n in (name, copy)]

@@ -10,6 +10,11 @@ import numpy as np
 
 from pindown.affine import Array, dense
 from pindown.equivalence.sensitivity.certificate import LARGEST_SYSTEM, proved_bounds
+from pindown.equivalence.sensitivity.corners.few_biases import (
+    FewBiases,
+    bound_few_biases,
+    is_for_corners,
+)
 from pindown.equivalence.sensitivity.multipliers import SourceChain, best_multipliers
 from pindown.equivalence.sensitivity.propagation import Propagation
 from pindown.equivalence.sensitivity.sources import Source
@@ -33,22 +38,55 @@ def multiplier_bounds(
     Returns:
         One bound per output; None if the system is too large, or its numbers too far apart.
     """
+    scaled = _chain_for(weights, source, deadline)
+    if scaled is None:
+        return None
+    chain, power = scaled
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        x = best_multipliers(chain, target=_shifted(target, -power), until=until)
+        return None if x is None else _per_output(proved_bounds(chain, x), chain, power)
+
+
+def corner_bounds(
+    weights: Propagation, source: Source, target: float, until: float, *, collect: bool
+) -> tuple[Array, FewBiases] | None:
+    """Return proved bounds on what a change of a few biases does to the outputs, and their search.
+
+    Args:
+        weights: The network behind the source.
+        source: The source; its loose part is left out.
+        target: A bound that is good enough.
+        until: Time (``time.monotonic``) at which to stop.
+        collect: Whether corners that stay above the target are to be collected.
+
+    Returns:
+        One bound per output, and the searches; None if the source is something else or too large.
+    """
+    scaled = None if source.matrix is not None else _chain_for(weights, source, until)
+    if scaled is None or not is_for_corners(scaled[0], until - time.monotonic()):
+        return None
+    chain, power = scaled
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        found = bound_few_biases(chain, _shifted(target, -power), until, collect=collect)
+        return _per_output(found.bounds, chain, power), found
+
+
+def _chain_for(weights: Propagation, source: Source, deadline: float) -> tuple[SourceChain, int] | None:
+    """Return the scaled chain with its power of two, if it is of a size and kind for multipliers."""
     last = len(weights.weights) - 1
     finite = isfinite(source.reach.length) and np.isfinite(source.fixed).all()
     if source.layer == last or not finite or _variables(weights, source) > LARGEST_SYSTEM:
         return None
     scaled = _scaled_chain(weights, source)
-    if scaled is None:
+    if scaled is None or _least_seconds(scaled[0]) > deadline - time.monotonic():
         return None
-    chain, power = scaled
-    if _least_seconds(chain) > deadline - time.monotonic():
-        return None
-    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-        x = best_multipliers(chain, target=_shifted(target, -power), until=until)
-        if x is None:
-            return None
-        bounds = proved_bounds(chain, x).reshape(-1, len(chain.outputs)).max(axis=0)
-        return np.asarray(np.nextafter(np.ldexp(np.maximum(bounds, 0.0), power), inf))
+    return scaled
+
+
+def _per_output(bounds: Array, chain: SourceChain, power: int) -> Array:
+    """Return the larger of both signs for every output, scaled back."""
+    largest = np.maximum(bounds.reshape(-1, len(chain.outputs)).max(axis=0), 0.0)
+    return np.asarray(np.nextafter(np.ldexp(largest, power), inf))
 
 
 def _variables(weights: Propagation, source: Source) -> int:

@@ -80,7 +80,7 @@ def best_multipliers(chain: SourceChain, *, target: float = 0.0, until: float = 
     """
     from scipy.optimize import minimize
 
-    start = _first_multipliers(chain)
+    start = first_multipliers(chain)
     if start is None:
         return None
     best: tuple[float, Array] = (inf, start)
@@ -167,7 +167,7 @@ def _solve(C: Array, right: Array, *, transposed: bool = False) -> Array:
     )
 
 
-def _first_multipliers(chain: SourceChain) -> Array | None:
+def first_multipliers(chain: SourceChain) -> Array | None:
     """Return multipliers twice as large as concavity needs, with the best common factor."""
     lams = [np.ones(chain.outputs.shape[1])]
     H = np.zeros((len(lams[0]), len(lams[0])))
