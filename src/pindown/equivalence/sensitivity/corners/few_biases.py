@@ -48,11 +48,14 @@ class FewBiases:
         """Proved bounds for every objective."""
         return np.array([search.value for search in self.searches])
 
-    def signs(self) -> list[list[Array]] | None:
+    def signs(self, deadline: float = inf) -> list[list[Array]] | None:
         """Return, per objective above the target, the signs that all its open corners ask for.
 
         The first array is about the source's entries, the others about all units of later layers. None
         if corners are left that were not looked at.
+
+        Raises:
+            TimeoutError: If that takes until the deadline.
         """
         found = []
         for search in self.searches:
@@ -62,7 +65,7 @@ class FewBiases:
                 return None
             corners = np.array([at.corner for at in search.open])
             hardest = sorted(search.open, key=lambda at: -search.bounds[search.cube.place(at.corner)])
-            later = common_slopes(self.layers, search.w, self.target, hardest)
+            later = common_slopes(self.layers, search.w, self.target, hardest, deadline=deadline)
             if later is not None:
                 agreed = np.all(corners == corners[0], axis=0)
                 found.append([np.where(agreed, 2.0 * corners[0] - 1.0, 0.0), *later])
@@ -122,7 +125,10 @@ def excluded_by_signs(
         box: The inputs; None for all, relative to ``1 + ||x||``.
         deadline: When to stop (``time.monotonic``).
     """
-    asked = found.signs()
+    try:
+        asked = found.signs(deadline)
+    except TimeoutError:
+        return False
     if asked is None:
         return False
     if box is None:

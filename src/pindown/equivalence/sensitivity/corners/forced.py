@@ -11,8 +11,10 @@ the same matrix A serves all units. Where that is at most the target, the unit m
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +30,12 @@ _BELOW = 1.0 - 1e-9
 
 
 def common_slopes(
-    layers: Sequence[Array], w: Array, target: float, corners: Sequence[OpenCorner]
+    layers: Sequence[Array],
+    w: Array,
+    target: float,
+    corners: Sequence[OpenCorner],
+    *,
+    deadline: float = inf,
 ) -> list[Array] | None:
     """Return which units behind the source must be on (1), off (-1), or either (0), at all open corners.
 
@@ -37,9 +44,13 @@ def common_slopes(
         w: Coefficients of the output.
         target: What is to be exceeded.
         corners: With their multipliers; those that are hardest to bound first saves time.
+        deadline: When to stop (``time.monotonic``).
 
     Returns:
         The signs by layer; None if no slopes at any of the corners exceed the target.
+
+    Raises:
+        TimeoutError: If the time is over before all corners were asked.
 
     >>> from pindown.equivalence.sensitivity.corners.climb import climb
     >>> layers, w = [np.array([[2.0], [1.0]])], np.array([1.0, -1.0])
@@ -51,6 +62,8 @@ def common_slopes(
     ends = np.cumsum([len(W) for W in layers])
     signs: Array | None = None
     for at in corners:
+        if time.monotonic() > deadline:
+            raise TimeoutError("the time was over before all corners were asked for their slopes.")
         found = _signs_at(layers, w, target, at, signs)
         if found is not None:
             signs = found
