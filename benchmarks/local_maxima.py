@@ -33,14 +33,15 @@ NOISE = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 GRID = (-1.5, -0.5, 0.5, 1.5)
 
 
-def without(name: str) -> dict[str, Any]:
-    return {"ingredients": [other for other in INGREDIENTS if other != name]}
+def without(*names: str) -> dict[str, Any]:
+    return {"ingredients": [other for other in INGREDIENTS if other not in names]}
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "untrained": {"max_epochs": 0},
     **{f"no-{name}": without(name) for name in INGREDIENTS},
+    **{f"networks-no-{name}": without("density", name) for name in INGREDIENTS if name != "density"},
     "untrained-no-density": {"max_epochs": 0, **without("density")},
     "one-member": {"n_estimators": 1},
     "not-symmetric": {"symmetric": False},

@@ -172,7 +172,7 @@ class _GapSearch:
             if now <= target or left <= 0.0:
                 return
             # What this source may still do if the others stay as they are; none of it: do the best.
-            aim = float(np.max(self.main[i])) - (now - target)
+            aim = float(np.max(self.main[i])) - (now - target) if isfinite(now) else target
             end = time.monotonic() + left / (len(order) - place)
             self._sharpen_one(i, _JUST_BELOW * aim, end, until)
 

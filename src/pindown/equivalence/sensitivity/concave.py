@@ -56,7 +56,8 @@ class ConcaveQuadratic:
     def proved(A: Array) -> ConcaveQuadratic | None:
         """Return A with its proof; None if it is not definite, or too close to that."""
         diagonal = A.diagonal()
-        if not np.all((diagonal > MODERATE[0]) & (diagonal < MODERATE[1])):
+        moderate = np.all(diagonal > MODERATE[0]) and _largest(A) < MODERATE[1]
+        if not moderate:
             return None
         scale = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
         B = scale[:, None] * A * scale  # diagonal in [1/2, 2); exact but for underflow
@@ -79,7 +80,7 @@ class ConcaveQuadratic:
         """
         y = self.maximisers(h)
         N = len(y)
-        if not np.max(np.abs(y), initial=0.0) < MODERATE[1]:
+        if not max(_largest(h), _largest(y)) < MODERATE[1]:
             return np.full(h.shape[1], inf)
         r = self._residual(h, y) + blur
         linear = 0.5 * np.sum(h * y, axis=0)
@@ -97,7 +98,7 @@ class ConcaveQuadratic:
         """
         Y = self.maximisers(H)
         N, m = Y.shape
-        if not np.max(np.abs(Y), initial=0.0) < MODERATE[1]:
+        if not max(_largest(H), _largest(Y)) < MODERATE[1]:
             return None
         R = self._residual(H, Y)
         Q = 0.5 * H.T @ Y
@@ -114,6 +115,12 @@ class ConcaveQuadratic:
 
     def _quadratic(self, r: Array) -> Array:
         return np.asarray(0.25 * np.sum((self.scale * r) ** 2, axis=0) / self.floor)
+
+
+def _largest(x: Array) -> float:
+    """Return the largest absolute value, infinite if there is NaN."""
+    top = float(np.max(np.abs(x), initial=0.0))
+    return inf if np.isnan(top) else top
 
 
 def coupled_layers(diagonals: Sequence[Array], weights: Sequence[Array]) -> Array:

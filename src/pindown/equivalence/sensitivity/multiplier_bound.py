@@ -66,8 +66,11 @@ def corner_bounds(
     if scaled is None or not is_for_corners(scaled[0], until - time.monotonic()):
         return None
     chain, power = scaled
+    aim = _shifted(target, -power)
+    if not isfinite(aim) or _shifted(aim, power) != target:
+        return None
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-        found = bound_few_biases(chain, _shifted(target, -power), until, collect=collect)
+        found = bound_few_biases(chain, aim, until, collect=collect)
         return _per_output(found.bounds, chain, power), found
 
 

@@ -1,12 +1,16 @@
 """A few changed biases: bounds against exact gaps, and gaps that only signs can rule out."""
 
 import time
+from fractions import Fraction
+from math import inf
 
 import numpy as np
 import pytest
 
 from pindown.equivalence.changes import Change, gap_of_changes
 from pindown.equivalence.gap import narrow
+from pindown.equivalence.sensitivity.corners.few_biases import bound_few_biases
+from pindown.equivalence.sensitivity.multipliers import SourceChain
 from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 from tests.equivalence.nets import random_net
@@ -94,3 +98,77 @@ def test_signs_decide_where_free_slopes_cannot():
             bound = gap_of_changes(net, change, box=box, target=exact + part * (free - exact))
             by_signs += bound.method == "multipliers and signs"
     assert by_signs >= 6
+
+
+def line(*weights):
+    return ReluNetwork.from_layers([([[w]], [0.0]) for w in weights])
+
+
+def exact_value(net, x):
+    """Return what a network of one unit per layer gives, in exact fractions."""
+    a = Fraction(x)
+    for i, (W, b) in enumerate(net.layers):
+        z = Fraction(float(W[0, 0])) * a + Fraction(float(b[0]))
+        a = z if i == net.depth - 1 else max(z, Fraction(0))
+    return a
+
+
+@pytest.mark.parametrize("box", [Box([-1.0], [1.0]), None])
+@pytest.mark.parametrize(
+    ("net", "shift", "target"),
+    [
+        (line(1.0, 5e-324, 1e300), [0.25], 1e-26),  # what the source brings underflows
+        (line(*[1e60] * 8), [1e-150], 1e265),  # the target overflows in the scale of the source
+        (line(*[1e200] * 3), [1.0], 1.0),  # the norms overflow
+        (line(*[1e-70] * 4), [1e-3], 1e-300),
+        (line(1e150, 1e-150, 1.0), [1e-9], 1e-12),
+    ],
+)
+def test_extreme_scales_prove_nothing_wrong(net, shift, target, box):
+    other = shifted(net, 0, np.array(shift))
+    bound = gap_of_changes(net, change_of(net, other, 0), box=box, target=target, budget=2.0)
+    gap = abs(exact_value(net, 0.5) - exact_value(other, 0.5)) / (
+        1 if box is not None else Fraction(1.5)
+    )
+    assert gap > 0 and (bound.value == inf or Fraction(bound.value) >= gap)
+
+
+def test_two_sources_of_which_one_is_lost():
+    net = ReluNetwork.from_layers(
+        [([[1.0], [1.0]], [0.0, 0.0]), ([[0.0, 1e-100]], [0.0]), ([[1e100]], [0.0]), ([[1.0]], [0.0])]
+    )
+    change = {0: Change(np.zeros((2, 1)), np.array([1.0, 1e-250]))}
+    assert gap_of_changes(net, change, box=Box([-1.0], [1.0])).value >= 1e-250
+
+
+def test_signs_with_numbers_that_no_solver_takes():
+    s = 1e100
+    net = ReluNetwork.from_layers(
+        [
+            ([[1.0], [-1.0], [s]], [-1.0, -1.0, 0.0]),
+            ([[1.0, 1.0, 0.0], [0.0, 0.0, s]], [0.5, 0.0]),
+            ([[1.0, 1e-300], [1.0, 0.0]], [0.0, 0.0]),
+            ([[1.0, 0.0]], [0.0]),
+        ]
+    )
+    change = {0: Change(np.zeros((3, 1)), np.array([1e-3, 1e-3, 0.0]))}
+    bound = gap_of_changes(net, change, box=Box([-1e150], [1e150]), target=1.2e-3, budget=3.0)
+    assert bound.value >= 1e-3
+
+
+def test_many_corners_times_many_outputs_keep_to_the_time():
+    rng = np.random.default_rng(0)
+    net = random_net(rng, [3, 30, 10, 200])
+    shift = np.zeros(30)
+    shift[:20] = 1e-3 * rng.standard_normal(20)
+    start = time.process_time()
+    bound = gap_of_changes(net, change_of(net, shifted(net, 0, shift), 0), box=None, budget=1.0)
+    assert bound.value < inf and time.process_time() - start < 5.0
+
+
+def test_a_second_that_is_too_short_for_all_outputs_leaves_the_others_open():
+    chain = SourceChain(
+        np.ones(2), np.ones((2, 0)), np.zeros(0), 0.0, (np.ones((2, 2)),), np.ones((3, 2))
+    )
+    found = bound_few_biases(chain, 1.0, time.monotonic() - 1.0, collect=True)
+    assert np.all(found.bounds == inf) and found.signs() is None

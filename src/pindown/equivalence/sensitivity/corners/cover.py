@@ -100,7 +100,7 @@ class CornerSearch:
         while time.monotonic() < until:
             rest = np.where(self.tried, -inf, self.bounds)
             worst = float(np.max(rest))
-            if worst <= self.target:
+            if not worst > self.target:
                 return
             stuck = float(np.max(self.bounds, where=self.tried, initial=-inf))
             if len(self.open) > most_open and worst <= stuck:

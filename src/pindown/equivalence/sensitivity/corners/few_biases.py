@@ -23,10 +23,13 @@ from pindown.equivalence.sensitivity.corners.signs import no_such_input
 from pindown.equivalence.sensitivity.multipliers import SourceChain
 from pindown.geometry.box import Box
 from pindown.geometry.norms.spectral import FLOPS_PER_SECOND
+from pindown.geometry.rounding import TINY
 from pindown.network import ReluNetwork
 
 _MOST_OPEN = 64  # corners that are worth asking about their signs
 _SIGNS_SHARE = 0.5  # of the time, left for signs
+_MOST_BOUNDS = 2**25  # one per corner and objective: 256 MB
+_CORNER_SECONDS = 6e-8  # for the bounds of one corner
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +39,20 @@ class FewBiases:
     Attributes:
         layers: K and the weights that follow.
         target: What was aimed at.
-        searches: In the order of ``SourceChain.objectives``.
+        searches: In the order of ``SourceChain.objectives``; the last ones may be missing.
+        objectives: How many there should be.
     """
 
     layers: Sequence[Array]
     target: float
     searches: Sequence[CornerSearch]
+    objectives: int
 
     @property
     def bounds(self) -> Array:
-        """Proved bounds for every objective."""
-        return np.array([search.value for search in self.searches])
+        """Proved bounds for every objective; infinite where there was no time to look."""
+        missing = self.objectives - len(self.searches)
+        return np.array([search.value for search in self.searches] + [inf] * missing)
 
     def signs(self, deadline: float = inf) -> list[list[Array]] | None:
         """Return, per objective above the target, the signs that all its open corners ask for.
@@ -57,7 +63,9 @@ class FewBiases:
         Raises:
             TimeoutError: If that takes until the deadline.
         """
-        found = []
+        found: list[list[Array]] = []
+        if not np.isfinite(self.bounds).all():
+            return None
         for search in self.searches:
             if search.value <= self.target:
                 continue
@@ -74,12 +82,20 @@ class FewBiases:
 
 def is_for_corners(chain: SourceChain, seconds: float) -> bool:
     """Return whether the source is fixed, has few entries, and there is time for its corners."""
-    n = len(chain.fixed)
+    n, objectives = len(chain.fixed), chain.objectives.shape[1]
     if chain.matrix.shape[1] or not 1 <= n <= MOST_BITS or not chain.weights:
         return False
+    if objectives * 2**n > _MOST_BOUNDS or _underflows(chain.weights[0], chain.fixed):
+        return False
     sizes = [float(len(W)) for W in chain.weights]
-    each = 6.0 * sum(size**3 for size in sizes) + sum(sizes) ** 3
-    return chain.objectives.shape[1] * each / FLOPS_PER_SECOND < seconds
+    each = (6.0 * sum(size**3 for size in sizes) + sum(sizes) ** 3) / FLOPS_PER_SECOND
+    return objectives * (each + _CORNER_SECONDS * 2**n) < seconds
+
+
+def _underflows(W: Array, fixed: Array) -> bool:
+    """Return whether what entries of the source bring to some unit is lost, or nearly so, in float64."""
+    there = (W != 0.0) & (fixed != 0.0)
+    return bool(np.any(there & (np.abs(W * fixed) < TINY)))
 
 
 def bound_few_biases(chain: SourceChain, target: float, until: float, *, collect: bool) -> FewBiases:
@@ -101,9 +117,11 @@ def bound_few_biases(chain: SourceChain, target: float, until: float, *, collect
     searches = []
     for w in chain.objectives.T:
         left = until - time.monotonic()
+        if left <= 0.0:
+            break
         end = until if left == inf or not collect else until - _SIGNS_SHARE * max(0.0, left)
         searches.append(cover(layers, w, target, end, most_open=most_open))
-    return FewBiases(layers, target, searches)
+    return FewBiases(layers, target, searches, chain.objectives.shape[1])
 
 
 def excluded_by_signs(
@@ -125,6 +143,8 @@ def excluded_by_signs(
         box: The inputs; None for all, relative to ``1 + ||x||``.
         deadline: When to stop (``time.monotonic``).
     """
+    if not 0.0 < found.target < inf:
+        return False
     try:
         asked = found.signs(deadline)
     except TimeoutError:
@@ -132,7 +152,7 @@ def excluded_by_signs(
     if asked is None:
         return False
     if box is None:
-        radius = float(np.max(found.bounds)) / found.target - 1.0 if found.target > 0.0 else inf
+        radius = max(0.0, float(np.max(found.bounds)) / found.target - 1.0)
         if not isfinite(radius):
             return False
         ends = np.full(net.in_features, radius * (1.0 + 1e-9) + 1e-12)

@@ -81,6 +81,7 @@ def _signs_at(
         return np.zeros(n)
     u = np.concatenate([[1.0], at.corner])
     H = linear_parts(layers, w, at.multipliers)
+    # The blur is more than two roundings of h, so it also covers what h + mu a cancels.
     h, blur = H @ u, gamma(len(u) + 4) * (np.abs(H) @ u)
     test = _Constraints(quadratic, h, blur, target)
     entering, doubt = np.zeros(n), np.zeros(n)

@@ -21,7 +21,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
 
 import numpy as np
 
@@ -32,6 +31,9 @@ from pindown.geometry.linear_bounds import linear_bounds
 from pindown.geometry.rounding import add_up, gamma
 from pindown.network import ReluNetwork
 
+_LARGEST = 1e12  # numbers of a program: the solver's tolerances are absolute
+_LOST = 1e-200  # what underflow can take is far below
+_MOST_SECONDS = 30.0
 _LEAST_SECONDS = 0.2  # with less time left a program is not begun
 _MOST_UNKNOWNS = 4_000  # its matrix has about as many rows, and is dense: 100 MB
 
@@ -103,12 +105,13 @@ def _infeasible(
         return False
     program = _program(net, box, bounds, signs)
     (A, b), (E, f) = program.upper, program.equal
+    if not all(np.all(np.abs(part) < _LARGEST) for part in (A, b, E, f, program.low, program.high)):
+        return False
     cost = np.zeros(len(program.low))
     cost[-1] = -1.0
     limits = np.column_stack([program.low, program.high])
-    options: dict[str, Any] = {"presolve": False}  # dense rows leave nothing to presolve
-    if left < inf:
-        options["time_limit"] = left
+    # Dense rows leave nothing to presolve. Without a limit the solver may never return, nor hear Ctrl-C.
+    options = {"presolve": False, "time_limit": min(left, _MOST_SECONDS)}
     found = linprog(cost, csr_array(A), b, csr_array(E), f, limits, method="highs-ipm", options=options)
     if found.status != 0 or not found.fun > 0.0:
         return False
@@ -154,7 +157,8 @@ def _add_layer(
     equal.add(a[on] - z[on], b[on])
     upper.add(z[free] - a[free], -b[free])
     low, high = bounds.lower[free], bounds.upper[free]
-    slope = np.clip(high / np.maximum(high - low, 1e-300), 0.0, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the matter later
+        slope = np.clip(high / np.maximum(high - low, 1e-300), 0.0, 1.0)
     # The line above a ReLU between its bounds, for the slope as rounded: it must clear both ends.
     left, right = -slope * low, (1.0 - slope) * high + 1e-15 * np.abs(high)
     clear = np.nextafter(np.maximum(np.maximum(left, right), 0.0), inf)
@@ -175,4 +179,4 @@ def _proved_cost(program: _Program, cost: Array, p: Array, q: Array) -> float:
     sizes = p @ np.abs(b) + np.abs(q) @ np.abs(f) + np.sum(np.abs(least))
     slack = 2.0 * float(error @ reach) + 4.0 * gamma(terms + len(least)) * float(sizes)
     value = float(np.sum(least) - constant) - slack
-    return value if np.isfinite(value) else -inf
+    return value if _LOST < value < inf else -inf
