@@ -74,6 +74,7 @@ def gap_of_changes(
     box: Box | None,
     target: float = 0.0,
     budget: float = inf,
+    longest: float = 0.0,
 ) -> GapBound:
     r"""Bound the gap between a network and any network whose layers differ by the changes.
 
@@ -87,6 +88,8 @@ def gap_of_changes(
         box: The inputs, or None for all of :math:`\mathbb{R}^d`.
         target: A bound that is good enough: no further method is tried below it.
         budget: Seconds, roughly; the best bound proved until then is returned.
+        longest: Seconds, if more, for the corners of a change of a few biases of one layer: these are
+            decided in the end, where other methods only get better.
 
     Raises:
         ValueError: If a change does not fit its layer, or the box the network.
@@ -96,7 +99,8 @@ def gap_of_changes(
     >>> gap_of_changes(net, {0: change}, box=None)
     GapBound(proved: the outputs differ by at most 0.25 x (1 + ||x||) for every input; absolute weights)
     """
-    until = time.monotonic() + budget
+    began = time.monotonic()
+    until = began + budget
     box = None if box is None else as_box(box, net.in_features)
     changes = {i: change for i, change in sorted(changes.items()) if _fits(net, i, change)}
     if not changes:
@@ -111,7 +115,7 @@ def gap_of_changes(
     if best.value <= target or time.monotonic() > until:
         return best
     with few_threads(net):
-        search.sharpen(target, until)
+        search.sharpen(target, until, began + longest)
     how = "multipliers and signs" if search.by_signs else "multipliers"
     return min(best, search.bound(how), key=lambda bound: bound.value)
 
@@ -163,8 +167,14 @@ class _GapSearch:
         value = float(np.max(sum_above(*groups.values())))
         return GapBound(value if isfinite(value) else inf, method, self.relative)
 
-    def sharpen(self, target: float, until: float) -> None:
-        """Improve one source after the other, the largest first, by multipliers."""
+    def sharpen(self, target: float, until: float, latest: float) -> None:
+        """Improve one source after the other, the largest first, by multipliers.
+
+        Args:
+            target: A bound that is good enough.
+            until: When to stop (``time.monotonic``).
+            latest: When to stop with corners, if they are all there is.
+        """
         order = sorted(range(len(self.sources)), key=lambda i: -float(np.max(self.main[i])))
         for place, i in enumerate(order):
             left = until - time.monotonic()
@@ -174,17 +184,18 @@ class _GapSearch:
             # What this source may still do if the others stay as they are; none of it: do the best.
             aim = float(np.max(self.main[i])) - (now - target) if isfinite(now) else target
             end = time.monotonic() + left / (len(order) - place)
-            self._sharpen_one(i, _JUST_BELOW * aim, end, until)
+            self._sharpen_one(i, _JUST_BELOW * aim, end, until, latest)
 
-    def _sharpen_one(self, i: int, aim: float, end: float, until: float) -> None:
+    def _sharpen_one(self, i: int, aim: float, end: float, until: float, latest: float) -> None:
         source = self.sources[i]
-        corners = corner_bounds(self.chain, source, aim, end, collect=self.is_one_bias)
+        last = max(end, latest) if self.is_one_bias else end
+        corners = corner_bounds(self.chain, source, aim, last, collect=self.is_one_bias)
         if corners is not None:
             values, found = corners
             self.main[i] = np.minimum(self.main[i], values)
             if np.max(self.main[i]) > aim and self.is_one_bias and aim > 0.0:
                 bias = self.changes[source.layer].bias
-                if excluded_by_signs(self.net, source.layer, bias, found, self.box, deadline=end):
+                if excluded_by_signs(self.net, source.layer, bias, found, self.box, deadline=last):
                     self.main[i] = np.minimum(self.main[i], aim)
                     self.by_signs = True
         if np.max(self.main[i]) > aim:

@@ -18,6 +18,7 @@ from pindown.network import ReluNetwork
 
 # Of the time left: for bounding the gap of paired networks, and for making each network smaller.
 _PAIRED_SHARE = 0.35
+_CORNERS_SHARE = 0.85  # if all that differs are a few biases of one layer
 _SHRINK_SHARE = 0.25
 # Of the tolerance: what reductions may cost. Symmetries and exports round, so that what is redundant is
 # so only up to rounding.
@@ -50,7 +51,8 @@ def paired(run: Comparison, pair: Pair) -> Pair:
     if not _pairs(matching) or not run.left:
         return replace(pair, tried=True)
     target, budget = max(0.0, run.tol - pair.slack), _PAIRED_SHARE * run.left
-    bound = gap_of_changes(pair.a, matching.changes, box=run.box, target=target, budget=budget)
+    how = {"target": target, "budget": budget, "longest": _CORNERS_SHARE * run.left}
+    bound = gap_of_changes(pair.a, matching.changes, box=run.box, **how)
     run.take(f"units paired: {bound.method}", upper=float(add_up(bound.value, pair.slack)))
     aligned = align_exactly(pair.b, matching) if run.goes_on else None
     return replace(pair, b=pair.b if aligned is None else aligned, tried=True)
