@@ -83,7 +83,8 @@ def test_radius_in_frequencies_is_the_shortest_attack():
     scores = y * (X @ best.w)
     i = best.weakest
     assert best.radius == pytest.approx(shortest_change(best.w, scores[i], "fourier"), rel=3e-6)
-    assert i == int(np.argmin(scores)) and best.upper == pytest.approx(best.radius, rel=1e-6)
+    assert scores[i] == pytest.approx(scores.min(), rel=1e-6)  # several points support it
+    assert best.upper == pytest.approx(best.radius, rel=1e-6)
 
 
 @pytest.mark.parametrize("norm", NORMS)

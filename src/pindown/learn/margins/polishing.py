@@ -33,7 +33,8 @@ def polish(K: Array, y: Array, coefficients: Array, C: float) -> tuple[Array, fl
 
     Example:
         >>> K, y = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([1.0, -1.0])
-        >>> polish(K, y, np.array([0.4, -0.4]), np.inf)
+        >>> multipliers, offset = polish(K, y, np.array([0.4, -0.4]), np.inf)
+        >>> multipliers.round(9), abs(round(offset, 9))
         (array([ 0.5, -0.5]), 0.0)
 
     Lecture course, slides on support vectors; the method is standard.
