@@ -1,6 +1,7 @@
 """Ctrl-C before the command line could catch anything."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -27,7 +28,12 @@ def interrupted_while_loading(tmp_path, *arguments):
 
 def run(arguments, environment=None):
     how = {"env": environment, "capture_output": True, "text": True, "timeout": 120}
-    return subprocess.run([sys.executable, *arguments], check=False, **how)
+    # A shell that runs the tests in the background ignores Ctrl-C, and children would inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.run([sys.executable, *arguments], check=False, **how)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("module", ["pindown", "pindown.cli"])
