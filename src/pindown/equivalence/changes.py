@@ -193,7 +193,7 @@ class _GapSearch:
         if corners is not None:
             values, found = corners
             self.main[i] = np.minimum(self.main[i], values)
-            if np.max(self.main[i]) > aim and self.is_one_bias and aim > 0.0:
+            if np.max(self.main[i]) > aim and self.is_one_bias:
                 bias = self.changes[source.layer].bias
                 if excluded_by_signs(self.net, source.layer, bias, found, self.box, deadline=last):
                     self.main[i] = np.minimum(self.main[i], aim)

@@ -35,13 +35,11 @@ class Slopes:
     """Good slopes for several corners.
 
     Attributes:
-        corners: One per column, zeros and ones.
         entering: :math:`z_l`, per layer, a column per corner.
         returning: :math:`b_l`, likewise.
         values: What reaches the output.
     """
 
-    corners: Array
     entering: tuple[Array, ...]
     returning: tuple[Array, ...]
     values: Array
@@ -58,19 +56,18 @@ class Slopes:
             ]
 
 
-def climb(layers: Sequence[Array], w: Array, corners: Array, *, seed: int = 0) -> Slopes:
+def climb(layers: Sequence[Array], w: Array, corners: Array) -> Slopes:
     """Improve the slopes of one layer after the other, for given corners, from a few starts.
 
     Args:
         layers: K and the weights that follow.
         w: Coefficients of the output.
         corners: Zeros and ones, a column per corner.
-        seed: Of the random start.
 
     >>> climb([np.array([[3.0, -1.0]]), np.array([[1.0], [-2.0]])], np.ones(2), np.ones((2, 1))).values
     array([2.])
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     m = corners.shape[1]
     best: Slopes | None = None
     for start in range(_STARTS):
@@ -87,9 +84,9 @@ def climb(layers: Sequence[Array], w: Array, corners: Array, *, seed: int = 0) -
     return best
 
 
-def climb_freely(layers: Sequence[Array], w: Array, *, starts: int = 16, seed: int = 0) -> Slopes:
+def climb_freely(layers: Sequence[Array], w: Array, *, starts: int = 16) -> Slopes:
     """Improve slopes and corner together from random starts."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     corners = (rng.random((layers[0].shape[1], starts)) < 0.5).astype(float)
     slopes = [rng.random((len(W), starts)) < 0.5 for W in layers]
     return _improved(layers, w, corners, slopes, moving=True)
@@ -111,7 +108,7 @@ def _improved(
         if np.all(values <= last * (1.0 + 1e-12)):
             break
         last = values
-    return Slopes(corners, tuple(z), tuple(b), values)
+    return Slopes(tuple(z), tuple(b), values)
 
 
 def _entering(layers: Sequence[Array], corners: Array, slopes: list[Open]) -> list[Array]:
@@ -136,7 +133,6 @@ def _better(a: Slopes, b: Slopes) -> Slopes:
         return np.where(up, y, x)
 
     return Slopes(
-        a.corners,
         tuple(map(pick, a.entering, b.entering)),
         tuple(map(pick, a.returning, b.returning)),
         pick(a.values, b.values),

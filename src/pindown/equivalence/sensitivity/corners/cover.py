@@ -181,8 +181,8 @@ def cover(
     """Bound what a source does to one output, corner by corner where that is needed.
 
     Args:
-        layers: K, whose columns are what the entries of the source bring to the first layer, and the
-            weights of the layers that follow.
+        layers: K, whose columns are what the entries of the source bring to the first layer, none of it
+            lost to underflow, and the weights of the layers that follow.
         w: Coefficients of the output.
         target: A bound that is good enough.
         until: When to stop (``time.monotonic``); a first bound is proved in any case.

@@ -119,7 +119,7 @@ def bound_few_biases(chain: SourceChain, target: float, until: float, *, collect
         left = until - time.monotonic()
         if left <= 0.0:
             break
-        end = until if left == inf or not collect else until - _SIGNS_SHARE * max(0.0, left)
+        end = until - _SIGNS_SHARE * left if collect and left < inf else until
         searches.append(cover(layers, w, target, end, most_open=most_open))
     return FewBiases(layers, target, searches, chain.objectives.shape[1])
 

@@ -25,14 +25,14 @@ from math import inf
 import numpy as np
 
 from pindown.affine import Array, dense
+from pindown.equivalence.sensitivity.concave import LOST
 from pindown.geometry.box import Box
 from pindown.geometry.intervals import Interval
-from pindown.geometry.linear_bounds import linear_bounds
+from pindown.geometry.linear_bounds import linear_bounds, relu_lines
 from pindown.geometry.rounding import add_up, gamma
 from pindown.network import ReluNetwork
 
 _LARGEST = 1e12  # numbers of a program: the solver's tolerances are absolute
-_LOST = 1e-200  # what underflow can take is far below
 _MOST_SECONDS = 30.0
 _LEAST_SECONDS = 0.2  # with less time left a program is not begun
 _MOST_UNKNOWNS = 4_000  # its matrix has about as many rows, and is dense: 100 MB
@@ -156,14 +156,9 @@ def _add_layer(
     on, free = np.flatnonzero(sign > 0.0), np.flatnonzero(sign == 0.0)
     equal.add(a[on] - z[on], b[on])
     upper.add(z[free] - a[free], -b[free])
-    low, high = bounds.lower[free], bounds.upper[free]
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the matter later
-        slope = np.clip(high / np.maximum(high - low, 1e-300), 0.0, 1.0)
-    # The line above a ReLU between its bounds, for the slope as rounded: it must clear both ends.
-    left, right = -slope * low, (1.0 - slope) * high + 1e-15 * np.abs(high)
-    clear = np.nextafter(np.maximum(np.maximum(left, right), 0.0), inf)
-    shift = add_up(clear, np.nextafter(slope * b[free], inf))
-    upper.add(a[free] - slope[:, None] * z[free], shift)
+    _, slope, shift = relu_lines(Interval(bounds.lower[free], bounds.upper[free]))
+    offset = add_up(shift, np.nextafter(slope * b[free], inf))
+    upper.add(a[free] - slope[:, None] * z[free], offset)
 
 
 def _proved_cost(program: _Program, cost: Array, p: Array, q: Array) -> float:
@@ -179,4 +174,4 @@ def _proved_cost(program: _Program, cost: Array, p: Array, q: Array) -> float:
     sizes = p @ np.abs(b) + np.abs(q) @ np.abs(f) + np.sum(np.abs(least))
     slack = 2.0 * float(error @ reach) + 4.0 * gamma(terms + len(least)) * float(sizes)
     value = float(np.sum(least) - constant) - slack
-    return value if _LOST < value < inf else -inf
+    return value if LOST < value < inf else -inf
