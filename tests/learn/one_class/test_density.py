@@ -2,32 +2,47 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from pindown.learn.one_class.density import TYPICAL, NeighbourDensity
+from pindown.learn.one_class.density import N_NEIGHBOURS, TYPICAL, NeighbourDensity
+
+
+def mean_distances(X, Y):
+    """By brute force: a column for each number of neighbours."""
+    found = NearestNeighbors(n_neighbors=max(N_NEIGHBOURS), algorithm="brute").fit(X).kneighbors(Y)[0]
+    return np.stack([found[:, :k].mean(1) for k in N_NEIGHBOURS], 1)
 
 
 @pytest.mark.parametrize("d", [2, 40])
-def test_the_order_is_that_of_mean_neighbour_distances(d):
+@pytest.mark.parametrize("learned", [False, True])
+def test_scores_are_weighted_means_of_log_distances(d, learned):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(100, d)), rng.normal(size=(50, d)) * 2
-    reference = NearestNeighbors(n_neighbors=5).fit(X).kneighbors(Y)[0].mean(1)
-    scores = NeighbourDensity.of(X).log_odds(Y)
-    assert np.corrcoef(np.log(reference), scores)[0, 1] == pytest.approx(-1.0, abs=1e-6)
+    density = NeighbourDensity.of(X, 4 * X if learned else None, 50)
+    assert density.weights.sum() == pytest.approx(1.0) and (density.weights > 0).all()
+    assert (density.weights == 0.5).all() != learned
+    logs = np.log(mean_distances(X, Y)) @ density.weights
+    assert np.corrcoef(logs, density.log_odds(Y))[0, 1] == pytest.approx(-1.0, abs=1e-6)
 
 
 @pytest.mark.parametrize("d", [2, 40])
 def test_training_rows_are_left_out_of_their_own_score(d):
     X = np.random.default_rng(1).normal(size=(101, d)) * 3 + 5
     density = NeighbourDensity.of(X)
-    apart = [
-        NearestNeighbors(n_neighbors=5).fit(np.delete(X, i, 0)).kneighbors(X[i : i + 1])[0].mean()
-        for i in range(101)
-    ]
+    apart = [mean_distances(np.delete(X, i, 0), X[i : i + 1])[0] for i in range(101)]
     assert density.distances(X) == pytest.approx(np.array(apart), rel=1e-5)
     scores = density.log_odds(X)
     assert np.median(scores) == pytest.approx(TYPICAL)
     assert np.mean(scores < 0) == pytest.approx(0.05, abs=0.011)
 
 
+def test_before_the_first_step_all_points_are_alike():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    density = NeighbourDensity.of(X, 9 * X, steps=0)
+    assert not density.weights.any()
+    assert np.array_equal(density.log_odds(np.vstack([X, 100 * X])), np.zeros(100))
+
+
 def test_duplicates_and_tiny_samples_have_finite_scores():
     for X in (np.zeros((10, 3)), np.array([[0.0], [1.0]]), np.repeat(np.eye(3), 20, axis=0)):
-        assert np.isfinite(NeighbourDensity.of(X).log_odds(np.vstack([X, X + 1]))).all()
+        for outside in (None, X + 1):
+            scores = NeighbourDensity.of(X, outside, 50).log_odds(np.vstack([X, X + 1]))
+            assert np.isfinite(scores).all()

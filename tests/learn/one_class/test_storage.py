@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from sklearn.neighbors import NearestNeighbors
 
 from pindown.errors import ModelFileError
 from pindown.learn.one_class import LocalMaximaDetector
@@ -81,8 +82,11 @@ def _facts(path):
         lambda f: f["plan"]["comparator"].update(bound=[1]),
         lambda f: f["plan"]["comparator"].update(hidden=[1] * 10_000),
         lambda f: f["plan"]["membership"].update(inputs=10**400),
-        lambda f: f["density"].__setitem__(0, 0.0),
-        lambda f: f["density"].__setitem__(2, -1.0),
+        lambda f: f["density"].__setitem__(0, 0.0),  # a unit of distance
+        lambda f: f["density"].__setitem__(2, -1.0),  # a weight
+        lambda f: f["density"].__setitem__(5, -1.0),  # the slope of the calibration
+        lambda f: f["density"].pop(),
+        lambda f: f.update(density=3.0),
         lambda f: f["mixture"].__setitem__(1, -1.0),  # the order of all rows turned round
         lambda f: f["mixture"].__setitem__(4, -0.25),
         lambda f: f.update(feature_names=["a", "b", "a"]),
@@ -111,11 +115,19 @@ def test_as_many_networks_c_as_h(saved, tmp_path):
 
 
 def test_files_of_earlier_versions_are_read(saved, tmp_path):
-    facts = _facts(saved)
+    facts = _facts(saved) | {"format": 1}
     facts.pop("prices")
+    facts["density"] = [0.5, -1.0, 2.0]  # the unit of distance, the edge, the slope: five neighbours
     path = tmp_path / "earlier.safetensors"
     save_file(load_file(saved), path, metadata={"pindown-detector": json.dumps(facts)})
-    assert LocalMaximaDetector.load(path).report().prices is None
+    model = LocalMaximaDetector.load(path)
+    assert model.report().prices is None
+    fresh = np.random.default_rng(1).normal(size=(20, 3))
+    points = model.frame_.scaled(fresh)
+    known = NearestNeighbors(n_neighbors=5).fit(model.density_.points.astype(float))
+    distances = known.kneighbors(points)[0].mean(axis=1)
+    expected = (-np.log(distances / 0.5) + 1.0) * 2.0
+    assert model.density_.log_odds(points) == pytest.approx(expected, rel=1e-5)
 
 
 def test_an_image_of_a_trillion_pixels_is_refused_before_memory_is_taken(tmp_path):

@@ -1,18 +1,22 @@
 r"""The density part of membership: distances to the nearest training points, as calibrated log-odds.
 
-With :math:`d(x)` the mean distance of x to its k nearest training points, and quantiles of the
+With :math:`d_k(x)` the mean distance of x to its k nearest training points, in units of the typical one,
+with learned weights (:mod:`~pindown.learn.one_class.neighbour_weights`), and with quantiles of the
 leave-one-out distances of the training points themselves,
 
-.. math:: \ell(x) = \log 19 \cdot \frac{\log d_{95} - \log d(x)}{\log d_{95} - \log d_{50}} .
+.. math::
+    d(x) = d_2(x)^{w_2} \, d_5(x)^{w_5}, \quad
+    \ell(x) = \log 19 \cdot \frac{\log d_{95} - \log d(x)}{\log d_{95} - \log d_{50}} .
 
 It is zero at the edge (5 % of the training points lie further out) and log 19, a probability of 95 %, at
-the typical training point. A training row is not counted as its own neighbour.
+the typical training point. A training row is not counted as its own neighbour. Before anything is
+learned all weights are zero, and so is :math:`\ell` everywhere.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.learn.one_class.neighbour_weights import learned_weights
 
 EDGE = 0.05  # share of the training points beyond the edge
 TYPICAL = math.log((1 - EDGE) / EDGE)  # log-odds of the typical training point
-N_NEIGHBOURS = 5
+N_NEIGHBOURS = (2, 5)
 # Distances below this share of the typical one are taken to be equal to it: logs of zero have no value.
 _SMALLEST_SHARE = 1e-6
 # Log-distances of edge and typical point closer than this would turn rounding into evidence.
@@ -61,17 +66,24 @@ class NeighbourDensity:
 
     Attributes:
         points: Training points, (n, d).
-        unit: The typical leave-one-out distance.
+        units: Typical leave-one-out distances, one for each number of neighbours.
+        weights: How much each of these distances counts.
         calibration: From minus log-distances to log-odds.
     """
 
     points: NDArray[np.float32]
-    unit: float
+    units: Array
+    weights: Array
     calibration: Calibration
 
     @classmethod
-    def of(cls, points: Array) -> NeighbourDensity:
-        """Learn distances and their calibration from training points.
+    def of(cls, points: Array, outside: Array | None = None, steps: int = 0) -> NeighbourDensity:
+        """Learn distances, their weights and their calibration from training points.
+
+        Args:
+            points: Training points, (n, d).
+            outside: Made-up points to learn the weights from, (m, d); None for equal weights.
+            steps: Most steps of learning them.
 
         Example:
             >>> density = NeighbourDensity.of(np.random.default_rng(0).normal(size=(200, 2)))
@@ -79,12 +91,17 @@ class NeighbourDensity:
             >>> bool(near > 0 > far)
             True
         """
-        raw = cls(points.astype(np.float32), 1.0, Calibration(0.0, 1.0))
+        k = len(N_NEIGHBOURS)
+        raw = cls(points.astype(np.float32), np.ones(k), np.full(k, 1 / k), Calibration(0.0, 1.0))
         distances = raw.distances(points)
-        typical = float(np.median(distances))
-        unit = typical or float(distances.mean()) or 1.0
-        scored = cls(raw.points, unit, raw.calibration)
-        return cls(raw.points, unit, Calibration.of(scored._scores(distances), _LEAST_SPREAD))
+        typical, mean = np.median(distances, axis=0), distances.mean(axis=0)
+        scaled = replace(raw, units=np.where(typical > 0, typical, np.where(mean > 0, mean, 1.0)))
+        inside = scaled._closeness(distances)
+        weights = raw.weights
+        if outside is not None:
+            weights = learned_weights(inside, scaled._closeness(raw.distances(outside)), steps)
+        calibration = Calibration.of(inside @ weights, _LEAST_SPREAD)
+        return replace(scaled, weights=weights, calibration=calibration)
 
     @cached_property
     def _index(self) -> Any:
@@ -94,28 +111,19 @@ class NeighbourDensity:
         return NearestNeighbors(algorithm=method).fit(self.points.astype(np.float64))
 
     def distances(self, points: Array) -> Array:
-        """Return mean distances to the nearest training points other than the point itself."""
-        k = min(N_NEIGHBOURS, max(len(self.points) - 1, 1))
-        wanted = min(k + 1, len(self.points))
+        """Return mean distances to the 2 and to the 5 nearest training points other than the point."""
+        wanted = min(max(N_NEIGHBOURS) + 1, len(self.points))
         # Stored points are rounded to single precision: so must be what is compared with them.
         rounded = points.astype(np.float32).astype(np.float64)
         found = self._index.kneighbors(rounded, wanted)[0]
-        if wanted == k:
-            return found.mean(axis=1)
         size = 1.0 + np.abs(rounded).max(axis=1)
         is_itself = found[:, 0] <= np.sqrt(_SAME) * size  # matrix products round distances near zero
-        return np.where(is_itself, found[:, 1:].mean(axis=1), found[:, :-1].mean(axis=1))
+        others = np.where(is_itself[:, None], found[:, 1:], found[:, :-1])
+        return np.stack([others[:, :k].mean(axis=1) for k in N_NEIGHBOURS], axis=1)
 
-    def _scores(self, distances: Array) -> Array:
-        return -np.log(np.maximum(distances / self.unit, _SMALLEST_SHARE))
+    def _closeness(self, distances: Array) -> Array:
+        return -np.log(np.maximum(distances / self.units, _SMALLEST_SHARE))
 
     def log_odds(self, points: Array) -> Array:
         """Return the log-odds of membership of points, (n,)."""
-        return self.calibration(self._scores(self.distances(points)))
-
-    def extended(self, points: Array, most: int, rng: np.random.Generator) -> NeighbourDensity:
-        """Return the density of the old and the new points together, at most ``most`` of them."""
-        together = np.concatenate([self.points.astype(np.float64), points])
-        if len(together) > most:
-            together = together[np.sort(rng.choice(len(together), most, replace=False))]
-        return NeighbourDensity.of(together)
+        return self.calibration(self._closeness(self.distances(points)) @ self.weights)

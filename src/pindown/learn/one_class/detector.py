@@ -20,9 +20,10 @@ class LocalMaximaDetector(Learner):
     r"""A membership score c and a quality score h, learned from members only.
 
     The log-odds of membership are those of a hybrid: a *density part* (nearest-neighbour distances, of
-    standardised features or of orientation histograms of images) plus a *learned part* (networks
-    trained against generic negatives and against a generator's). The comparator h says which of two
-    similar points is better; ``quality`` is its judgement of a point against itself.
+    standardised features or of orientation histograms of images, weighed by what tells rows from
+    generic negatives) plus a *learned part* (networks trained against such negatives and against a
+    generator's). The comparator h says which of two similar points is better; ``quality`` is its
+    judgement of a point against itself.
 
     Inside ``pindown.parallel.workers`` the networks that are averaged are trained side by side, with the
     same scores in the end.
@@ -31,8 +32,8 @@ class LocalMaximaDetector(Learner):
         preset: ``"auto"`` (by the shape of X), ``"tabular"``, ``"image"``, or ``"paper"``: the printed
             algorithm and nothing else.
         n_estimators: Networks to average; None for 3 (1 for ``"paper"``).
-        max_epochs: Epochs of each; None for a number that suits the size of the data. 0 leaves the
-            networks untrained.
+        max_epochs: Epochs of each; None for a number that suits the size of the data. With 0 nothing
+            is trained, and the default preset scores every row 0.
         hidden: Widths of the hidden layers, or of the convolutions; None for automatic sizes.
         contamination: Share of the training rows to call outliers, in (0, 0.5]; ``"auto"`` draws the
             line at even odds.
@@ -60,7 +61,8 @@ class LocalMaximaDetector(Learner):
             (``"paper"``, some ablations).
         networks_: The torch modules, ``{"c": [...], "h": [...]}``.
         frame_: Scales and shapes learned from the training rows.
-        density_: The density part, or None.
+        density_: The density part, or None; its ``weights`` say how much the distances to 2 and to 5
+            neighbours count.
         ensemble_: The networks.
         plan_: Sizes and ingredients used.
         n_features_in_: Features of a row; pixels times channels of an image.

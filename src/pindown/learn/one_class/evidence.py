@@ -22,8 +22,8 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from pindown.learn.one_class.ensemble import Ensemble, settled
-from pindown.learn.one_class.negatives import image_negatives, vector_negatives
-from pindown.learn.one_class.networks import build, initialise
+from pindown.learn.one_class.negatives import generic_negatives
+from pindown.learn.one_class.networks import build, initialise, mute
 from pindown.learn.one_class.presets import Plan
 
 _MOST_ROWS = 500
@@ -73,11 +73,7 @@ def prices(ensemble: Ensemble, plan: Plan, inputs: Tensor, spacing: float) -> Pr
     if plan.printed or plan.ablation == "h" or not plan.has("negatives"):
         return None
     rows = inputs[:: math.ceil(len(inputs) / _MOST_ROWS)]
-    random = torch.Generator().manual_seed(_SEED)
-    if rows.dim() == 4:
-        negatives, _ = image_negatives(rows, random)
-    else:
-        negatives, _ = vector_negatives(rows, random, spacing)
+    negatives, _ = generic_negatives(rows, torch.Generator().manual_seed(_SEED), spacing)
     begun = [_untrained(plan, member.random) for member in ensemble.trainers or ()]
     (price, order), (price_before, order_before) = (
         _judged(nets, rows, negatives) for nets in (ensemble.members, begun)
@@ -88,7 +84,7 @@ def prices(ensemble: Ensemble, plan: Plan, inputs: Tensor, spacing: float) -> Pr
 def _untrained(plan: Plan, random: torch.Generator) -> nn.Module:
     """Return c as a member had it before its first step: the first network drawn from its seed."""
     again = torch.Generator().manual_seed(random.initial_seed())
-    return settled(initialise(build(plan.membership), again))
+    return settled(mute(initialise(build(plan.membership), again)))
 
 
 def _judged(nets: Sequence[nn.Module], rows: Tensor, negatives: Tensor) -> tuple[float, float]:

@@ -119,6 +119,10 @@ class Frame:
         Raises:
             ValueError: If images are larger than the networks' inputs.
         """
+        return self.straight(inputs) * self.scale + self.centre
+
+    def straight(self, inputs: Tensor) -> Array:
+        """Return the standardised rows that inputs come from, on the same condition."""
         values = inputs.detach()
         if self.is_image:
             if self.shape[1:] != list(self.image_shape[:2]):
@@ -131,7 +135,7 @@ class Frame:
         scaled = values.reshape(len(values), -1).double().numpy()
         if self.bending is not None:
             scaled = self.bending.back(scaled)
-        return scaled * self.scale + self.centre
+        return scaled
 
 
 def paper_inputs(images: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,11 +19,13 @@ from pindown.learn.one_class.ensemble import Ensemble, network_inputs, trained
 from pindown.learn.one_class.evidence import Prices, prices, warn_of_nothing_learned
 from pindown.learn.one_class.frame import image_layout
 from pindown.learn.one_class.mixture import Mixture
+from pindown.learn.one_class.negatives import generic_negatives
 from pindown.learn.one_class.scores import Scores
 from pindown.learn.one_class.torch_state import own_torch
 
 _MOST_POINTS = 20_000  # training points kept for distances
 _SPACING_ROWS = 1000
+_LEAST_MADE_UP, _MOST_MADE_UP = 1000, 2000  # points that the weights of distances are learned from
 
 
 class Learner(Scores):
@@ -67,9 +70,11 @@ class Learner(Scores):
             check_goes_on(plan, self.plan_, len(earlier.members))
         self.plan_ = plan
         with own_torch():
-            self.density_ = self._density(rows, rng, points) if plan.has("density") else None
             inputs = network_inputs(self.frame_, rows, plan.printed, torch.float32)
             spacing = _spacing(inputs, rng)
+            self.density_ = None
+            if plan.has("density"):
+                self.density_ = self._density(rows, inputs, spacing, rng, points)
             epochs = watched(plan.n_members * plan.epochs, self.verbose, "training")
             try:
                 self.ensemble_, held = trained(
@@ -90,14 +95,29 @@ class Learner(Scores):
         warn_of_nothing_learned(self.prices_, self.ensemble_, len(rows))
 
     def _density(
-        self, rows: Array, rng: np.random.Generator, earlier: NeighbourDensity | None
+        self,
+        rows: Array,
+        inputs: torch.Tensor,
+        spacing: float,
+        rng: np.random.Generator,
+        earlier: NeighbourDensity | None,
     ) -> NeighbourDensity:
         points = self._features(rows)
         if earlier is not None:
-            return earlier.extended(points, _MOST_POINTS, rng)
+            points = np.concatenate([earlier.points.astype(np.float64), points])
         if len(points) > _MOST_POINTS:
             points = points[np.sort(rng.choice(len(points), _MOST_POINTS, replace=False))]
-        return NeighbourDensity.of(points)
+        made_up = self._made_up_points(inputs, spacing) if self.plan_.has("negatives") else None
+        steps = self.plan_.epochs * -(-len(inputs) // self.plan_.batch_size)
+        return NeighbourDensity.of(points, made_up, steps)
+
+    def _made_up_points(self, inputs: torch.Tensor, spacing: float) -> Array:
+        """Return points of generic negatives, always the same ones of the same rows."""
+        random = torch.Generator().manual_seed(0)
+        rows = inputs[:: math.ceil(len(inputs) / _MOST_MADE_UP)]
+        draws = math.ceil(_LEAST_MADE_UP / len(rows))
+        made = torch.cat([generic_negatives(rows, random, spacing)[0] for _ in range(draws)])
+        return self._points(made.double())
 
     def _mixture(self, rows: Array, held: Array) -> Mixture | None:
         """Calibrate the log-odds; the printed algorithm has none."""

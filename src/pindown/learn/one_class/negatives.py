@@ -35,6 +35,13 @@ def _split(n: int, kinds: int, generator: torch.Generator) -> Tensor:
     return torch.randperm(n, generator=generator) % kinds
 
 
+def generic_negatives(
+    x: Tensor, generator: torch.Generator, spacing: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """Return a negative for each vector or image, and its kind; see those of both."""
+    return image_negatives(x, generator) if x.dim() == 4 else vector_negatives(x, generator, spacing)
+
+
 def vector_negatives(
     x: Tensor, generator: torch.Generator, spacing: float = 0.0
 ) -> tuple[Tensor, Tensor]:

@@ -22,7 +22,7 @@ from pindown.errors import ModelFileError
 from pindown.io.files import read_bytes
 from pindown.learn.one_class.bending import Bending
 from pindown.learn.one_class.checks import check_parameters
-from pindown.learn.one_class.density import Calibration, NeighbourDensity
+from pindown.learn.one_class.density import N_NEIGHBOURS, Calibration, NeighbourDensity
 from pindown.learn.one_class.ensemble import Ensemble, settled
 from pindown.learn.one_class.evidence import Prices
 from pindown.learn.one_class.frame import MOST_PIXELS, Frame
@@ -74,7 +74,7 @@ def _parsed(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         ) from None
     if facts is None:
         raise ModelFileError("this safetensors file holds no detector; load takes what save wrote.")
-    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+    if not isinstance(facts, dict) or facts.get("format") not in range(1, FORMAT + 1):
         raise ModelFileError("the detector was written by a newer pindown, or its text is damaged.")
     for name, tensor in tensors.items():
         if str(tensor.dtype) not in _KINDS or not np.isfinite(tensor).all():
@@ -171,12 +171,15 @@ def _bending(tensors: dict[str, NDArray[Any]], n: int) -> Bending:
 def _density(tensors: dict[str, NDArray[Any]], facts: Any) -> NeighbourDensity | None:
     if facts is None:
         return None
-    unit, edge, slope = (_number(value) for value in facts)
+    if len(facts) == 3:  # files of earlier versions: five neighbours only
+        facts = [1.0, facts[0], 0.0, 1.0, *facts[1:]]
+    *pairs, edge, slope = (_number(value) for value in facts)
     calibration = _calibration(edge, slope)
+    units, weights = np.reshape(pairs, (2, len(N_NEIGHBOURS)))
     points = tensors.pop("density.points")
-    if points.ndim != 2 or len(points) < 2 or unit <= 0:
-        raise ValueError("the points of the density are damaged")
-    return NeighbourDensity(points.astype(np.float32), unit, calibration)
+    if points.ndim != 2 or len(points) < 2 or not (units > 0).all() or not (weights >= 0).all():
+        raise ValueError("the points of the density, or how they are weighed, are damaged")
+    return NeighbourDensity(points.astype(np.float32), units, weights, calibration)
 
 
 def _mixture(facts: Any) -> Mixture | None:

@@ -83,8 +83,14 @@ class Scores(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         if not self.frame_.is_image:
             return self.frame_.scaled(rows)
         chunks = np.array_split(rows, max(len(rows) // _FEATURE_CHUNK, 1))
-        made = [orientation_features(self.frame_.inputs(chunk, torch.float64)) for chunk in chunks]
-        return torch.cat(made).numpy()
+        made = [self._points(self.frame_.inputs(chunk, torch.float64)) for chunk in chunks]
+        return np.concatenate(made)
+
+    def _points(self, inputs: torch.Tensor) -> Array:
+        """Return the same points, of inputs of the networks."""
+        if self.frame_.is_image:
+            return orientation_features(inputs).numpy()
+        return self.frame_.straight(inputs)
 
     def _learned(self, rows: Array) -> Array:
         inputs = self._inputs(rows)

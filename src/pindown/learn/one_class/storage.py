@@ -16,7 +16,7 @@ from pindown.io.files import write_atomically
 from pindown.learn.one_class.density import Calibration
 
 MARK = "pindown-detector"
-FORMAT = 1
+FORMAT = 2
 
 
 def write(detector: Any, path: str | PathLike[str]) -> None:
@@ -68,7 +68,9 @@ def _facts(detector: Any) -> dict[str, Any]:
         "offset": detector.offset_,
         "image_shape": detector.frame_.image_shape,
         "channels_first": detector.frame_.channels_first,
-        "density": None if density is None else [density.unit, *_pair(density.calibration)],
+        "density": None
+        if density is None
+        else [*density.units.tolist(), *density.weights.tolist(), *_pair(density.calibration)],
         "mixture": None
         if mixture is None
         else [*_pair(mixture.learned), *_pair(mixture.total), mixture.weight],

@@ -26,8 +26,8 @@ from torch.nn.functional import cross_entropy
 
 from pindown.learn.one_class.corruption import graded_pair
 from pindown.learn.one_class.losses import accepted, displacement, rejected
-from pindown.learn.one_class.negatives import image_negatives, vector_negatives
-from pindown.learn.one_class.networks import build, initialise
+from pindown.learn.one_class.negatives import generic_negatives
+from pindown.learn.one_class.networks import build, initialise, mute
 from pindown.learn.one_class.presets import Plan
 
 _DECAY = 0.99  # of the running mean of the weights
@@ -86,6 +86,7 @@ class Member:
         self.c, self.q, self.g_c, self.g_h = (
             initialise(build(d), self.random).to(self.device) for d in descriptions
         )
+        mute(self.c)
         nets = (self.c, self.q, self.g_c, self.g_h)
         self.weights = [list(net.parameters()) for net in nets]
         rate = self.plan.learning_rate
@@ -122,10 +123,7 @@ class Member:
         """Return the loss of c on a batch."""
         parts, kinds = [x], None
         if self.plan.has("negatives"):
-            if x.dim() == 4:
-                negatives, kinds = image_negatives(x, self.random)
-            else:
-                negatives, kinds = vector_negatives(x, self.random, self.spacing)
+            negatives, kinds = generic_negatives(x, self.random, self.spacing)
             parts.append(negatives)
         outputs = list(torch.split(self.c(self._together(parts, fake)), len(x)))
         loss = accepted(membership_log_odds(outputs.pop(0))).mean()
