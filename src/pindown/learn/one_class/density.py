@@ -77,13 +77,20 @@ class NeighbourDensity:
     calibration: Calibration
 
     @classmethod
-    def of(cls, points: Array, outside: Array | None = None, steps: int = 0) -> NeighbourDensity:
+    def of(
+        cls,
+        points: Array,
+        outside: Array | None = None,
+        steps: int = 0,
+        start: Array | None = None,
+    ) -> NeighbourDensity:
         """Learn distances, their weights and their calibration from training points.
 
         Args:
             points: Training points, (n, d).
             outside: Made-up points to learn the weights from, (m, d); None for equal weights.
             steps: Most steps of learning them.
+            start: Weights to begin with; None for zeros.
 
         Example:
             >>> density = NeighbourDensity.of(np.random.default_rng(0).normal(size=(200, 2)))
@@ -99,7 +106,8 @@ class NeighbourDensity:
         inside = scaled._closeness(distances)
         weights = raw.weights
         if outside is not None:
-            weights = learned_weights(inside, scaled._closeness(raw.distances(outside)), steps)
+            made_up = scaled._closeness(raw.distances(outside))
+            weights = learned_weights(inside, made_up, steps, start)
         calibration = Calibration.of(inside @ weights, _LEAST_SPREAD)
         return replace(scaled, weights=weights, calibration=calibration)
 

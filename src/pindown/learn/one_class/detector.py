@@ -39,7 +39,8 @@ class LocalMaximaDetector(Learner):
             line at even odds.
         batch_size: Rows in a step; None for 128 (64 for images, 32 for ``"paper"``).
         learning_rate: Of Adam; None for 5e-3 (2e-3 for images, 2e-4 for ``"paper"``).
-        learned_weight: Weight of the networks beside the density; None for the preset's.
+        learned_weight: Weight of the networks beside the density; None for the preset's. Networks that
+            learned nothing have none.
         ingredients: Names of those that take part, of density, negatives, generators, comparator,
             averaging, bending; None for all. (``"paper"`` has its own and takes no notice.)
         ablation: ``"c"`` (c alone with its generator), ``"h"`` (h alone with its own; scores are then

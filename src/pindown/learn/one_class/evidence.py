@@ -1,12 +1,13 @@
 r"""Whether the networks learned anything: what members cost them, beside untrained copies of them.
 
-Networks that failed to train hide well behind the density part: scores stay good, and nothing is said.
+Networks that failed to train would hide behind the density part: scores stay good, and nothing is said.
 So the price of telling rows from generic negatives is measured after training,
 
 .. math:: E_x[-\log c(x)] + E_x[-\log(1 - c(\tilde x))] ,
 
 for the networks and for their copies with the weights that they began with; and the share of pairs of a
 row and a negative that they put in the right order, because a price also rises with too much confidence.
+Networks that learned nothing have no vote beside the density: what they prefer is luck.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from torch import Tensor, nn
 
 from pindown.learn.one_class.ensemble import Ensemble, settled
 from pindown.learn.one_class.negatives import generic_negatives
-from pindown.learn.one_class.networks import build, initialise, mute
+from pindown.learn.one_class.networks import build, initialise
 from pindown.learn.one_class.presets import Plan
 
 _MOST_ROWS = 500
@@ -84,7 +85,7 @@ def prices(ensemble: Ensemble, plan: Plan, inputs: Tensor, spacing: float) -> Pr
 def _untrained(plan: Plan, random: torch.Generator) -> nn.Module:
     """Return c as a member had it before its first step: the first network drawn from its seed."""
     again = torch.Generator().manual_seed(random.initial_seed())
-    return settled(mute(initialise(build(plan.membership), again)))
+    return settled(initialise(build(plan.membership), again))
 
 
 def _judged(nets: Sequence[nn.Module], rows: Tensor, negatives: Tensor) -> tuple[float, float]:
@@ -96,6 +97,11 @@ def _judged(nets: Sequence[nn.Module], rows: Tensor, negatives: Tensor) -> tuple
     return float(price), float((difference > 0).mean() + (difference == 0).mean() / 2)
 
 
+def may_vote(found: Prices | None, ensemble: Ensemble) -> bool:
+    """Whether the networks know anything, by their prices or, without those, by having been trained."""
+    return bool(ensemble.history) if found is None else not found.learned_nothing
+
+
 def warn_of_nothing_learned(found: Prices | None, ensemble: Ensemble, n: int) -> None:
     """Say it if the networks had time to learn and are no better on n rows than untrained ones."""
     steps = 0 if found is None else max(member.steps for member in ensemble.trainers or ())
@@ -103,8 +109,8 @@ def warn_of_nothing_learned(found: Prices | None, ensemble: Ensemble, n: int) ->
         return
     warnings.warn(
         f"the networks learned nothing in {steps} steps: telling rows from made-up ones costs them "
-        f"{found.trained:.2f}, their untrained copies {found.untrained:.2f}; change learning_rate or "
-        "hidden, or rely on distances alone with learned_weight=0.",
+        f"{found.trained:.2f}, their untrained copies {found.untrained:.2f}; beside distances they "
+        "have no vote. Change learning_rate or hidden.",
         ConvergenceWarning,
         stacklevel=4,
     )

@@ -16,7 +16,7 @@ from pindown.learn.gates.progress import watched
 from pindown.learn.one_class.checks import check_goes_on, n_axes, plan_for, usable_device
 from pindown.learn.one_class.density import EDGE, NeighbourDensity
 from pindown.learn.one_class.ensemble import Ensemble, network_inputs, trained
-from pindown.learn.one_class.evidence import Prices, prices, warn_of_nothing_learned
+from pindown.learn.one_class.evidence import Prices, may_vote, prices, warn_of_nothing_learned
 from pindown.learn.one_class.frame import image_layout
 from pindown.learn.one_class.mixture import Mixture
 from pindown.learn.one_class.negatives import generic_negatives
@@ -68,13 +68,12 @@ class Learner(Scores):
         plan = plan_for(self, self.frame_, len(rows))
         if earlier is not None:
             check_goes_on(plan, self.plan_, len(earlier.members))
+        weights = None if earlier is None or self.density_ is None else self.density_.weights
         self.plan_ = plan
         with own_torch():
             inputs = network_inputs(self.frame_, rows, plan.printed, torch.float32)
             spacing = _spacing(inputs, rng)
-            self.density_ = None
-            if plan.has("density"):
-                self.density_ = self._density(rows, inputs, spacing, rng, points)
+            self.density_ = self._density(rows, inputs, spacing, rng, points, weights)
             epochs = watched(plan.n_members * plan.epochs, self.verbose, "training")
             try:
                 self.ensemble_, held = trained(
@@ -89,8 +88,8 @@ class Learner(Scores):
             finally:
                 epochs.close()  # type: ignore[attr-defined]
             self.history_ = self.ensemble_.history
-            self.mixture_ = self._mixture(rows, held)
             self.prices_ = prices(self.ensemble_, plan, inputs, spacing)
+            self.mixture_ = self._mixture(rows, held)
         self.offset_ = self._offset(rows)
         warn_of_nothing_learned(self.prices_, self.ensemble_, len(rows))
 
@@ -101,15 +100,18 @@ class Learner(Scores):
         spacing: float,
         rng: np.random.Generator,
         earlier: NeighbourDensity | None,
-    ) -> NeighbourDensity:
+        weights: Array | None,
+    ) -> NeighbourDensity | None:
+        if not self.plan_.has("density"):
+            return None
         points = self._features(rows)
         if earlier is not None:
             points = np.concatenate([earlier.points.astype(np.float64), points])
         if len(points) > _MOST_POINTS:
             points = points[np.sort(rng.choice(len(points), _MOST_POINTS, replace=False))]
         made_up = self._made_up_points(inputs, spacing) if self.plan_.has("negatives") else None
-        steps = self.plan_.epochs * -(-len(inputs) // self.plan_.batch_size)
-        return NeighbourDensity.of(points, made_up, steps)
+        steps = self.plan_.epochs * math.ceil(len(inputs) / self.plan_.batch_size)
+        return NeighbourDensity.of(points, made_up, steps, weights)
 
     def _made_up_points(self, inputs: torch.Tensor, spacing: float) -> Array:
         """Return points of generic negatives, always the same ones of the same rows."""
@@ -126,7 +128,8 @@ class Learner(Scores):
         density = None if self.density_ is None else self.density_.log_odds(self._features(rows))
         if self.plan_.ablation == "h":
             held = np.full(len(rows), np.nan)
-        return Mixture.of(density, held, self._learned(rows), self.plan_.learned_weight)
+        weight = self.plan_.learned_weight if may_vote(self.prices_, self.ensemble_) else 0.0
+        return Mixture.of(density, held, self._learned(rows), weight)
 
     def _offset(self, rows: Array) -> float:
         if isinstance(self.contamination, str):

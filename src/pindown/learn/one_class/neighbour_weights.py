@@ -21,13 +21,17 @@ from pindown.affine import Array
 _SHRINKAGE = 0.3  # lambda: distances that say nearly the same share their weight
 
 
-def learned_weights(inside: Array, outside: Array, steps: int) -> Array:
-    """Return the weights, divided by their sum; zeros before the first step.
+def learned_weights(inside: Array, outside: Array, steps: int, start: Array | None = None) -> Array:
+    """Return the weights, divided by their sum; what they begin with where no step is made.
+
+    Where made-up rows are no farther away than rows are from each other (on a lattice, say), nothing can
+    be learned, and all distances count the same.
 
     Args:
         inside: Minus log-distances of training rows, (n, k).
         outside: Those of made-up rows, (m, k).
         steps: Most steps.
+        start: Weights to begin with; None for zeros.
 
     Example:
         The first distance tells rows from made-up ones, the second does not:
@@ -37,8 +41,9 @@ def learned_weights(inside: Array, outside: Array, steps: int) -> Array:
         ([1.0, 0.0], [0.0, 0.0])
     """
     k = inside.shape[1]
+    begin = np.zeros(k) if start is None else start
     if steps == 0:
-        return np.zeros(k)
+        return begin
 
     def price(place: Array) -> tuple[float, Array]:
         w, b = place[:k], place[k]
@@ -50,7 +55,12 @@ def learned_weights(inside: Array, outside: Array, steps: int) -> Array:
 
     limits = [(0.0, None)] * k + [(None, None)]
     found = minimize(
-        price, np.zeros(k + 1), jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": steps}
+        price,
+        np.append(begin, 0.0),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=limits,
+        options={"maxiter": steps},
     )
     weights = found.x[:k]
-    return weights / max(float(weights.sum()), np.finfo(float).tiny)
+    return weights / weights.sum() if weights.any() else np.full(k, 1 / k)

@@ -181,20 +181,3 @@ def initialise(module: nn.Module, generator: torch.Generator) -> nn.Module:
         elif isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d):
             part.reset_parameters()
     return module
-
-
-def mute(module: nn.Module) -> nn.Module:
-    """Set the last layer to zero: such a network says the same of everything until it is trained.
-
-    What an untrained network prefers would be luck, and could pass for knowledge.
-
-    Example:
-        >>> net = build({"kind": "perceptron", "inputs": 2, "hidden": [4], "outputs": 1, "bound": 8.0})
-        >>> net = mute(initialise(net, torch.Generator().manual_seed(0)))
-        >>> net(torch.tensor([[1.0, 2.0], [-3.0, 4.0]]))[:, 0].tolist()
-        [0.0, 0.0]
-    """
-    with torch.no_grad():
-        for parameter in module.body[-1].parameters():
-            parameter.zero_()
-    return module

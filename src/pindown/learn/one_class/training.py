@@ -27,7 +27,7 @@ from torch.nn.functional import cross_entropy
 from pindown.learn.one_class.corruption import graded_pair
 from pindown.learn.one_class.losses import accepted, displacement, rejected
 from pindown.learn.one_class.negatives import generic_negatives
-from pindown.learn.one_class.networks import build, initialise, mute
+from pindown.learn.one_class.networks import build, initialise
 from pindown.learn.one_class.presets import Plan
 
 _DECAY = 0.99  # of the running mean of the weights
@@ -86,7 +86,6 @@ class Member:
         self.c, self.q, self.g_c, self.g_h = (
             initialise(build(d), self.random).to(self.device) for d in descriptions
         )
-        mute(self.c)
         nets = (self.c, self.q, self.g_c, self.g_h)
         self.weights = [list(net.parameters()) for net in nets]
         rate = self.plan.learning_rate
