@@ -177,7 +177,8 @@ BAD = [
     (("fit", "train.csv", "-o", "n.safetensors", "--image-shape", "28"), "such as 28x28"),
     (("fit", "train.csv", "-o", "n.safetensors", "--image-shape", "28x28"), "28"),
     (("fit", "train.csv", "-o", "n.safetensors", "--preset", "image"), "image_shape"),
-    (("fit", "train.csv", "-o", "n.safetensors", "--epochs", "-1"), "max_epochs"),
+    (("fit", "train.csv", "-o", "n.safetensors", "--epochs", "-1"), "--epochs"),
+    (("fit", "train.csv", "-o", "n.safetensors", "--epochs", "0"), "all rows score the same"),
     (("fit", "train.csv", "-o", "n.safetensors", "--preset", "huge"), "huge"),
 ]
 

@@ -60,7 +60,7 @@ def test_made_up_rows_that_are_nearer_than_rows_teach_nothing():
 
 def test_where_they_begin_makes_no_difference_after_enough_steps():
     rng = np.random.default_rng(0)
-    inside, outside = rng.normal(size=(20, 2)) + [1.0, 0.4], rng.normal(size=(20, 2))
+    inside, outside = rng.normal([1.0, 0.4], size=(20, 2)), rng.normal(size=(20, 2))
     begin = np.array([0.1, 0.9])
     assert learned_weights(inside, outside, 0, begin) is begin
     found = [learned_weights(inside, outside, 100, start) for start in (None, begin)]
