@@ -16,7 +16,7 @@ def mean_distances(X, Y):
 def test_scores_are_weighted_means_of_log_distances(d, learned):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(100, d)), rng.normal(size=(50, d)) * 2
-    density = NeighbourDensity.of(X, 4 * X if learned else None, 50)
+    density = NeighbourDensity.of(X, 4 * X if learned else None, steps=50)
     assert density.weights.sum() == pytest.approx(1.0) and (density.weights > 0).all()
     assert (density.weights == 0.5).all() != learned
     logs = np.log(mean_distances(X, Y)) @ density.weights
@@ -34,11 +34,24 @@ def test_training_rows_are_left_out_of_their_own_score(d):
     assert np.mean(scores < 0) == pytest.approx(0.05, abs=0.011)
 
 
-def test_before_the_first_step_all_points_are_alike():
+def test_without_weights_all_points_are_alike():
     X = np.random.default_rng(0).normal(size=(50, 3))
-    density = NeighbourDensity.of(X, 9 * X, steps=0)
-    assert not density.weights.any()
+    density = NeighbourDensity.of(X, weights=np.zeros(2))
     assert np.array_equal(density.log_odds(np.vstack([X, 100 * X])), np.zeros(100))
+
+
+@pytest.mark.parametrize("d", [4, 30])  # by a tree, and by matrix products that round
+@pytest.mark.parametrize("outside", [True, False])
+def test_copies_of_rows_do_not_count_as_neighbours(d, outside):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, d))
+    density = NeighbourDensity.of(np.repeat(X, 3, axis=0), 3 * X if outside else None, 50)
+    assert density.weights.tolist() == [0.0, 1.0]
+    assert density.units[1] > 0.1
+    if d == 4:  # in many dimensions 5 neighbours are not enough for 3 copies either
+        assert np.mean(density.log_odds(rng.normal(size=(200, d))) > 0) > 0.2
+    few = NeighbourDensity.of(np.vstack([X, X[:2]]), 3 * X, 50)  # four of 102 rows have a copy
+    assert few.weights[0] > 0
 
 
 def test_duplicates_and_tiny_samples_have_finite_scores():

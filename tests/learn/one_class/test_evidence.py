@@ -148,12 +148,38 @@ def test_untrained_copies_are_those_that_training_began_with(monkeypatch):
     model = LocalMaximaDetector(max_epochs=3, n_estimators=1, random_state=0).fit(X)
     from pindown.learn.one_class.evidence import _untrained
 
-    again = _untrained(model.plan_, model.ensemble_.trainers[0].random).float().state_dict()
+    again = _untrained(model.plan_, model.ensemble_.beginnings[0]).float().state_dict()
     assert all(torch.equal(again[key], value) for key, value in first[0].items())
 
 
 def test_prices_are_kept_in_the_file(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 3))
     model = LocalMaximaDetector(max_epochs=3, n_estimators=1, random_state=0).fit(X)
-    model.save(tmp_path / "m.safetensors")
-    assert LocalMaximaDetector.load(tmp_path / "m.safetensors").prices_ == model.prices_
+    again = loaded(model, tmp_path)
+    assert again.prices_ == model.prices_
+    # Going on, the untrained copies are those of the first fit.
+    again.partial_fit(X)
+    assert again.prices_.untrained == pytest.approx(model.prices_.untrained, rel=1e-9)
+    assert len(again.history_) == 6
+
+
+def loaded(model, folder):
+    model.save(folder / "m.safetensors")
+    return LocalMaximaDetector.load(folder / "m.safetensors")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_reading_a_file_is_no_training(seed, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = LocalMaximaDetector(max_epochs=0, n_estimators=1, random_state=0).fit(X)
+    again = loaded(model, tmp_path).set_params(random_state=seed).partial_fit(X)
+    assert not again.score_samples(X).any()
+
+
+@pytest.mark.parametrize("ingredients", [None, ["density", "generators", "averaging"]])
+def test_reading_a_file_forgets_no_training(ingredients, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = LocalMaximaDetector(max_epochs=20, ingredients=ingredients, random_state=0).fit(X)
+    again = loaded(model, tmp_path).set_params(max_epochs=0).partial_fit(X)
+    assert again.mixture_.weight == model.mixture_.weight == 0.25
+    assert np.array_equal(again.density_.weights, model.density_.weights)

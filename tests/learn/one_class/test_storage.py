@@ -83,7 +83,16 @@ def _facts(path):
         lambda f: f["plan"]["comparator"].update(hidden=[1] * 10_000),
         lambda f: f["plan"]["membership"].update(inputs=10**400),
         lambda f: f["density"].__setitem__(0, 0.0),  # a unit of distance
+        lambda f: f["density"].__setitem__(0, 1e308),
         lambda f: f["density"].__setitem__(2, -1.0),  # a weight
+        lambda f: f["density"].__setitem__(2, 1e308),
+        lambda f: f["density"].__setitem__(slice(2, 4), [100.0, 100.0]),
+        lambda f: f.update(density=f["density"][:3]),  # as format 1 has it
+        lambda f: f.update(format=1),
+        lambda f: f.update(format=True),
+        lambda f: f.update(beginnings=[1]),
+        lambda f: f.update(beginnings=["a", 2]),
+        lambda f: f.update(beginnings=[-1, 2**70]),
         lambda f: f["density"].__setitem__(5, -1.0),  # the slope of the calibration
         lambda f: f["density"].pop(),
         lambda f: f.update(density=3.0),
@@ -117,11 +126,13 @@ def test_as_many_networks_c_as_h(saved, tmp_path):
 def test_files_of_earlier_versions_are_read(saved, tmp_path):
     facts = _facts(saved) | {"format": 1}
     facts.pop("prices")
+    facts.pop("beginnings")
     facts["density"] = [0.5, -1.0, 2.0]  # the unit of distance, the edge, the slope: five neighbours
     path = tmp_path / "earlier.safetensors"
     save_file(load_file(saved), path, metadata={"pindown-detector": json.dumps(facts)})
     model = LocalMaximaDetector.load(path)
     assert model.report().prices is None
+    assert np.isfinite(LocalMaximaDetector.load(path).partial_fit(X).score_samples(X)).all()
     fresh = np.random.default_rng(1).normal(size=(20, 3))
     points = model.frame_.scaled(fresh)
     known = NearestNeighbors(n_neighbors=5).fit(model.density_.points.astype(float))

@@ -9,8 +9,8 @@ leave-one-out distances of the training points themselves,
     \ell(x) = \log 19 \cdot \frac{\log d_{95} - \log d(x)}{\log d_{95} - \log d_{50}} .
 
 It is zero at the edge (5 % of the training points lie further out) and log 19, a probability of 95 %, at
-the typical training point. A training row is not counted as its own neighbour. Before anything is
-learned all weights are zero, and so is :math:`\ell` everywhere.
+the typical training point. A training row is not counted as its own neighbour. With weights of zero, as
+an untrained detector has them, :math:`\ell` is zero everywhere.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _SMALLEST_SHARE = 1e-6
 # Log-distances of edge and typical point closer than this would turn rounding into evidence.
 _LEAST_SPREAD = 0.05
 _SAME = 1e-9  # distance, in standard units, below which a point is the training row itself
+_ROUNDING = 1e-7  # of the size of a point: distances below it are those of copies
 _MOST_BY_TREE = 12  # features up to which a tree beats a matrix product
 
 
@@ -81,8 +82,8 @@ class NeighbourDensity:
         cls,
         points: Array,
         outside: Array | None = None,
-        steps: int = 0,
-        start: Array | None = None,
+        steps: int = 1,
+        weights: Array | None = None,
     ) -> NeighbourDensity:
         """Learn distances, their weights and their calibration from training points.
 
@@ -90,7 +91,7 @@ class NeighbourDensity:
             points: Training points, (n, d).
             outside: Made-up points to learn the weights from, (m, d); None for equal weights.
             steps: Most steps of learning them.
-            start: Weights to begin with; None for zeros.
+            weights: The weights, if they are known already.
 
         Example:
             >>> density = NeighbourDensity.of(np.random.default_rng(0).normal(size=(200, 2)))
@@ -99,15 +100,18 @@ class NeighbourDensity:
             True
         """
         k = len(N_NEIGHBOURS)
-        raw = cls(points.astype(np.float32), np.ones(k), np.full(k, 1 / k), Calibration(0.0, 1.0))
+        raw = cls(points.astype(np.float32), np.ones(k), np.zeros(k), Calibration(0.0, 1.0))
         distances = raw.distances(points)
         typical, mean = np.median(distances, axis=0), distances.mean(axis=0)
         scaled = replace(raw, units=np.where(typical > 0, typical, np.where(mean > 0, mean, 1.0)))
         inside = scaled._closeness(distances)
-        weights = raw.weights
-        if outside is not None:
-            made_up = scaled._closeness(raw.distances(outside))
-            weights = learned_weights(inside, made_up, steps, start)
+        if weights is None:
+            weights = np.zeros(k)
+            told = _without_copies(distances)
+            weights[told] = 1 / told.sum()
+            if outside is not None:
+                made_up = scaled._closeness(raw.distances(outside))
+                weights[told] = learned_weights(inside[:, told], made_up[:, told], steps)
         calibration = Calibration.of(inside @ weights, _LEAST_SPREAD)
         return replace(scaled, weights=weights, calibration=calibration)
 
@@ -124,9 +128,10 @@ class NeighbourDensity:
         # Stored points are rounded to single precision: so must be what is compared with them.
         rounded = points.astype(np.float32).astype(np.float64)
         found = self._index.kneighbors(rounded, wanted)[0]
-        size = 1.0 + np.abs(rounded).max(axis=1)
-        is_itself = found[:, 0] <= np.sqrt(_SAME) * size  # matrix products round distances near zero
-        others = np.where(is_itself[:, None], found[:, 1:], found[:, :-1])
+        size = 1.0 + np.abs(rounded).max(axis=1, keepdims=True)
+        # Matrix products round distances near zero.
+        found = np.where(found <= _ROUNDING * np.sqrt(rounded.shape[1]) * size, 0.0, found)
+        others = np.where(found[:, :1] <= np.sqrt(_SAME) * size, found[:, 1:], found[:, :-1])
         return np.stack([others[:, :k].mean(axis=1) for k in N_NEIGHBOURS], axis=1)
 
     def _closeness(self, distances: Array) -> Array:
@@ -135,3 +140,14 @@ class NeighbourDensity:
     def log_odds(self, points: Array) -> Array:
         """Return the log-odds of membership of points, (n,)."""
         return self.calibration(self._closeness(self.distances(points)) @ self.weights)
+
+
+def _without_copies(distances: Array) -> NDArray[np.bool_]:
+    """Whether a number of neighbours is more than the copies that rows have, in nearly all cases.
+
+    Rows that come twice or three times have other rows at distance zero, new rows do not: such distances
+    say who was in the training data. The largest number of neighbours is used in any case.
+    """
+    told = np.mean(distances == 0, axis=0) <= EDGE
+    told[-1] = True
+    return told

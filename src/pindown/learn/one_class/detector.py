@@ -33,14 +33,15 @@ class LocalMaximaDetector(Learner):
             algorithm and nothing else.
         n_estimators: Networks to average; None for 3 (1 for ``"paper"``).
         max_epochs: Epochs of each; None for a number that suits the size of the data. With 0 nothing
-            is trained, and the default preset scores every row 0.
+            is trained, and every row scores 0 (not with ``"paper"``, nor where density or negatives are
+            left out).
         hidden: Widths of the hidden layers, or of the convolutions; None for automatic sizes.
         contamination: Share of the training rows to call outliers, in (0, 0.5]; ``"auto"`` draws the
             line at even odds.
         batch_size: Rows in a step; None for 128 (64 for images, 32 for ``"paper"``).
         learning_rate: Of Adam; None for 5e-3 (2e-3 for images, 2e-4 for ``"paper"``).
         learned_weight: Weight of the networks beside the density; None for the preset's. Networks that
-            learned nothing have none.
+            were not trained, or whose ``prices_`` show that they learned nothing, have none.
         ingredients: Names of those that take part, of density, negatives, generators, comparator,
             averaging, bending; None for all. (``"paper"`` has its own and takes no notice.)
         ablation: ``"c"`` (c alone with its generator), ``"h"`` (h alone with its own; scores are then

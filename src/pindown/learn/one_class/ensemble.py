@@ -36,6 +36,7 @@ class Ensemble:
         comparators: Networks h, or their potentials.
         history: Losses of each member's epochs.
         trainers: What training can go on from; None after loading.
+        beginnings: Seeds of the weights that the members began with, as far as they are known.
     """
 
     printed: bool
@@ -43,6 +44,7 @@ class Ensemble:
     comparators: list[nn.Module]
     history: list[dict[str, float]] = field(default_factory=list)
     trainers: list[Any] | None = None
+    beginnings: list[int] = field(default_factory=list)
 
     def trainers_for(
         self, plan: Plan, spacing: float, rng: np.random.Generator, device: torch.device
@@ -51,8 +53,11 @@ class Ensemble:
         if self.trainers is not None and all(member.device == device for member in self.trainers):
             return list(self.trainers)
         made = []
-        for c, h in zip(self.members, self.comparators, strict=True):
+        for number, (c, h) in enumerate(zip(self.members, self.comparators, strict=True)):
             member = _new_member(plan, spacing, rng, device)
+            member.history = [dict(record) for record in self.history if record.get("member") == number]
+            if self.beginnings:
+                member.beginning = self.beginnings[number]
             kept = zip(member.means, (c, h), strict=True)
             for net, stored in (*kept, *(() if self.printed else ((member.c, c), (member.q, h)))):
                 net.load_state_dict({key: value.clone() for key, value in stored.state_dict().items()})
@@ -181,7 +186,8 @@ def trained(
         c, h = (_finite(settled(net), plan) for net in member.means)
         ensemble.members.append(c)
         ensemble.comparators.append(h)
-        history += [{"member": float(number), **record} for record in member.history]
+        ensemble.beginnings.append(member.beginning)
+        history += [{**record, "member": float(number)} for record in member.history]
         if len(kept[number]):
             rows = inputs[torch.as_tensor(kept[number])].double()
             held_scores[kept[number]] = _evaluated(c, membership_log_odds, rows)

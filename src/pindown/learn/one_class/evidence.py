@@ -75,17 +75,16 @@ def prices(ensemble: Ensemble, plan: Plan, inputs: Tensor, spacing: float) -> Pr
         return None
     rows = inputs[:: math.ceil(len(inputs) / _MOST_ROWS)]
     negatives, _ = generic_negatives(rows, torch.Generator().manual_seed(_SEED), spacing)
-    begun = [_untrained(plan, member.random) for member in ensemble.trainers or ()]
+    begun = [_untrained(plan, seed) for seed in ensemble.beginnings]
     (price, order), (price_before, order_before) = (
         _judged(nets, rows, negatives) for nets in (ensemble.members, begun)
     )
     return Prices(price, price_before, order, order_before)
 
 
-def _untrained(plan: Plan, random: torch.Generator) -> nn.Module:
+def _untrained(plan: Plan, seed: int) -> nn.Module:
     """Return c as a member had it before its first step: the first network drawn from its seed."""
-    again = torch.Generator().manual_seed(random.initial_seed())
-    return settled(initialise(build(plan.membership), again))
+    return settled(initialise(build(plan.membership), torch.Generator().manual_seed(seed)))
 
 
 def _judged(nets: Sequence[nn.Module], rows: Tensor, negatives: Tensor) -> tuple[float, float]:
@@ -98,8 +97,8 @@ def _judged(nets: Sequence[nn.Module], rows: Tensor, negatives: Tensor) -> tuple
 
 
 def may_vote(found: Prices | None, ensemble: Ensemble) -> bool:
-    """Whether the networks know anything, by their prices or, without those, by having been trained."""
-    return bool(ensemble.history) if found is None else not found.learned_nothing
+    """Whether the networks were trained and, as far as prices tell, learned something."""
+    return bool(ensemble.history) and (found is None or not found.learned_nothing)
 
 
 def warn_of_nothing_learned(found: Prices | None, ensemble: Ensemble, n: int) -> None:
@@ -109,8 +108,8 @@ def warn_of_nothing_learned(found: Prices | None, ensemble: Ensemble, n: int) ->
         return
     warnings.warn(
         f"the networks learned nothing in {steps} steps: telling rows from made-up ones costs them "
-        f"{found.trained:.2f}, their untrained copies {found.untrained:.2f}; beside distances they "
-        "have no vote. Change learning_rate or hidden.",
+        f"{found.trained:.2f}, their untrained copies {found.untrained:.2f}; where distances take part, "
+        "they alone make the score. Change learning_rate or hidden.",
         ConvergenceWarning,
         stacklevel=4,
     )

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from pindown.affine import Array
 from pindown.learn.gates.progress import watched
 from pindown.learn.one_class.checks import check_goes_on, n_axes, plan_for, usable_device
-from pindown.learn.one_class.density import EDGE, NeighbourDensity
+from pindown.learn.one_class.density import EDGE, N_NEIGHBOURS, NeighbourDensity
 from pindown.learn.one_class.ensemble import Ensemble, network_inputs, trained
 from pindown.learn.one_class.evidence import Prices, may_vote, prices, warn_of_nothing_learned
 from pindown.learn.one_class.frame import image_layout
@@ -25,7 +25,7 @@ from pindown.learn.one_class.torch_state import own_torch
 
 _MOST_POINTS = 20_000  # training points kept for distances
 _SPACING_ROWS = 1000
-_LEAST_MADE_UP, _MOST_MADE_UP = 1000, 2000  # points that the weights of distances are learned from
+_MADE_UP_ROWS, _MADE_UP_IMAGES = 2000, 400  # at most, and at least half: what distances are weighed by
 
 
 class Learner(Scores):
@@ -109,15 +109,21 @@ class Learner(Scores):
             points = np.concatenate([earlier.points.astype(np.float64), points])
         if len(points) > _MOST_POINTS:
             points = points[np.sort(rng.choice(len(points), _MOST_POINTS, replace=False))]
-        made_up = self._made_up_points(inputs, spacing) if self.plan_.has("negatives") else None
         steps = self.plan_.epochs * math.ceil(len(inputs) / self.plan_.batch_size)
-        return NeighbourDensity.of(points, made_up, steps, weights)
+        if not self.plan_.has("negatives"):
+            learned = weights is not None and weights.any()
+            return NeighbourDensity.of(points, weights=weights if learned else None)
+        if steps == 0:
+            untrained = np.zeros(len(N_NEIGHBOURS))
+            return NeighbourDensity.of(points, weights=untrained if weights is None else weights)
+        return NeighbourDensity.of(points, self._made_up_points(inputs, spacing), steps)
 
     def _made_up_points(self, inputs: torch.Tensor, spacing: float) -> Array:
         """Return points of generic negatives, always the same ones of the same rows."""
         random = torch.Generator().manual_seed(0)
-        rows = inputs[:: math.ceil(len(inputs) / _MOST_MADE_UP)]
-        draws = math.ceil(_LEAST_MADE_UP / len(rows))
+        wanted = _MADE_UP_IMAGES if self.frame_.is_image else _MADE_UP_ROWS
+        rows = inputs[:: math.ceil(len(inputs) / wanted)]
+        draws = math.ceil(wanted / (2 * len(rows)))
         made = torch.cat([generic_negatives(rows, random, spacing)[0] for _ in range(draws)])
         return self._points(made.double())
 

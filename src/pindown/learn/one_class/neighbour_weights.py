@@ -21,8 +21,8 @@ from pindown.affine import Array
 _SHRINKAGE = 0.3  # lambda: distances that say nearly the same share their weight
 
 
-def learned_weights(inside: Array, outside: Array, steps: int, start: Array | None = None) -> Array:
-    """Return the weights, divided by their sum; what they begin with where no step is made.
+def learned_weights(inside: Array, outside: Array, steps: int) -> Array:
+    """Return the weights, divided by their sum.
 
     Where made-up rows are no farther away than rows are from each other (on a lattice, say), nothing can
     be learned, and all distances count the same.
@@ -30,20 +30,16 @@ def learned_weights(inside: Array, outside: Array, steps: int, start: Array | No
     Args:
         inside: Minus log-distances of training rows, (n, k).
         outside: Those of made-up rows, (m, k).
-        steps: Most steps.
-        start: Weights to begin with; None for zeros.
+        steps: Most steps, at least 1.
 
     Example:
         The first distance tells rows from made-up ones, the second does not:
 
         >>> near, far = np.array([[1.0, 0.0], [2.0, 1.0]]), np.array([[-2.0, 0.0], [-1.0, 1.0]])
-        >>> learned_weights(near, far, 50).tolist(), learned_weights(near, far, 0).tolist()
-        ([1.0, 0.0], [0.0, 0.0])
+        >>> learned_weights(near, far, 50).tolist()
+        [1.0, 0.0]
     """
     k = inside.shape[1]
-    begin = np.zeros(k) if start is None else start
-    if steps == 0:
-        return begin
 
     def price(place: Array) -> tuple[float, Array]:
         w, b = place[:k], place[k]
@@ -56,7 +52,7 @@ def learned_weights(inside: Array, outside: Array, steps: int, start: Array | No
     limits = [(0.0, None)] * k + [(None, None)]
     found = minimize(
         price,
-        np.append(begin, 0.0),
+        np.zeros(k + 1),
         jac=True,
         method="L-BFGS-B",
         bounds=limits,

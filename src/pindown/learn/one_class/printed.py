@@ -44,6 +44,7 @@ class PrintedMember:
     device: torch.device = PROCESSOR
 
     def __post_init__(self) -> None:
+        self.beginning = self.random.initial_seed()  # of the weights, c drawn first
         descriptions = (self.plan.membership, self.plan.comparator, *2 * (self.plan.generator,))
         self.c, self.h, self.g_c, self.g_h = (
             initialise(build(d), self.random).to(self.device) for d in descriptions

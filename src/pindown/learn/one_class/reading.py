@@ -32,6 +32,9 @@ from pindown.learn.one_class.presets import ABLATIONS, INGREDIENTS, Plan
 from pindown.learn.one_class.storage import FORMAT, MARK
 
 _MOST_MEMBERS = 1000
+_FORMATS = {str(number) for number in range(1, FORMAT + 1)}  # as text: True is no version
+_FARTHEST = 1e30  # standard deviations: distances beyond are not told apart
+_ROUNDING = 1e-9
 _MOST_WORDS = 200  # characters of a reason
 _KINDS = {"float32", "float64", "int64"}
 _DAMAGE = (
@@ -74,7 +77,7 @@ def _parsed(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         ) from None
     if facts is None:
         raise ModelFileError("this safetensors file holds no detector; load takes what save wrote.")
-    if not isinstance(facts, dict) or facts.get("format") not in range(1, FORMAT + 1):
+    if not isinstance(facts, dict) or str(facts.get("format")) not in _FORMATS:
         raise ModelFileError("the detector was written by a newer pindown, or its text is damaged.")
     for name, tensor in tensors.items():
         if str(tensor.dtype) not in _KINDS or not np.isfinite(tensor).all():
@@ -113,7 +116,7 @@ def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any])
     bending = _bending(tensors, n) if not shape and "frame.knots" in tensors else None
     made.frame_ = Frame(centre, scale, shape, bool(facts["channels_first"]), bending)
     made.offset_ = _number(facts["offset"])
-    made.density_ = _density(tensors, facts["density"])
+    made.density_ = _density(tensors, facts["density"], facts["format"])
     made.mixture_ = _mixture(facts["mixture"])
     if (made.mixture_ is None) != plan.printed:
         raise ValueError("the calibration does not fit the preset")
@@ -125,14 +128,19 @@ def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any])
         _networks(tensors, "c", plan.membership),
         _networks(tensors, "h", plan.comparator),
         made.history_,
+        beginnings=[_seed(value) for value in facts.get("beginnings", [])],  # earlier: none
     )
     if len(made.ensemble_.members) != len(made.ensemble_.comparators):
         raise ValueError("there are not as many networks c as h")
+    if len(made.ensemble_.beginnings) not in (0, len(made.ensemble_.members)):
+        raise ValueError("there are not as many beginnings as networks")
     if tensors:
         raise ValueError(f"the tensor {next(iter(tensors))!r} belongs to nothing")
     # What the parts make of one row shows whether they fit together.
     row = np.zeros((1, n))
-    if not np.isfinite([made._scores(row), made._qualities(row)]).all():
+    with np.errstate(all="ignore"):
+        answers = [made._scores(row), made._qualities(row)]
+    if not np.isfinite(answers).all():
         raise ValueError("its scores are not finite")
     return made
 
@@ -153,6 +161,12 @@ def _whole(value: Any) -> int:
     return value
 
 
+def _seed(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ValueError(f"a seed is needed, got {value!r}")
+    return value
+
+
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"a finite number is needed, got {value!r}")
@@ -168,17 +182,23 @@ def _bending(tensors: dict[str, NDArray[Any]], n: int) -> Bending:
     return Bending(knots.astype(float), values.astype(float))
 
 
-def _density(tensors: dict[str, NDArray[Any]], facts: Any) -> NeighbourDensity | None:
+def _density(tensors: dict[str, NDArray[Any]], facts: Any, version: int) -> NeighbourDensity | None:
     if facts is None:
         return None
-    if len(facts) == 3:  # files of earlier versions: five neighbours only
-        facts = [1.0, facts[0], 0.0, 1.0, *facts[1:]]
-    *pairs, edge, slope = (_number(value) for value in facts)
+    numbers = [_number(value) for value in list(facts)]
+    if version == 1:  # five neighbours only
+        unit, *rest = numbers
+        numbers = [1.0, unit, 0.0, 1.0, *rest]
+    *pairs, edge, slope = numbers
     calibration = _calibration(edge, slope)
     units, weights = np.reshape(pairs, (2, len(N_NEIGHBOURS)))
+    if not ((units > 1 / _FARTHEST) & (units < _FARTHEST)).all():
+        raise ValueError("the units of distances are damaged")
+    if not (weights >= 0).all() or min(abs(weights.sum() - total) for total in (0, 1)) > _ROUNDING:
+        raise ValueError("the weights of distances are damaged")
     points = tensors.pop("density.points")
-    if points.ndim != 2 or len(points) < 2 or not (units > 0).all() or not (weights >= 0).all():
-        raise ValueError("the points of the density, or how they are weighed, are damaged")
+    if points.ndim != 2 or len(points) < 2:
+        raise ValueError("the points of the density are damaged")
     return NeighbourDensity(points.astype(np.float32), units, weights, calibration)
 
 

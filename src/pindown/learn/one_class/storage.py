@@ -75,6 +75,7 @@ def _facts(detector: Any) -> dict[str, Any]:
         if mixture is None
         else [*_pair(mixture.learned), *_pair(mixture.total), mixture.weight],
         "history": detector.history_,
+        "beginnings": detector.ensemble_.beginnings,
         "prices": detector.prices_,
     }
 
