@@ -43,6 +43,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     **{f"no-{name}": without(name) for name in INGREDIENTS},
     **{f"networks-no-{name}": without("density", name) for name in INGREDIENTS if name != "density"},
     "untrained-no-density": {"max_epochs": 0, **without("density")},
+    "density-alone": {"learned_weight": 0.0},
     "one-member": {"n_estimators": 1},
     "not-symmetric": {"symmetric": False},
     "only-g-c": {"ablation": "only_g_c"},
