@@ -178,7 +178,7 @@ BAD = [
     (("fit", "train.csv", "-o", "n.safetensors", "--image-shape", "28x28"), "28"),
     (("fit", "train.csv", "-o", "n.safetensors", "--preset", "image"), "image_shape"),
     (("fit", "train.csv", "-o", "n.safetensors", "--epochs", "-1"), "--epochs"),
-    (("fit", "train.csv", "-o", "n.safetensors", "--epochs", "0"), "all rows score the same"),
+    (("fit", "train.csv", "-o", "n.safetensors", "--epochs", "0"), "all rows score 0"),
     (("fit", "train.csv", "-o", "n.safetensors", "--preset", "huge"), "huge"),
 ]
 
