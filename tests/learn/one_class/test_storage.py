@@ -90,6 +90,7 @@ def _facts(path):
         lambda f: f.update(density=f["density"][:3]),  # as format 1 has it
         lambda f: f.update(format=1),
         lambda f: f.update(format=True),
+        lambda f: f.update(format="2"),
         lambda f: f.update(beginnings=[1]),
         lambda f: f.update(beginnings=["a", 2]),
         lambda f: f.update(beginnings=[-1, 2**70]),

@@ -27,7 +27,7 @@ LARGEST_SIDE = 32
 _SMALLEST_SIDE = 4  # below, there are no gradients to speak of
 _MOST_CHANNELS = 4  # the axis that is this short is the channels
 _SMALLEST_SPREAD = 1e-12  # of a feature's largest value: below it, the spread is rounding
-_FARTHEST = 1e30  # standard deviations: squares of more do not fit into single precision sums
+FARTHEST = 1e30  # standard deviations: squares of more do not fit into single precision sums
 MOST_PIXELS = 2**24  # numbers of one image: what a file may claim, and so what is learned from
 
 
@@ -88,16 +88,16 @@ class Frame:
         with np.errstate(over="ignore"):
             moved = rows - self.centre
             if np.isfinite(moved).all():
-                return np.clip(moved / self.scale, -_FARTHEST, _FARTHEST)
+                return np.clip(moved / self.scale, -FARTHEST, FARTHEST)
             # The largest numbers overflow in the difference, half of them does not.
             halves = (rows / 2 - self.centre / 2) / self.scale
-            return np.clip(2 * halves, -_FARTHEST, _FARTHEST)
+            return np.clip(2 * halves, -FARTHEST, FARTHEST)
 
     def inputs(self, rows: Array, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return what the networks take: (n, d), or (n, channels, height, width) in [0, 1]."""
         scaled = self.scaled(rows)
         if self.bending is not None:
-            scaled = np.clip(self.bending(scaled), -_FARTHEST, _FARTHEST)
+            scaled = np.clip(self.bending(scaled), -FARTHEST, FARTHEST)
         values = torch.as_tensor(scaled, dtype=dtype)
         if not self.is_image:
             return values

@@ -68,12 +68,12 @@ class Learner(Scores):
         plan = plan_for(self, self.frame_, len(rows))
         if earlier is not None:
             check_goes_on(plan, self.plan_, len(earlier.members))
-        weights = None if earlier is None or self.density_ is None else self.density_.weights
+        known = None if earlier is None or self.density_ is None else self.density_.weights
         self.plan_ = plan
         with own_torch():
             inputs = network_inputs(self.frame_, rows, plan.printed, torch.float32)
             spacing = _spacing(inputs, rng)
-            self.density_ = self._density(rows, inputs, spacing, rng, points, weights)
+            self.density_ = self._density(rows, inputs, spacing, rng, points, known)
             epochs = watched(plan.n_members * plan.epochs, self.verbose, "training")
             try:
                 self.ensemble_, held = trained(
@@ -100,7 +100,7 @@ class Learner(Scores):
         spacing: float,
         rng: np.random.Generator,
         earlier: NeighbourDensity | None,
-        weights: Array | None,
+        known: Array | None,
     ) -> NeighbourDensity | None:
         if not self.plan_.has("density"):
             return None
@@ -110,13 +110,12 @@ class Learner(Scores):
         if len(points) > _MOST_POINTS:
             points = points[np.sort(rng.choice(len(points), _MOST_POINTS, replace=False))]
         steps = self.plan_.epochs * math.ceil(len(inputs) / self.plan_.batch_size)
-        if not self.plan_.has("negatives"):
-            learned = weights is not None and weights.any()
-            return NeighbourDensity.of(points, weights=weights if learned else None)
-        if steps == 0:
-            untrained = np.zeros(len(N_NEIGHBOURS))
-            return NeighbourDensity.of(points, weights=untrained if weights is None else weights)
-        return NeighbourDensity.of(points, self._made_up_points(inputs, spacing), steps)
+        can_learn = self.plan_.has("negatives")
+        if can_learn and steps:
+            return NeighbourDensity.of(points, self._made_up_points(inputs, spacing), steps)
+        if known is not None and known.any():
+            return NeighbourDensity.of(points, weights=known)
+        return NeighbourDensity.of(points, weights=np.zeros(len(N_NEIGHBOURS)) if can_learn else None)
 
     def _made_up_points(self, inputs: torch.Tensor, spacing: float) -> Array:
         """Return points of generic negatives, always the same ones of the same rows."""

@@ -25,15 +25,13 @@ from pindown.learn.one_class.checks import check_parameters
 from pindown.learn.one_class.density import N_NEIGHBOURS, Calibration, NeighbourDensity
 from pindown.learn.one_class.ensemble import Ensemble, settled
 from pindown.learn.one_class.evidence import Prices
-from pindown.learn.one_class.frame import MOST_PIXELS, Frame
+from pindown.learn.one_class.frame import FARTHEST, MOST_PIXELS, Frame
 from pindown.learn.one_class.mixture import Mixture
 from pindown.learn.one_class.networks import build
 from pindown.learn.one_class.presets import ABLATIONS, INGREDIENTS, Plan
 from pindown.learn.one_class.storage import FORMAT, MARK
 
 _MOST_MEMBERS = 1000
-_FORMATS = {str(number) for number in range(1, FORMAT + 1)}  # as text: True is no version
-_FARTHEST = 1e30  # standard deviations: distances beyond are not told apart
 _ROUNDING = 1e-9
 _MOST_WORDS = 200  # characters of a reason
 _KINDS = {"float32", "float64", "int64"}
@@ -77,7 +75,8 @@ def _parsed(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         ) from None
     if facts is None:
         raise ModelFileError("this safetensors file holds no detector; load takes what save wrote.")
-    if not isinstance(facts, dict) or str(facts.get("format")) not in _FORMATS:
+    version = facts.get("format") if isinstance(facts, dict) else None
+    if type(version) is not int or not 1 <= version <= FORMAT:  # True is an int, but no version
         raise ModelFileError("the detector was written by a newer pindown, or its text is damaged.")
     for name, tensor in tensors.items():
         if str(tensor.dtype) not in _KINDS or not np.isfinite(tensor).all():
@@ -192,7 +191,7 @@ def _density(tensors: dict[str, NDArray[Any]], facts: Any, version: int) -> Neig
     *pairs, edge, slope = numbers
     calibration = _calibration(edge, slope)
     units, weights = np.reshape(pairs, (2, len(N_NEIGHBOURS)))
-    if not ((units > 1 / _FARTHEST) & (units < _FARTHEST)).all():
+    if not ((units > 1 / FARTHEST) & (units < FARTHEST)).all():
         raise ValueError("the units of distances are damaged")
     if not (weights >= 0).all() or min(abs(weights.sum() - total) for total in (0, 1)) > _ROUNDING:
         raise ValueError("the weights of distances are damaged")
