@@ -3,6 +3,7 @@
 import gzip
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pindown.datasets import feature_files
@@ -33,6 +34,8 @@ def test_semicolons_and_tabs_part_cells_where_there_is_no_comma(tmp_path):
     for mark in ";\t":
         found = table(tmp_path, f"a{mark}b\n1{mark}2\n")
         assert found.names == ("a", "b") and found.X.tolist() == [[1, 2]] and found.lines.tolist() == [2]
+    both = table(tmp_path, "a;x,b\n1,2\n")
+    assert both.names == ("a;x", "b") and both.X.tolist() == [[1, 2]]
 
 
 def test_a_comma_in_quotes_parts_nothing(tmp_path):
@@ -65,6 +68,8 @@ def test_a_column_without_a_name_that_counts_rows_is_left_out_and_said(tmp_path)
     assert found.names == ("a",) and "counts the rows" in found.notes[0]
     kept = table(tmp_path, ",a\n0.5,5\n1,6\n2,7\n")  # it does not count: it stays
     assert kept.names == ("", "a")
+    gaps = table(tmp_path, ",a\n0,5\n1,6\n3,7\n")
+    assert gaps.names == ("", "a") and gaps.X[:, 0].tolist() == [0, 1, 3]
 
 
 def test_chunks_make_no_difference(tmp_path, monkeypatch):
@@ -147,10 +152,8 @@ def test_columns_without_names_are_matched_by_their_number(tmp_path):
         matched(new, (), 1, "m")
 
 
-def test_parquet_if_pandas_is_there(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3, 4], "w": ["x", "y"]})
+def test_parquet(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4], "w": ["x", "y"]})
     frame.to_parquet(tmp_path / "t.parquet")
     with pytest.raises(DataFileError, match="not numbers: 'w'"):
         load_features(tmp_path / "t.parquet")

@@ -79,6 +79,14 @@ def test_a_header_that_claims_terabytes(tmp_path):
             load_table(tmp_path / name)
 
 
+def test_a_header_that_claims_a_little_more_than_there_is(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros(1000))
+    whole = (tmp_path / "a.npy").read_bytes()
+    (tmp_path / "a.npy").write_bytes(whole.replace(b"(1000,)", b"(2000,)"))
+    with pytest.raises(DataFileError, match=r"claims 16,000 bytes; there are 8,128"):
+        load_table(tmp_path / "a.npy")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

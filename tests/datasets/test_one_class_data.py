@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from pindown.datasets.folder import find_folder, has_data
 from pindown.datasets.gaussian_grid import gaussian_grid, grid_modes
@@ -46,6 +47,10 @@ def test_idx_files_are_read_compressed_or_not(mnist, monkeypatch):
     data = load_mnist(mnist)
     assert data.train.shape == (6, 28, 28) and data.test_labels.tolist() == [0, 1, 2, 3]
     assert data.train.reshape(-1)[:3].tolist() == np.random.default_rng(0).integers(0, 256, 3).tolist()
+    rng = np.random.default_rng(0)
+    for images, n in ((data.train, 6), (data.test, 4)):
+        np.testing.assert_array_equal(images, rng.integers(0, 256, (n, 28, 28)))
+    assert data.train_labels.tolist() == list(range(6))
     monkeypatch.setenv("PINDOWN_DATA", str(mnist))
     assert str(load_mnist()) == str(data) == "MNIST: 6 + 4 images, 28 x 28"
 
@@ -88,6 +93,11 @@ def test_an_absent_folder_is_said(tmp_path, monkeypatch):
 def test_the_small_digits_need_no_file():
     data = small_digits(0.5)
     assert data.train.max() == 255 and set(data.test_labels.tolist()) == set(range(10))
+    digits = load_digits()
+    pixels = np.concatenate([data.train, data.test]) / 255
+    np.testing.assert_allclose(pixels, digits.images / 16, atol=0.5 / 255 + 1e-9)
+    assert (np.concatenate([data.train_labels, data.test_labels]) == digits.target).all()
+    assert len(data.test) == len(digits.target) // 2
 
 
 def test_real_images():
@@ -113,7 +123,9 @@ def test_the_split_is_that_of_the_protocol():
     half = X[y == 0][order][:8]
     split = one_class_split(X, y, 3)
     np.testing.assert_allclose(split.train, (half - half.mean(0)) / half.std(0))
-    np.testing.assert_allclose(split.test[-5:], (X[y == 1] - half.mean(0)) / half.std(0))
+    rest = np.vstack([X[y == 0][order][8:], X[y == 1]])
+    np.testing.assert_allclose(split.test, (rest - half.mean(0)) / half.std(0))
+    assert split.anomaly.tolist() == [0] * 8 + [1] * 5
 
 
 @pytest.mark.parametrize(("X", "y"), [([[1.0]], [0]), ([[1.0], [2.0]], [0, 0]), ([1.0, 2.0], [0, 1])])

@@ -11,6 +11,8 @@ def test_the_recipe():
     assert ((X * y[:, None]) > 0).all() and (X @ np.tile([1, -1], 3) >= 0).all() and y.sum() == 0
     again = orthogonally_separable(200, n_features=6, balanced=True, random_state=1)
     assert (X == again.X).all() and (y == again.y).all()
+    other = orthogonally_separable(201, n_features=6, balanced=True, random_state=2)
+    assert (other.X[:200] != X).all() and other.y.sum() == 1  # one more of the positive ones
 
 
 def test_the_distribution_is_that_of_plain_rejection():

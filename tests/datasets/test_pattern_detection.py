@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from pindown.datasets.pattern_detection import digit_patterns, pattern_detection
 
@@ -28,6 +29,14 @@ def test_labels_are_fair_and_positions_uniform():
     assert np.abs(own.mean(axis=0) - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / len(y))
 
 
+def test_repeats_come_as_often_as_asked():
+    X, y, patterns = pattern_detection(4000, n_patterns=5, n_patches=6, repeat=0.3, random_state=2)
+    own = np.where((y == 1)[:, None], X @ patterns[0], X @ patterns[1]) > 0.5
+    assert own.sum(axis=1).mean() == pytest.approx(1 + 5 * 0.3, abs=4 * np.sqrt(5 * 0.21 / 4000))
+    rest = np.isclose(X @ patterns[2:].T, 1.0).mean(axis=(0, 1))
+    np.testing.assert_allclose(rest, rest.mean(), rtol=0.1)  # the other patterns are alike
+
+
 def test_the_seed_decides_and_patterns_can_be_given():
     first, second = (pattern_detection(20, random_state=7) for _ in range(2))
     np.testing.assert_array_equal(first.X, second.X)
@@ -41,6 +50,15 @@ def test_pictures_leave_the_theory():
     assert means.shape == (10, 64)
     assert (means[0] @ means[1]) > 0.3  # far from orthogonal
     assert set(y) == {1, -1}
+    images, labels = load_digits(return_X_y=True)
+    images = images / np.linalg.norm(images, axis=1, keepdims=True)
+    for own, other, digit in ((y == 1, 7, 1), (y == -1, 1, 7)):
+        held = [labels[np.isclose(images @ patch, 1.0).argmax()] for patch in X[own].reshape(-1, 64)]
+        shown = np.reshape(held, (own.sum(), -1))
+        assert ((shown == digit).sum(axis=1) == 1).all() and (shown != other).all()
+    np.testing.assert_allclose(
+        means[0], images[labels == 1].sum(0) / np.linalg.norm(images[labels == 1].sum(0))
+    )
 
 
 @pytest.mark.parametrize(

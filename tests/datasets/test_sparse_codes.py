@@ -44,6 +44,8 @@ def test_inclusion_counts_subsets():
 
 
 def test_coherence_by_brute_force():
+    opposite = np.array([[1.0, -0.96, 0.0], [0.0, 0.28, 1.0]])
+    assert coherence(opposite) == pytest.approx(0.96)  # the sign of a product does not count
     A = gaussian_dictionary(6, 11, 2)
     brute = max(abs(A[:, i] @ A[:, j]) for i, j in combinations(range(11), 2))
     assert coherence(A) == pytest.approx(brute)
@@ -87,6 +89,12 @@ def test_independence_is_needed_uncorrelated_is_not_enough():
     from scipy.stats import binom
 
     assert binom.sf(np.floor(2 * q * m1), q, m1) <= bound
+    # The model's entries are independent: their sums have the tails of the binomial distribution.
+    _, X = SparseCodingModel(np.eye(q), q, low=0.0, high=1.0, distribution="two-point").sample(20_000, 0)
+    for least in (34, 37, 40):
+        chance = binom.sf(least - 1, q, 0.5)
+        assert abs((X.sum(axis=1) >= least).mean() - chance) < 4 * np.sqrt(chance / len(X))
+        assert chance <= np.exp(-2 * q * (least / q - 0.5) ** 2)
 
 
 @pytest.mark.parametrize(

@@ -26,16 +26,16 @@ def forms(module, folder):
 
 
 def test_every_form_of_a_model_is_the_same_network(module, tmp_path):
-    first, *others = [as_network(form, "audit") for form in forms(module, tmp_path)]
+    first, *others = [as_network(form, "audit", "relu") for form in forms(module, tmp_path)]
     assert all(other == first for other in others)
 
 
 def test_the_four_questions_take_a_torch_module(module, tmp_path):
     for form in forms(module, tmp_path):
-        assert pn.diff(module, form).verdict == "same"
-        assert pn.shrink(form).network.in_features == 2
-        assert pn.canonical(form) == pn.canonical(pn.ReluNetwork.from_torch(module))
-        assert "5 ReLUs" in pn.audit(form, only=["ARC-01"]).verdict
+        assert pn.diff(module, form, activation="relu").verdict == "same"
+        assert pn.shrink(form, activation="relu").network.in_features == 2
+        assert pn.canonical(form, activation="relu") == pn.canonical(pn.ReluNetwork.from_torch(module))
+        assert "5 ReLUs" in pn.audit(form, activation="relu", only=["ARC-01"]).verdict
 
 
 def test_a_fitted_mlp_is_a_model():

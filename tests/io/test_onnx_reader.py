@@ -166,6 +166,7 @@ def test_softmax_over_pixels_is_refused():
 def test_nodes_that_the_output_does_not_need_do_not_matter(tiny_model):
     tiny_model.graph.node.append(helper.make_node("Gelu", ["a"], ["unused"]))
     assert read(tiny_model).widths == (3, 4, 2)
+    assert "does not need" in read(tiny_model).notes[0]
 
 
 def test_output_that_is_the_input_or_a_constant():
@@ -198,7 +199,7 @@ def test_float_types_are_read_exactly(kind, raw):
         tensor = helper.make_tensor("W", kind, (2, 2), data, raw=True)
     else:
         tensor = helper.make_tensor("W", kind, (2, 2), NUMBERS.ravel().tolist())
-    model = make_model([("MatMul", ["x", "W"], ["y"], {})], {}, ["n", 2])
+    model = make_model([("MatMul", ["x", "W"], ["y"], {})], {}, ["n", 2], kind=kind)
     model.graph.initializer.append(tensor)
     assert (read(model).layers[0].weight == NUMBERS.T).all()
 

@@ -57,3 +57,15 @@ def test_an_output_activation_that_is_not_read_is_named():
     X, y = make_regression(30, 2, random_state=0)
     with pytest.raises(UnsupportedModelError, match="'exp'"):
         ReluNetwork.from_sklearn(MLPRegressor(loss="poisson", max_iter=5).fit(X, np.abs(y)))
+
+
+def test_an_estimator_that_predicts_something_else_is_refused():
+    class Doubled(MLPRegressor):
+        def predict(self, X):
+            return 2.0 * super().predict(X)
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    estimator = Doubled(hidden_layer_sizes=(4,), max_iter=20, random_state=0).fit(X, X[:, 0])
+    with pytest.raises(UnsupportedModelError, match="not read as what it is"):
+        ReluNetwork.from_sklearn(estimator)

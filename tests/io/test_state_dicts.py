@@ -5,6 +5,7 @@ import json
 import pickle
 import struct
 import zipfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,8 +14,12 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch_file
 from torch import nn
 
+from pindown import ReluNetwork, audit, canonical, diff, shrink
+from pindown.cli import main
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io import load
+from pindown.io import load as load_file
+
+load = partial(load_file, activation="relu")
 
 
 @pytest.fixture
@@ -43,7 +48,10 @@ def test_torch_files(tmp_path, mlp, ending, nested, zipped):
     torch.save(content, path, _use_new_zipfile_serialization=zipped)
     net = load(path)
     assert_computes(net, mlp)
-    assert any("ReLU was assumed" in note for note in net.notes)
+    assert (
+        len(net.notes) == 1
+        and "as told by activation='relu'; a state dict does not say." in net.notes[0]
+    )
 
 
 def test_safetensors_are_ordered_by_number(tmp_path):
@@ -327,4 +335,117 @@ def test_mutated_torch_files(tmp_path, mlp, zipped):
 def test_the_assumed_order_is_noted(tmp_path):
     module = nn.ModuleDict({"last": nn.Linear(3, 3), "first": nn.Linear(3, 3)})
     torch.save(module.state_dict(), tmp_path / "net.pt")
-    assert any("order in the file was assumed" in note for note in load(tmp_path / "net.pt").notes)
+    assert "2 layers were taken in the order of the file" in load(tmp_path / "net.pt").notes[0]
+
+
+# ---------------------------------------------------------------------- what a state dict does not say
+
+
+@pytest.fixture
+def tanh_pair(tmp_path):
+    """Return the files of two tanh networks that would be one function if they had ReLUs."""
+    torch.manual_seed(0)
+    first, second = (
+        nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 2)).double() for _ in range(2)
+    )
+    scale = {"0.weight": 4.0, "0.bias": 4.0, "2.weight": 0.25, "2.bias": 1.0}
+    second.load_state_dict({key: scale[key] * value for key, value in first.state_dict().items()})
+    X = torch.rand(100, 4, dtype=torch.float64)
+    assert (first(X) - second(X)).abs().max() > 0.1
+    torch.save(first.state_dict(), tmp_path / "a.pt")
+    torch.save(second.state_dict(), tmp_path / "b.pt")
+    save_torch_file(first.state_dict(), tmp_path / "a.safetensors")
+    return tmp_path / "a.pt", tmp_path / "b.pt"
+
+
+def test_a_state_dict_names_no_activation_and_is_asked_for_it(tanh_pair):
+    a, b = tanh_pair
+    questions = (
+        lambda: load_file(a),
+        lambda: load_file(a.with_suffix(".safetensors")),
+        lambda: diff(a, b, box=(0, 1)),
+        lambda: shrink(a),
+        lambda: canonical(a),
+        lambda: audit(a, only=["ARC-01"]),
+    )
+    for ask in questions:
+        with pytest.raises(UnsupportedModelError, match="does not say") as caught:
+            ask()
+        assert 'activation="relu", on the command line --activation relu' in str(caught.value)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "ReLU", ""])
+def test_no_other_activation_is_taken(tanh_pair, activation):
+    with pytest.raises(ValueError, match="must be 'relu'; got") as caught:
+        diff(*tanh_pair, activation=activation)
+    assert not isinstance(caught.value, UnsupportedModelError)
+
+
+def test_what_was_told_is_part_of_every_answer(tanh_pair, tmp_path):
+    told = "ead as Linear, ReLU, Linear, as told by activation='relu'; a state dict does not say."
+    a, b = tanh_pair
+    answer = diff(a, b, box=(0, 1), activation="relu")
+    assert answer.verdict == "same"  # which it is, for ReLUs
+    assert told in str(answer) and told in json.loads(answer.to_json())["assumptions"][0]
+    assert told.replace("'", "&#39;") in answer.to_html()
+    assert told in shrink(a, activation="relu").original.notes[0]
+    assert told in canonical(a, activation="relu").notes[0]
+    report = audit(a, only=["ARC-01"], activation="relu")
+    assert told in report.verdict and told in json.loads(report.to_json())["network"]["notes"][0]
+    assert report["ARC-01"].reading.endswith("no function after the last layer.")
+    other = audit(without_notes(a), only=["ARC-01"], before=load(b))
+    assert any(told in note for note in other.comparison.notes)
+
+
+def test_what_one_file_leaves_open_is_said_of_that_file(tanh_pair):
+    a, b = tanh_pair
+    load(b).save(b.with_suffix(".onnx"))
+    for pair in ((a, b.with_suffix(".onnx")), (b.with_suffix(".onnx"), a)):
+        (said,) = diff(*pair, box=(0, 1), activation="relu").assumptions
+        assert said.startswith("a.pt: Read as Linear, ReLU, Linear")
+
+
+def without_notes(path):
+    """Return a network that rests on nothing, with the sizes of the file's."""
+    return ReluNetwork.from_layers(load(path).layers)
+
+
+def test_commands_ask_for_the_activation(tanh_pair, tmp_path, capsys):
+    a, b = map(str, tanh_pair)
+    out = str(tmp_path / "out.onnx")
+    commands = (("diff", a, b, "--box", "0,1"), ("shrink", a, "-o", out), ("canonical", a, "-o", out),
+                ("audit", a, "--only", "ARC-01"))  # fmt: skip
+    for command in commands:
+        for more, code in (((), 3), (("--activation", "tanh"), 3), (("--activation", "relu"), 0)):
+            with pytest.raises(SystemExit) as ended:
+                main([*command, *more])
+            said, complaint = capsys.readouterr()
+            assert ended.value.code == code, command
+            if code:
+                assert len(complaint.splitlines()) == 1 and "relu" in complaint and not said
+            else:
+                assert "as told by activation='relu'" in " ".join(said.split())
+
+
+def test_one_linear_layer_needs_no_activation(tmp_path):
+    torch.save(nn.Linear(3, 2).state_dict(), tmp_path / "net.pt")
+    assert load_file(tmp_path / "net.pt").notes == (
+        "Read as Linear; a state dict does not say whether anything without weights, such as a softmax, "
+        "comes before or after it.",
+    )
+
+
+def test_files_that_say_it_themselves_need_no_activation(tanh_pair, tmp_path):
+    net = load(tanh_pair[0])
+    for name in ("net.onnx", "net.safetensors"):
+        net.save(tmp_path / name)
+        assert load_file(tmp_path / name) == net == load(tmp_path / name)
+    assert load_file(tmp_path / "net.safetensors").notes == net.notes  # what it rests on stays with it
+
+
+def test_the_order_is_said(tmp_path):
+    names = (("0", "2", "in the order of the numbers"), ("x", "y", "in the only order that fits"))
+    for first, second, words in names:
+        tensors = {f"{first}.weight": np.ones((3, 2)), f"{second}.weight": np.ones((1, 3))}
+        save_file(tensors, tmp_path / "net.safetensors")
+        assert words in load(tmp_path / "net.safetensors").notes[0]

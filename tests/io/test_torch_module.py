@@ -9,6 +9,7 @@ from torch.nn.utils import prune
 
 from pindown import ReluNetwork
 from pindown.errors import UnsupportedModelError
+from pindown.io import torch_ops
 
 
 def check_agreement(module: nn.Module, shape: tuple[int, ...], n: int = 30, **options) -> ReluNetwork:
@@ -364,3 +365,86 @@ def test_far_bounds_keep_the_digits(bounds):
 def test_sizes_that_divide_by_zero_are_named():
     with pytest.raises(UnsupportedModelError, match="AdaptiveAvgPool2d"):
         ReluNetwork.from_torch(nn.Sequential(nn.AdaptiveAvgPool2d(0)), input_shape=(1, 2, 2))
+
+
+# ---------------------------------------------------------------------- compared with the module itself
+
+
+def _small():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU6(), nn.BatchNorm1d(4), nn.LeakyReLU(), nn.Linear(4, 2))
+
+
+@pytest.mark.parametrize("kind", [nn.Linear, nn.ReLU6, nn.BatchNorm1d, nn.LeakyReLU])
+def test_a_fault_in_a_rule_is_noticed(kind, monkeypatch):
+    module, right = _small(), torch_ops.MODULES[kind]
+    assert ReluNetwork.from_torch(module).out_features == 2
+    wrong = lambda low, x, part: right(low, x, part).scale(np.array(1 + 1e-6))  # noqa: E731
+    monkeypatch.setitem(torch_ops.MODULES, kind, wrong)
+    with pytest.raises(UnsupportedModelError, match="Sequential was not read as what it is"):
+        ReluNetwork.from_torch(module)
+
+
+def test_the_comparison_leaves_module_and_randomness_alone():
+    module = nn.Sequential(_small(), nn.Dropout(0.5))
+    module[0][2].eval()
+    weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    modes = [part.training for part in module.modules()]
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    ReluNetwork.from_torch(module)
+    assert torch.equal(before, torch.get_rng_state())
+    assert modes == [part.training for part in module.modules()]
+    for name, tensor in module.state_dict().items():
+        assert tensor.dtype == weights[name].dtype and torch.equal(tensor, weights[name])
+
+
+class _Dropping(nn.Module):
+    def forward(self, x):
+        return F.dropout(x, 0.5)  # drops in evaluation mode too, which is easy to forget
+
+
+def test_a_module_that_rolls_dice_is_refused():
+    with pytest.raises(UnsupportedModelError, match="was not read as what it is"):
+        ReluNetwork.from_torch(_Dropping(), input_shape=(8,))
+
+
+class _Constant(nn.Module):
+    """Holds a float32 matrix that is neither parameter nor buffer, so that it runs in float32 only."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.matrix = nn.Linear(3, 3), torch.eye(3) * 0.7
+
+    def forward(self, x):
+        return torch.relu(self.linear(x) @ self.matrix)
+
+
+def test_a_module_that_runs_in_float32_only_is_compared_there(monkeypatch):
+    module = _Constant()
+    assert ReluNetwork.from_torch(module).widths == (3, 3, 3)
+    right = torch_ops.MODULES[nn.Linear]
+    wrong = lambda low, x, part: right(low, x, part).scale(np.array(1.01))  # noqa: E731
+    monkeypatch.setitem(torch_ops.MODULES, nn.Linear, wrong)
+    with pytest.raises(UnsupportedModelError, match="was not read as what it is"):
+        ReluNetwork.from_torch(module)
+
+
+@pytest.mark.parametrize("last", [nn.Softmax(1), nn.LogSoftmax(1), nn.Sigmoid()])
+def test_a_last_activation_is_compared_too(last):
+    torch.manual_seed(0)
+    assert ReluNetwork.from_torch(nn.Sequential(nn.Linear(3, 4), last)).output_activation
+
+
+class _Shifted(nn.Module):
+    def forward(self, x):
+        return torch.clamp(x + 1e17, 0.0, 6.0), torch.maximum(x - 1e12, x)
+
+
+@pytest.mark.parametrize("part, value", [(0, 6.0), (1, 0.3)])
+def test_large_constants_before_a_clamp_and_a_maximum(part, value):
+    class Part(_Shifted):
+        def forward(self, x):
+            return super().forward(x)[part]
+
+    assert ReluNetwork.from_torch(Part(), input_shape=(1,))([0.3]) == value

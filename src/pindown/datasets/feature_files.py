@@ -39,7 +39,7 @@ def load_features(
 
     Args:
         path: ``.csv`` or ``.csv.gz`` with or without a header line, ``.npz`` with an array X, ``.npy``,
-            or ``.parquet`` if pandas is installed.
+            or ``.parquet`` if pandas and pyarrow are installed.
         label: Name of a column (or NPZ array) of labels: no feature, but kept.
         ignore: Names of columns to leave out; ``#3`` names the third column of a file without a header.
         wanted: If the file names all of these, its other columns are left out, words and all.

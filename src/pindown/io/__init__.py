@@ -20,18 +20,22 @@ _LONGEST_MESSAGE = 1000
 _WRITABLE = ".onnx, .onnx.gz and .safetensors"
 
 
-def load(path: str | PathLike[str]) -> ReluNetwork:
+def load(path: str | PathLike[str], *, activation: str | None = None) -> ReluNetwork:
     """Read a model file; its ending says which kind it is.
 
     Args:
         path: ``.onnx``, ``.onnx.gz``, ``.safetensors``, or a ``.pt``/``.pth`` state dict.
+        activation: What lies between the layers of a state dict, which does not say: ``"relu"``.
+            Other files say it themselves.
 
     Returns:
         The network, in float64. ``net.notes`` says what had to be assumed.
 
     Raises:
+        ValueError: If ``activation`` is something else.
         ModelFileError: If the file is missing, damaged, too large or of no known kind.
-        UnsupportedModelError: If the model in it is not a ReLU network pindown can write down.
+        UnsupportedModelError: If the model in it is not a ReLU network pindown can write down, or
+            it is a state dict with several layers and no ``activation`` is given.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -42,9 +46,13 @@ def load(path: str | PathLike[str]) -> ReluNetwork:
         ...     load(f"{folder}/absolute.onnx") == net
         True
     """
+    if activation is not None:
+        from pindown.io.state_dicts import check_activation
+
+        check_activation(activation)
     file = Path(path)
     try:
-        return _read(file, file.name.lower())
+        return _read(file, file.name.lower(), activation)
     except (ModelFileError, UnsupportedModelError) as error:
         raise type(error)(f"{file}: {_one_line(str(error))}") from None
     except MemoryError:
@@ -84,17 +92,17 @@ def _one_line(message: str) -> str:
     return shown if len(shown) <= _LONGEST_MESSAGE else f"{shown[:_LONGEST_MESSAGE]} ..."
 
 
-def _read(file: Path, name: str) -> ReluNetwork:
+def _read(file: Path, name: str, activation: str | None) -> ReluNetwork:
     if name.endswith((".onnx", ".onnx.gz")):
         return read_onnx(file)
     if name.endswith(".safetensors"):
         from pindown.io.safetensors_file import read_safetensors
 
-        return read_safetensors(file)
+        return read_safetensors(file, activation)
     if name.endswith((".pt", ".pth")):
         from pindown.io.state_dicts import read_torch_file
 
-        return read_torch_file(file)
+        return read_torch_file(file, activation)
     if name.endswith(_PICKLES):
         from pindown.io.state_dicts import PICKLE_REFUSAL
 

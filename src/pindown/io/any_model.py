@@ -12,13 +12,14 @@ from pindown.network import ReluNetwork
 AnyModel: TypeAlias = ReluNetwork | str | PathLike[str] | Any
 
 
-def as_network(model: AnyModel, caller: str) -> ReluNetwork:
+def as_network(model: AnyModel, caller: str, activation: str | None = None) -> ReluNetwork:
     """Return the network that a model is.
 
     Args:
         model: A network, the path of a model file, a torch module whose first layer is ``Linear``, or a
             fitted ``MLPClassifier`` or ``MLPRegressor``.
         caller: Who asks; the complaint begins with this name.
+        activation: What lies between the layers of a state dict; see :func:`pindown.load`.
 
     Raises:
         TypeError: If it is none of these.
@@ -33,7 +34,7 @@ def as_network(model: AnyModel, caller: str) -> ReluNetwork:
     if isinstance(model, (str, PathLike)):
         from pindown.io import load
 
-        return load(model)
+        return load(model, activation=activation)
     torch = sys.modules.get("torch")  # whoever has a module has loaded torch
     if torch is not None and isinstance(model, torch.nn.Module):
         return ReluNetwork.from_torch(model)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pindown.affine import Array, Matrix, blocks, stored_entries
+from pindown.affine import Array, Matrix, blocks, dense, stored_entries
 from pindown.errors import UnsupportedModelError
 from pindown.io.limits import (
     MAX_ENTRIES,
@@ -36,6 +37,13 @@ class Expression:
     shape: tuple[int, ...]
     terms: dict[int, Matrix]
     constant: Array
+
+    def at(self, activations: Sequence[Array]) -> Array:
+        """Return the flat entries where the blocks have these values."""
+        exact = np.asarray(activations[0]).dtype == object
+        matrix = np.vectorize(Fraction, otypes=[object]) if exact else np.asarray
+        parts = (matrix(dense(T)) @ activations[b] for b, T in self.terms.items())
+        return sum(parts, matrix(self.constant))
 
     def reshape(self, shape: Sequence[int]) -> Expression:
         """Give the same entries, in the same order, another shape."""
@@ -135,6 +143,11 @@ class Expression:
         return self.shape[1:]
 
 
+def constant(values: Array) -> Expression:
+    """Return a tensor that rests on no block."""
+    return Expression(values.shape, {}, values.ravel())
+
+
 def concatenate(parts: Sequence[Expression], axis: int) -> Expression:
     """Join tensors along an axis."""
     shapes = [part.shape for part in parts]
@@ -145,7 +158,7 @@ def concatenate(parts: Sequence[Expression], axis: int) -> Expression:
             [o + np.arange(math.prod(s)).reshape(s) for o, s in zip(offsets, shapes, strict=False)], axis
         )
     except ValueError:
-        raise UnsupportedModelError(f"Concat cannot join tensors of shapes {shapes}.") from None
+        raise ValueError(f"tensors of shapes {shapes} cannot be joined.") from None
     terms = {}
     for b in sorted({b for part in parts for b in part.terms}):
         width = next(part.terms[b].shape[1] for part in parts if b in part.terms)
@@ -176,4 +189,4 @@ def product(left: Matrix, right: Matrix) -> Matrix:
 
 def _require(fits: bool, operation: str, *shapes: tuple[int, ...]) -> None:
     if not fits:
-        raise UnsupportedModelError(f"{operation} cannot combine tensors of shapes {shapes}.")
+        raise ValueError(f"{operation} cannot combine tensors of shapes {shapes}.")

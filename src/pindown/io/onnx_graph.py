@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnx
 
 from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io.limits import MAX_NODES
@@ -33,6 +34,11 @@ class ModelInput:
 
 def operator_set(model: Any) -> int:
     """Return the version of ONNX's own operator set that the model is written for."""
+    if not 1 <= model.ir_version <= onnx.IR_VERSION:
+        raise ModelFileError(
+            f"the file claims version {model.ir_version} of the ONNX format; "
+            f"the last one known here is {onnx.IR_VERSION}."
+        )
     versions = [entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
     if not versions:
         raise ModelFileError("the file names no ONNX operator set; it is damaged or not an ONNX model.")
@@ -50,9 +56,12 @@ def producers(graph: Any) -> dict[str, tuple[int, int]]:
         raise UnsupportedModelError(
             f"the graph has {len(graph.node):,} nodes; the limit is {MAX_NODES:,}."
         )
+    given = {entry.name for entry in (*graph.input, *graph.initializer)}
     made: dict[str, tuple[int, int]] = {}
     for index, node in enumerate(graph.node):
         for slot, name in enumerate(node.output):
+            if name in given:
+                raise ModelFileError(f"a node makes the tensor '{name}', which is an input or a weight.")
             if name in made:
                 raise ModelFileError(f"the tensor '{name}' is made by two nodes; the file is damaged.")
             if name:
@@ -63,6 +72,8 @@ def producers(graph: Any) -> dict[str, tuple[int, int]]:
 def batched(entry: Any, output_length: int | None) -> ModelInput:
     """Find the batch axis: a first axis that is symbolic, of length 1, or also the output's first."""
     dims = entry.type.tensor_type.shape.dim
+    if any(dim.HasField("dim_value") and dim.dim_value == 0 for dim in dims):
+        raise ModelFileError(f"the input '{entry.name}' has an axis of length 0.")
     lengths = [dim.dim_value if dim.dim_value > 0 else None for dim in dims]
     rank = len(lengths)
     if rank == 0:

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io.expression import Expression, concatenate
+from pindown.io.expression import Expression, concatenate, constant
 from pindown.io.limits import MAX_UNITS, check_entries, check_rank
-from pindown.io.onnx_node import Node, Value, as_expression
-from pindown.io.onnx_tensors import BOOL_TYPE, FLOAT_TYPES, INTEGER_TYPES
+from pindown.io.onnx_node import Node, Value
+from pindown.io.onnx_tensors import BOOL_TYPE, FLOAT_TYPES, HALF_TYPES, INTEGER_TYPES, narrowed
 
 Move = Callable[[NDArray[Any]], NDArray[Any]]
-_HALF_TYPES = frozenset({10, 16})
 
 
 def moved(value: Value, move: Move) -> Value:
@@ -59,7 +58,9 @@ def _identity(node: Node) -> Value:
 
 
 def _dropout(node: Node) -> Value:
-    if node.given(2) and node.constant(2).any():
+    if node.given(1):
+        node.single(1)
+    if node.given(2) and node.single(2).any():
         raise UnsupportedModelError("Dropout is in training mode; export the model in evaluation mode.")
     return node.value(0)
 
@@ -70,18 +71,18 @@ def _cast(node: Node) -> Value:
         raise UnsupportedModelError(f"Cast to the element type number {target} is not read.")
     if not isinstance(value, Expression):
         if target in FLOAT_TYPES:
-            return value.astype(np.float64)
+            return narrowed(value.astype(np.float64), target)
         return value.astype(bool if target == BOOL_TYPE else np.int64)
     if target not in FLOAT_TYPES:
         raise UnsupportedModelError("Cast of a tensor to integers rounds; that is not piecewise linear.")
-    if target in _HALF_TYPES:
+    if target in HALF_TYPES:
         node.notes.append("A cast to 16-bit floats was read as if it did not round.")
     return value
 
 
 def _reshape(node: Node) -> Value:
     value, wanted = node.value(0), node.numbers(1, "shape")
-    shape = reshaped(value.shape, wanted or (), copy_zeros=not node.integer("allowzero", 0))
+    shape = reshaped(value.shape, wanted or (), copy_zeros=not node.flag("allowzero", False))
     return value.reshape(shape)
 
 
@@ -138,15 +139,18 @@ def _unsqueeze(node: Node) -> Value:
 
 def _transpose(node: Node) -> Value:
     value = node.value(0)
-    order = node.integers("perm") or tuple(reversed(range(len(value.shape))))
+    order = node.integers("perm", tuple(reversed(range(len(value.shape)))))
+    if sorted(order) != list(range(len(value.shape))):
+        raise ModelFileError(f"{order} is no order of the axes of a tensor of shape {value.shape}.")
     return moved(value, lambda i: np.transpose(i, order))
 
 
 def _slice(node: Node) -> Value:
     value = node.value(0)
     starts, ends = node.numbers(1, "starts") or (), node.numbers(2, "ends") or ()
-    axes = node.numbers(3, "axes") or tuple(range(len(starts)))
-    steps = node.numbers(4, "steps") or (1,) * len(starts)
+    axes, steps = node.numbers(3, "axes"), node.numbers(4, "steps")
+    axes = tuple(range(len(starts))) if axes is None else axes
+    steps = (1,) * len(starts) if steps is None else steps
     spans = [slice(None)] * len(value.shape)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         spans[_axis(axis, len(spans))] = slice(start, end, step)
@@ -200,7 +204,8 @@ def _concat(node: Node) -> Value:
 def _pad(node: Node) -> Value:
     value, pads = node.value(0), node.numbers(1, "pads") or ()
     rank = len(value.shape)
-    axes = node.numbers(3, "axes") or tuple(range(rank))
+    axes = node.numbers(3, "axes")
+    axes = tuple(range(rank)) if axes is None else axes
     if len(pads) != 2 * len(axes):
         raise ModelFileError(f"Pad needs {2 * len(axes)} lengths for {len(axes)} axes; got {len(pads)}.")
     ends = [(0, 0)] * rank
@@ -208,18 +213,17 @@ def _pad(node: Node) -> Value:
         ends[_axis(axis, rank)] = (before, after)
     _bearable([n + before + after for n, (before, after) in zip(value.shape, ends, strict=True)])
 
-    mode = node.text("mode", "constant")
+    mode, fill = node.text("mode", "constant"), np.array([node.scalar(2, "value", 0.0)])
     if mode in ("edge", "reflect", "wrap"):
         return moved(value, lambda i: _padded(i, ends, mode=mode))
     if mode != "constant":
         raise UnsupportedModelError(f"Pad in the mode '{mode}' is not read.")
-    fill = np.array([node.scalar(2, "value", 0.0)])
     if not np.isfinite(fill).all():
         raise UnsupportedModelError(f"Pad with {fill.item()} is not read; fill with a finite number.")
     if not isinstance(value, Expression):
         return _padded(value, ends, constant_values=fill.item())
     size = math.prod(value.shape)
-    with_fill = concatenate([value.reshape((size,)), as_expression(fill)], axis=0)
+    with_fill = concatenate([value.reshape((size,)), constant(fill)], axis=0)
     return with_fill.take(_padded(np.arange(size).reshape(value.shape), ends, constant_values=size))
 
 
@@ -271,7 +275,7 @@ def _size(node: Node) -> Value:
 
 
 def _range(node: Node) -> Value:
-    start, limit, step = (node.constant(i).item() for i in range(3))
+    start, limit, step = (node.single(i).item() for i in range(3))
     _bearable([max(0, math.ceil((limit - start) / step))])
     return np.arange(start, limit, step)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, is_finite
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io.expression import Expression
+from pindown.io.expression import Expression, constant
 from pindown.io.lowering import Lowering
 from pindown.io.onnx_tensors import decode_tensor
 
@@ -72,12 +72,15 @@ class Node:
 
     def operands(self) -> list[Value]:
         """Return all inputs of an operation that takes any number of them."""
-        return [self.operand(i) for i in range(max(1, len(self.inputs)))]
+        values = [self.operand(i) for i in range(max(1, len(self.inputs)))]
+        if self.op in ("Max", "Min", "Sum") and self.opset < 8 and len({v.shape for v in values}) > 1:
+            raise ModelFileError(f"{self.op} repeats no entries before operator set 8.")
+        return values
 
     def tensor(self, i: int) -> Expression:
         """Return input ``i`` as an expression, also when it is constant."""
         value = self.value(i)
-        return value if isinstance(value, Expression) else as_expression(self.weight(i))
+        return value if isinstance(value, Expression) else constant(self.weight(i))
 
     def constant(self, i: int) -> NDArray[Any]:
         """Return input ``i``, which must not depend on the network's input."""
@@ -116,15 +119,27 @@ class Node:
         if not self.given(i):
             return self.real(attribute, default)
         array = self.constant(i)
-        if array.size != 1:
+        return float((array if array.shape == (1,) else self.single(i)).item())
+
+    def single(self, i: int) -> NDArray[Any]:
+        """Return input ``i``, a constant number without axes."""
+        array = self.constant(i)
+        if array.shape != ():
             raise ModelFileError(f"{self.op} needs one number as its input {i + 1}; got {array.shape}.")
-        return float(array.item())
+        return array
 
     # ------------------------------------------------------------------ attributes
 
     def integer(self, name: str, default: int) -> int:
         """Return an integer attribute."""
         return int(self._attribute(name, "i", default))
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Return an attribute that is 0 or 1; runtimes disagree on what else would mean."""
+        number = self.integer(name, int(default))
+        if number not in (0, 1):
+            raise ModelFileError(f"the attribute '{name}' of {self.op} is 0 or 1; got {number}.")
+        return bool(number)
 
     def real(self, name: str, default: float) -> float:
         """Return a float attribute."""
@@ -135,9 +150,13 @@ class Node:
         found = self._attribute(name, "s", default)
         return found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
 
-    def integers(self, name: str) -> tuple[int, ...] | None:
-        """Return an attribute that lists integers, or None."""
-        found = self._attribute(name, "ints", None)
+    @overload
+    def integers(self, name: str) -> tuple[int, ...] | None: ...
+    @overload
+    def integers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]: ...
+    def integers(self, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
+        """Return an attribute that lists integers."""
+        found = self._attribute(name, "ints", default)
         return None if found is None else tuple(found)
 
     def reals(self, name: str) -> tuple[float, ...] | None:
@@ -161,8 +180,3 @@ class Node:
         if attribute.type != _KINDS[field]:
             raise ModelFileError(f"attribute '{name}' of {self.op} has the wrong type.")
         return getattr(attribute, field)
-
-
-def as_expression(constant: Array) -> Expression:
-    """Return a constant tensor as an expression that rests on no block."""
-    return Expression(constant.shape, {}, constant.ravel())

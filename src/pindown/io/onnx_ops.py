@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io.expression import Expression
+from pindown.io.expression import Expression, constant
 from pindown.io.limits import MAX_UNITS, check_entries, check_multiplications
-from pindown.io.lowering import FAR
 from pindown.io.onnx_moves import MOVES, moved, together
-from pindown.io.onnx_node import Node, Value, as_expression
+from pindown.io.onnx_node import Node, Value
 from pindown.io.onnx_spatial import SPATIAL
 
 # A bound this large is how old exporters write "no bound".
@@ -132,9 +131,9 @@ def _gemm(node: Node) -> Value:
     a, b = node.operand(0), node.operand(1)
     if len(a.shape) != 2 or len(b.shape) != 2:
         raise ModelFileError(f"Gemm needs two matrices; got shapes {a.shape} and {b.shape}.")
-    if node.integer("transA", 0):
+    if node.flag("transA", False):
         a = moved(a, np.transpose)
-    if node.integer("transB", 0):
+    if node.flag("transB", False):
         b = moved(b, np.transpose)
     result = _scaled(_product(a, b), node.real("alpha", 1.0))
     if node.given(2):
@@ -190,7 +189,7 @@ def _minimum(node: Node) -> Value:
 
 
 def _largest(node: Node, sign: float) -> Value:
-    r"""Return :math:`\max(a, b) = a + \rho(b - a)` over all inputs, or the minimum for sign -1."""
+    """Return the maximum over all inputs, or the minimum for sign -1."""
     values = [_scaled(value, sign) for value in node.operands()]
     # Constants first: max(0, x) is then one ReLU and no residual connection.
     values.sort(key=lambda value: isinstance(value, Expression))
@@ -198,10 +197,8 @@ def _largest(node: Node, sign: float) -> Value:
     def larger(a: Value, b: Value) -> Value:
         if not isinstance(a, Expression) and not isinstance(b, Expression):
             return np.maximum(*together(a, b))
-        if not isinstance(a, Expression) and np.abs(a).max(initial=0.0) > FAR:
-            a, b = b, a  # a far constant would hide the digits of what is added to it
-        gap = _plus(b, _negative(a))
-        return _plus(a, node.lowering.relu(gap if isinstance(gap, Expression) else as_expression(gap)))
+        a, b = (v if isinstance(v, Expression) else constant(_real(v)) for v in (a, b))
+        return node.lowering.maximum(a, b)
 
     return _scaled(reduce(larger, values), sign)
 

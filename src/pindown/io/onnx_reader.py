@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,19 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from pindown.affine import is_finite, stored_entries
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io.expression import Expression
+from pindown.io.agreement import (
+    MAX_EXACT_PARAMETERS,
+    DisagreementError,
+    noise,
+    require_agreement,
+    require_exact_agreement,
+    sample_rows,
+)
+from pindown.io.expression import Expression, constant
 from pindown.io.files import read_bytes, read_gzip
 from pindown.io.limits import MAX_TOTAL_ENTRIES, check_deadline, check_entries, check_shape
 from pindown.io.lowering import Lowering
+from pindown.io.onnx_evaluate import GraphEvaluator, typed
 from pindown.io.onnx_graph import (
     DEFAULT_DOMAINS,
     ModelInput,
@@ -32,12 +42,14 @@ from pindown.io.onnx_graph import (
     producers,
     require_over_classes,
 )
-from pindown.io.onnx_node import Node, Value, as_expression
+from pindown.io.onnx_node import Node, Value
 from pindown.io.onnx_ops import OPERATIONS, SUPPORTED
-from pindown.io.onnx_tensors import FLOAT_TYPES, decode_tensor
+from pindown.io.onnx_schema import check_nodes
+from pindown.io.onnx_tensors import FLOAT_TYPES, HALF_TYPES, READABLE_TYPES, decode_tensor
 from pindown.io.protobuf_scan import check_structure, damaged
 from pindown.network import ReluNetwork
 
+_LARGE = 1e19  # the product of two of these is beyond float32
 _ACTIVATIONS = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
 
 
@@ -91,12 +103,15 @@ class _Reader:
         self._lowering = Lowering()
         self._values: dict[str, Value] = {}
         self._notes: list[str] = []
+        self._order: list[int] = []  # of the nodes, as they were carried out
+        self._tail: list[int] = []  # nodes from the last activation on
         self._charged: set[int] = set()
         self._stored = 0
         self._started = time.monotonic()
 
     def network(self) -> ReluNetwork:
         source, output = self._input(), self._output_name()
+        self._sorted = check_nodes(self._graph, self._opset, {*OPERATIONS, *_ACTIVATIONS}, _label)
         activation_node, name = self._last_activation(output)
         with _named("the input"):
             self._values[source.name] = self._lowering.input(source.shape)
@@ -113,11 +128,10 @@ class _Reader:
                     tensor,
                     input_shape=source.sample_shape,
                     output_activation=activation_node and _ACTIVATIONS[activation_node.op_type],
-                    notes=tuple(dict.fromkeys(self._notes)),
                 )
-                if source.fixed_batch is not None:
-                    self._require_batch(net, name, (source.fixed_batch, *source.sample_shape))
-                return net
+                self._require_agreement(net, source, name)
+            self._check_the_rest()
+            return replace(net, notes=tuple(dict.fromkeys(self._notes)))
         except (ModelFileError, UnsupportedModelError) as error:
             if source.fixed_batch is None:
                 raise
@@ -126,14 +140,65 @@ class _Reader:
                 "export it with a batch of one or a dynamic batch axis."
             ) from None
 
-    def _require_batch(self, net: ReluNetwork, name: str, shape: tuple[int, ...]) -> None:
+    # ------------------------------------------------------------------ a second opinion
+
+    def _require_agreement(self, net: ReluNetwork, source: ModelInput, name: str) -> None:
+        """Compare the network with the graph, which other code evaluates."""
+        nodes = [self._graph.node[index] for index in self._order]
+        weights = {
+            tensor: typed(np.asarray(self._values[tensor]), proto.data_type)
+            for tensor, proto in self._initializers.items()
+            if tensor in self._values
+        }
+        graph = GraphEvaluator(
+            nodes, weights, source=source.name, opset=self._opset, folder=self._folder
+        )
+
+        def outputs(graph: GraphEvaluator, row: Any, noise: Any = None) -> Any:
+            return graph.output(name, row.reshape(source.shape), noise).ravel()
+
+        try:
+            self._notes += require_agreement(net, lambda row, noise: outputs(graph, row, noise))
+            if max(net.n_parameters, graph.n_constants) <= MAX_EXACT_PARAMETERS:
+                exact = graph.exactly()
+                require_exact_agreement(net, lambda row: outputs(exact, row))
+        except DisagreementError as error:
+            judge = exact if error.row.dtype == object else graph
+            where = self._first_difference(judge, source, error.row)
+            raise UnsupportedModelError(f"{where}{error}") from None
+        rows = sample_rows(net.in_features)[:2]
+        largest = max(graph.largest(row.reshape(source.shape)) for row in rows)
+        if largest > _LARGE:
+            self._notes.append(
+                f"Numbers up to {largest:.0e} occur on the way; a runtime that computes in float32 "
+                "may overflow where this network does not."
+            )
+        if source.fixed_batch is not None:
+            self._require_batch(net, graph, name, (source.fixed_batch, *source.sample_shape))
+
+    def _first_difference(self, graph: GraphEvaluator, source: ModelInput, row: Any) -> str:
+        """Return which node's tensor is the first that the rules see differently."""
+        x = row.reshape(source.shape)
+        values, changed = graph(x), graph(x, noise(0))
+        activations = self._lowering.activations(row)
+        for index in self._order:
+            for name in self._graph.node[index].output:
+                ours, theirs = self._values.get(name), values.get(name)
+                if isinstance(ours, Expression) and theirs is not None:
+                    if ours.shape != theirs.shape:
+                        return f"{_label(self._graph.node[index], index)} was not read as what it is: "
+                    gap = np.abs(ours.at(activations) - theirs.ravel()).max()
+                    rounding = max(np.abs(changed[name] - theirs).max(), 1e-9 * np.abs(theirs).max())
+                    if gap > max(32 * rounding, 1e-12):  # only for the message
+                        return f"{_label(self._graph.node[index], index)} was not read as what it is: "
+        return ""
+
+    def _require_batch(
+        self, net: ReluNetwork, graph: GraphEvaluator, name: str, shape: tuple[int, ...]
+    ) -> None:
         """Run one whole batch through the graph: that its first axis is a batch was only a guess."""
         rows = np.random.default_rng(0).normal(size=check_shape(shape, "the input"))
-        whole = _Reader(self._model, self._folder)
-        whole._values[self._input().name] = rows
-        whole._evaluate(name)
-        result = np.asarray(whole._values[name])
-        one_by_one = net(rows)
+        result, one_by_one = graph.output(name, rows), net(rows)
         close = 1e-6 * np.abs(one_by_one).max()
         if result.size != one_by_one.size or not np.allclose(
             result.reshape(one_by_one.shape), one_by_one, rtol=0, atol=close
@@ -152,6 +217,8 @@ class _Reader:
             raise UnsupportedModelError(f"the input '{entry.name}' declares no tensor shape.")
         if entry.type.tensor_type.elem_type not in FLOAT_TYPES:
             raise UnsupportedModelError(f"the input '{entry.name}' is not of a float type.")
+        if entry.type.tensor_type.elem_type in HALF_TYPES:
+            self._notes.append("The model computes in 16-bit floats; it was read as if nothing rounded.")
         return batched(entry, first_length(self._graph.output[0]))
 
     def _output_name(self) -> str:
@@ -167,11 +234,13 @@ class _Reader:
             node = self._producer(name)
             if node is None or node.domain not in DEFAULT_DOMAINS or len(node.input) < 1:
                 break
+            self._tail.append(self._producers[name][0])
             if node.op_type in _ACTIVATIONS:
                 return node, node.input[0]
             if node.op_type != "Identity":
                 break
             name = node.input[0]
+        self._tail.clear()
         return None, start
 
     # ------------------------------------------------------------------ the walk
@@ -183,7 +252,6 @@ class _Reader:
     def _evaluate(self, name: str) -> None:
         """Compute a tensor and everything it rests on, deepest first."""
         waiting = [name]
-        entered: set[str] = set()
         while waiting:
             name = waiting[-1]
             if name in self._values:
@@ -194,20 +262,30 @@ class _Reader:
                 self._values[name] = self._initializer(name)
                 continue
             missing = [need for need in node.input if need and need not in self._values]
-            if not missing:
-                self._run(*self._producers[name])
-            elif name in entered:
-                raise ModelFileError(f"the graph runs in a circle through the tensor '{name}'.")
-            else:
-                entered.add(name)
+            if missing:
                 waiting.extend(missing)
+            else:
+                self._run(*self._producers[name])
+
+    def _check_the_rest(self) -> None:
+        """Carry out the nodes that the output does not need: a runtime that cannot refuses the file."""
+        for name, tensor in self._initializers.items():
+            if name not in self._values and tensor.data_type in READABLE_TYPES:
+                self._values[name] = self._initializer(name)
+        notes, done, unread = list(self._notes), {*self._order, *self._tail}, 0
+        for index in self._sorted:
+            if index not in done:
+                try:
+                    self._run(index, 0)
+                except (UnsupportedModelError, KeyError):  # perhaps sound
+                    unread += 1
+        self._notes = notes
+        if unread:
+            self._notes.append(f"{unread:,} nodes that the output does not need were not read.")
 
     def _initializer(self, name: str) -> Value:
         if name not in self._initializers:
-            raise ModelFileError(
-                f"the tensor '{name}' is used but no node or weight of the file makes it "
-                "(sparse weights are not read)."
-            )
+            raise ModelFileError(f"no node or weight of the file makes the output '{name}'.")
         value = decode_tensor(self._initializers[name], self._folder)
         self._charge(value)
         return value
@@ -228,6 +306,7 @@ class _Reader:
                 folder=self._folder,
             )
             made = operation(node)
+            self._order.append(index)
             results = made if isinstance(made, list) else [made]
             if slot >= len(results):
                 raise UnsupportedModelError(
@@ -287,7 +366,7 @@ def _checked_constant(value: Any, name: str) -> Expression:
     numbers = np.asarray(value, dtype=np.float64)
     if not is_finite(numbers):
         raise ModelFileError(f"the output '{name}' is constant and not finite.")
-    return as_expression(numbers)
+    return constant(numbers)
 
 
 @contextmanager

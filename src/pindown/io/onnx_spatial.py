@@ -21,9 +21,9 @@ def _window(node: Node, kernel: Sequence[int], image: Sequence[int]) -> Window:
     rank, spatial = len(kernel), image[2:]
     if len(spatial) != rank or rank == 0:
         raise ModelFileError(f"a kernel {tuple(kernel)} does not fit a tensor of shape {tuple(image)}.")
-    strides = node.integers("strides") or (1,) * rank
-    dilations = node.integers("dilations") or (1,) * rank
-    pads = node.integers("pads") or (0,) * (2 * rank)
+    strides = node.integers("strides", (1,) * rank)
+    dilations = node.integers("dilations", (1,) * rank)
+    pads = node.integers("pads", (0,) * (2 * rank))
     auto = node.text("auto_pad", "NOTSET")
     if auto in ("SAME_UPPER", "SAME_LOWER"):
         if any(n != 1 for n in dilations):
@@ -38,7 +38,7 @@ def _window(node: Node, kernel: Sequence[int], image: Sequence[int]) -> Window:
         raise ModelFileError(f"auto_pad '{auto}' does not exist in ONNX.")
     if len(pads) != 2 * rank:
         raise ModelFileError(f"{node.op} needs {2 * rank} pads; got {len(pads)}.")
-    ceil_mode = bool(node.integer("ceil_mode", 0))
+    ceil_mode = node.flag("ceil_mode", False)
     return Window(tuple(kernel), strides, pads[:rank], pads[rank:], dilations, ceil_mode)
 
 
@@ -48,7 +48,12 @@ def _same_pads(
     """Return the pads that make the output ``ceil(size / stride)`` long."""
     few, many = [], []
     for size, k, stride in zip(spatial, kernel, strides, strict=True):
-        total = max((-(-size // stride) - 1) * stride + k - size, 0)
+        total = (-(-size // stride) - 1) * stride + k - size
+        if total < 0:
+            raise ModelFileError(
+                f"automatic padding with a stride of {stride} beyond a kernel of {k} is not read, "
+                "because runtimes disagree on it; export the model with explicit pads."
+            )
         few.append(total // 2)
         many.append(total - total // 2)
     return (*few, *many) if upper else (*many, *few)
@@ -58,7 +63,10 @@ def _pool_window(node: Node, image: Sequence[int]) -> Window:
     kernel = node.integers("kernel_shape")
     if kernel is None:
         raise ModelFileError(f"{node.op} lacks its kernel_shape.")
-    return _window(node, kernel, image)
+    window = _window(node, kernel, image)
+    if any(p >= k for p, k in zip(window.before + window.after, window.kernel * 2, strict=True)):
+        raise ModelFileError(f"{node.op} pads by a whole kernel {kernel} or more.")
+    return window
 
 
 def _conv(node: Node) -> Value:
@@ -69,15 +77,17 @@ def _conv(node: Node) -> Value:
     bias = node.weight(2) if node.given(2) else None
     if bias is not None and bias.shape != kernel.shape[:1]:
         raise ModelFileError(f"a bias {bias.shape} does not fit a convolution kernel {kernel.shape}.")
+    if node.has("pads") and node.text("auto_pad", "NOTSET") != "NOTSET":
+        raise ModelFileError("it has both pads and automatic padding.")
     window = _window(node, kernel.shape[2:], x.shape)
     return x.convolve(kernel, bias, window, node.integer("group", 1))
 
 
 def _batch_normalization(node: Node) -> Value:
     # Before operator set 14, listing the outputs of training was how to ask for it.
-    if node.integer("training_mode", 0) or node.n_outputs > 1:
+    if node.flag("training_mode", False) or node.n_outputs > 1:
         raise UnsupportedModelError("it is in training mode; export the model in evaluation mode.")
-    if not node.integer("spatial", 1):
+    if not node.flag("spatial", True):
         raise UnsupportedModelError(
             "it normalises every pixel on its own (spatial=0), which is not read."
         )
@@ -96,7 +106,7 @@ def _batch_normalization(node: Node) -> Value:
 
 def _average_pool(node: Node) -> Value:
     x = node.tensor(0)
-    return x.average_pool(_pool_window(node, x.shape), bool(node.integer("count_include_pad", 0)))
+    return x.average_pool(_pool_window(node, x.shape), node.flag("count_include_pad", False))
 
 
 def _max_pool(node: Node) -> Value:
@@ -104,14 +114,20 @@ def _max_pool(node: Node) -> Value:
     return node.lowering.max_pool(x, _pool_window(node, x.shape))
 
 
+def _spatial(x: Expression) -> tuple[int, ...]:
+    if len(x.shape) < 3:
+        raise ModelFileError(f"a tensor of shape {x.shape} is no image.")
+    return x.shape[2:]
+
+
 def _global_average_pool(node: Node) -> Value:
     x = node.tensor(0)
-    return _mean(x, range(2, len(x.shape)))
+    return _mean(x, range(2, 2 + len(_spatial(x))))
 
 
 def _global_max_pool(node: Node) -> Value:
     x = node.tensor(0)
-    spatial = x.shape[2:]
+    spatial = _spatial(x)
     ones, zeros = (1,) * len(spatial), (0,) * len(spatial)
     return node.lowering.max_pool(x, Window(spatial, ones, zeros, zeros, ones))
 
@@ -131,14 +147,14 @@ def _reduced(node: Node, along: Callable[[Expression, Sequence[int]], Expression
     x, axes = node.tensor(0), node.numbers(1, "axes")
     rank = len(x.shape)
     if not axes:
-        if node.integer("noop_with_empty_axes", 0):
+        if node.flag("noop_with_empty_axes", False):
             return x
         axes = tuple(range(rank))
     if any(not -rank <= axis < rank for axis in axes):
         raise ModelFileError(f"{node.op} names the axes {axes} of a tensor of rank {rank}.")
     reduced = sorted({axis % rank for axis in axes})
     result = along(x, reduced)
-    if node.integer("keepdims", 1):
+    if node.flag("keepdims", True):
         return result
     return result.reshape(tuple(n for i, n in enumerate(result.shape) if i not in reduced))
 

@@ -46,8 +46,10 @@ _FIELD_DTYPES = {
     "uint64_data": "<u8",
 }
 FLOAT_TYPES = frozenset({1, 10, 11, _BFLOAT16})
+HALF_TYPES = frozenset({10, _BFLOAT16})
 INTEGER_TYPES = frozenset({2, 3, 4, 5, 6, 7, 12, 13})
 BOOL_TYPE = 9
+READABLE_TYPES = frozenset(_STORAGE)
 
 
 def decode_tensor(proto: Any, folder: Path | None) -> NDArray[Any]:
@@ -116,6 +118,18 @@ def _widened(values: NDArray[Any], data_type: int) -> NDArray[Any]:
     if data_type in FLOAT_TYPES:
         return values.astype(np.float64)
     return values.astype(np.bool_ if data_type == BOOL_TYPE else np.int64)
+
+
+def narrowed(values: NDArray[Any], data_type: int) -> NDArray[Any]:
+    """Return float64 numbers as rounded to another float type.
+
+    >>> narrowed(np.array([0.1, 1.0]), _BFLOAT16)
+    array([0.10009766, 1.        ])
+    """
+    if data_type != _BFLOAT16:
+        return values.astype(_STORAGE[data_type].dtype).astype(np.float64)
+    fraction, exponent = np.frexp(values)
+    return np.ldexp(np.round(fraction * 2**8) / 2**8, exponent)  # eight digits are kept
 
 
 def _external_bytes(proto: Any, needed: int, folder: Path | None) -> bytes:

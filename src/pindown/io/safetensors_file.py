@@ -69,13 +69,13 @@ def _layer_tensors(layer: Affine, name: str, numbers: np.dtype[Any]) -> dict[str
 # ---------------------------------------------------------------------- in
 
 
-def read_safetensors(path: Path) -> ReluNetwork:
+def read_safetensors(path: Path, activation: str | None = None) -> ReluNetwork:
     """Read ``.safetensors``."""
-    return network_from_safetensors(read_bytes(path))
+    return network_from_safetensors(read_bytes(path), activation)
 
 
-def network_from_safetensors(data: bytes) -> ReluNetwork:
-    """Read the bytes of a safetensors file.
+def network_from_safetensors(data: bytes, activation: str | None = None) -> ReluNetwork:
+    """Read the bytes of a safetensors file; pindown's own say themselves what lies between layers.
 
     Raises:
         ModelFileError: If the bytes are not a sound safetensors file.
@@ -85,7 +85,7 @@ def network_from_safetensors(data: bytes) -> ReluNetwork:
     try:
         if _MARK in metadata:
             return _own(tensors, metadata[_MARK])
-        return network_from_tensors(_all_float(tensors), in_order=False)
+        return network_from_tensors(_all_float(tensors), in_order=False, activation=activation)
     except (ModelFileError, UnsupportedModelError):
         raise
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:

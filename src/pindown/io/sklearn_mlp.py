@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from pindown.affine import Array
 from pindown.errors import UnsupportedModelError
+from pindown.io.agreement import DisagreementError, require_agreement
 from pindown.network import ReluNetwork
 
 _OUTPUT_ACTIVATIONS = {"identity": None, "softmax": "softmax", "logistic": "sigmoid"}
@@ -31,13 +37,34 @@ def network_from_estimator(estimator: Any) -> ReluNetwork:
         )
     output_activation = _OUTPUT_ACTIVATIONS[estimator.out_activation_]
     if estimator.activation == "relu":
-        return ReluNetwork.from_layers(layers, output_activation=output_activation)
-    if estimator.activation == "identity":
-        return _linear_network(layers, output_activation)
-    raise UnsupportedModelError(
-        f"the hidden activation {estimator.activation!r} is not piecewise linear; "
-        "fit with activation='relu' or 'identity'."
-    )
+        net = ReluNetwork.from_layers(layers, output_activation=output_activation)
+    elif estimator.activation == "identity":
+        net = _linear_network(layers, output_activation)
+    else:
+        raise UnsupportedModelError(
+            f"the hidden activation {estimator.activation!r} is not piecewise linear; "
+            "fit with activation='relu' or 'identity'."
+        )
+    return replace(net, notes=_require_agreement(net, estimator))
+
+
+def _require_agreement(net: ReluNetwork, estimator: Any) -> tuple[str, ...]:
+    """Compare the network with what the estimator predicts."""
+
+    def reference(row: Array, change: Any) -> Array:
+        X = (row if change is None else change(row))[None]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # rows without the names of columns
+            if not hasattr(estimator, "predict_proba"):
+                return np.asarray(estimator.predict(X), dtype=np.float64).ravel()
+            shares = np.asarray(estimator.predict_proba(X), dtype=np.float64).ravel()
+        # With two classes the network has the output of the second one.
+        return shares[1:] if net.out_features == 1 and shares.size == 2 else shares
+
+    try:
+        return require_agreement(net, reference, activated=True)
+    except DisagreementError as error:
+        raise UnsupportedModelError(f"the estimator was not read as what it is: {error}") from None
 
 
 def _linear_network(layers: list[tuple[Any, Any]], output_activation: str | None) -> ReluNetwork:

@@ -1,8 +1,8 @@
 """Bare named tensors in: plain MLPs, where names and shapes alone say what the layers are.
 
 A state dict holds weights and no operations. Where its tensors can only be the fully connected
-layers of one chain, that chain with ReLUs between is what nearly everybody means, and the network's
-notes say that this was assumed. Anything else is refused: guessing would give another function.
+layers of one chain, the caller says what lies between them, and the network's notes repeat it beside
+what else was taken for granted. Anything else is refused: guessing would give another function.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ _WAY_OUT = (
     "write the model with pindown.ReluNetwork.from_torch(model, input_shape=...).save('model.onnx'), "
     "or with torch.onnx.export, and load that."
 )
-_ASSUMED = "A state dict does not say what lies between its layers; ReLU was assumed."
-_ASSUMED_ORDER = "Nor does it say in which order they run; the order in the file was assumed."
+ACTIVATIONS = ("relu",)
 _NESTED = ("state_dict", "model_state_dict")
 _MAX_SEARCH_STEPS = 10_000
 
@@ -46,29 +45,65 @@ class _Layer(NamedTuple):
     bias: Array
 
 
-def network_from_tensors(tensors: Mapping[str, Array], *, in_order: bool) -> ReluNetwork:
+def network_from_tensors(
+    tensors: Mapping[str, Array], *, in_order: bool, activation: str | None = None
+) -> ReluNetwork:
     """Infer the network from weights by name.
 
     Args:
         tensors: Name -> float64 array; a layer is ``*.weight`` (out, in) and perhaps ``*.bias`` (out,).
         in_order: Whether the mapping's order is the order of the layers.
+        activation: What lies between the layers, one of ``ACTIVATIONS``; a single layer needs none.
+
+    Raises:
+        UnsupportedModelError: If the tensors are not those of one chain, or ``activation`` is missing.
 
     Example:
         >>> tensors = {"b.weight": np.ones((1, 3)), "a.weight": np.ones((3, 2)), "a.bias": np.zeros(3)}
-        >>> network_from_tensors(tensors, in_order=False).widths
+        >>> network_from_tensors(tensors, in_order=False, activation="relu").widths
         (2, 3, 1)
     """
-    layers = _layers(tensors)
+    layers, order = _layers(tensors), "in the order of the file"
     if not in_order:
-        layers = _sorted(layers)
+        layers, order = _sorted(layers)
     for first, second in pairwise(layers):
         if first.weight.shape[0] != second.weight.shape[1]:
             raise UnsupportedModelError(
                 f"the layers do not chain: '{first.name}' gives {first.weight.shape[0]} values, "
                 f"'{second.name}' takes {second.weight.shape[1]}. {_WAY_OUT}"
             )
-    notes = (_ASSUMED, _ASSUMED_ORDER) if in_order and len(layers) > 1 else (_ASSUMED,)
-    return ReluNetwork.from_layers([(W, b) for _, W, b in layers], notes=notes)
+    if len(layers) > 1 and activation is None:
+        raise UnsupportedModelError(
+            "a state dict holds weights and does not say what lies between its layers; if that is ReLU "
+            'everywhere, say so: activation="relu", on the command line --activation relu. '
+            "An .onnx file says it itself."
+        )
+    return ReluNetwork.from_layers([(W, b) for _, W, b in layers], notes=(_as_told(layers, order),))
+
+
+def check_activation(activation: str | None) -> None:
+    """Complain about what cannot be told to lie between the layers of a state dict."""
+    if activation is not None and activation not in ACTIVATIONS:
+        raise ValueError(
+            "activation says what lies between the layers of a state dict, and must be "
+            f"{' or '.join(map(repr, ACTIVATIONS))}; got {activation!r}. Leaky ReLUs and other "
+            "piecewise linear functions are read from .onnx files."
+        )
+
+
+def _as_told(layers: Sequence[_Layer], order: str) -> str:
+    """Return what the network rests on besides the weights."""
+    if len(layers) == 1:
+        return (
+            "Read as Linear; a state dict does not say whether anything without weights, such as a "
+            "softmax, comes before or after it."
+        )
+    chain = ("Linear, ReLU, Linear", "Linear, ReLU, ..., Linear")[len(layers) > 2]
+    return (
+        f"Read as {chain}, as told by activation='relu'; a state dict does not say. The {len(layers)} "
+        f"layers were taken {order}, and nothing else without weights: no skip connection, no function "
+        "after the last layer."
+    )
 
 
 # ---------------------------------------------------------------------- which tensors are a layer
@@ -119,21 +154,24 @@ def _require_finite(name: str, values: Array) -> None:
 # ---------------------------------------------------------------------- in which order
 
 
-def _sorted(layers: list[_Layer]) -> list[_Layer]:
-    """Order layers by the one number in their names, else by the only way their shapes chain."""
+def _sorted(layers: list[_Layer]) -> tuple[list[_Layer], str]:
+    """Order layers by the one number in their names, else by the only way their shapes chain.
+
+    Returns:
+        The layers, and which order it is, in words.
+    """
     numbers = [tuple(map(int, re.findall(r"\d+", layer.name))) for layer in layers]
     templates = {re.sub(r"\d+", "#", layer.name) for layer in layers}
     if len(templates) == 1 and sum(len(set(column)) > 1 for column in zip(*numbers, strict=True)) == 1:
-        return [
-            layer for _, layer in sorted(zip(numbers, layers, strict=True), key=lambda pair: pair[0])
-        ]
+        counted = sorted(zip(numbers, layers, strict=True), key=lambda pair: pair[0])
+        return [layer for _, layer in counted], "in the order of the numbers in their names"
     orders = _chains([layer.weight.shape for layer in layers])
     order = next(orders, None)
     if order is None or next(orders, None) is not None:
         names = ", ".join(f"'{layer.name}' {layer.weight.shape}" for layer in layers[:12])
         many = "in no way" if order is None else "in more than one way"
         raise UnsupportedModelError(f"the layers {names} chain {many} by their shapes. {_WAY_OUT}")
-    return [layers[i] for i in order]
+    return [layers[i] for i in order], "in the only order that fits their shapes"
 
 
 def _chains(shapes: Sequence[tuple[int, ...]]) -> Iterator[list[int]]:
@@ -157,7 +195,7 @@ def _chains(shapes: Sequence[tuple[int, ...]]) -> Iterator[list[int]]:
 # ---------------------------------------------------------------------- torch files
 
 
-def read_torch_file(path: Path) -> ReluNetwork:
+def read_torch_file(path: Path, activation: str | None = None) -> ReluNetwork:
     """Read a ``.pt`` or ``.pth`` file that holds a state dict, without running any code in it."""
     require_file(path)
     _check_archive(path)
@@ -168,7 +206,7 @@ def read_torch_file(path: Path) -> ReluNetwork:
     if not isinstance(content, Mapping):
         raise UnsupportedModelError(f"it holds a {type(content).__name__}, not a state dict. {_WAY_OUT}")
     tensors = {str(name): _numbers(str(name), value) for name, value in content.items()}
-    return network_from_tensors(tensors, in_order=True)
+    return network_from_tensors(tensors, in_order=True, activation=activation)
 
 
 def _check_archive(path: Path) -> None:

@@ -10,6 +10,7 @@ import math
 import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,8 +19,9 @@ from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
-from pindown.affine import dense
+from pindown.affine import Array, dense
 from pindown.errors import UnsupportedModelError
+from pindown.io.agreement import DisagreementError, Reference, require_agreement, sample_rows
 from pindown.io.expression import Expression
 from pindown.io.lowering import Lowering
 from pindown.io.torch_ops import FUNCTIONS, METHODS, MODULES, OUTPUT_ACTIVATIONS, VIEWS, array
@@ -27,6 +29,7 @@ from pindown.network import ReluNetwork
 
 # Hooks that only recompute a weight before forward runs.
 _WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
+_FEW_PARAMETERS = 1_000_000  # beyond, changing all of them takes longer than reading the module
 # What a rule raises when the operation's arguments are not what it reads.
 _MISFITS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
@@ -49,7 +52,52 @@ def network_from_module(module: Any, input_shape: Sequence[int] | None = None) -
         _refresh_weights(module)
         graph, modules = _trace(module)
         shape = tuple(map(int, input_shape)) if input_shape else _first_linear_input(graph, modules)
-        return _Reader(module, modules, shape).read(graph)
+        net = _Reader(module, modules, shape).read(graph)
+        return replace(net, notes=(*net.notes, *_require_agreement(module, net)))
+
+
+def _require_agreement(module: nn.Module, net: ReluNetwork) -> tuple[str, ...]:
+    """Compare the network with the module itself, run in float64 if it can be."""
+    kinds = [tensor.dtype for tensor in module.parameters() if tensor.is_floating_point()]
+    for dtype in dict.fromkeys([torch.float64, *kinds]):
+        reference = _runner(module, net.input_shape, dtype)
+        try:
+            reference(sample_rows(net.in_features)[0], None)
+        except Exception as error:  # forward is arbitrary Python, and may hold tensors that stay float32
+            failure = str(error)
+            continue
+        try:
+            return require_agreement(net, reference, activated=True, single=dtype != torch.float64)
+        except DisagreementError as error:
+            name = type(module).__name__
+            raise UnsupportedModelError(f"{name} was not read as what it is: {error}") from None
+    raise UnsupportedModelError(
+        f"{type(module).__name__} cannot be run on an input of shape {(1, *net.input_shape)}, so that "
+        f"what was read cannot be checked: {failure}"
+    )
+
+
+def _runner(module: nn.Module, shape: tuple[int, ...], dtype: torch.dtype) -> Reference:
+    """Return the module as a function of one flat input, with its numbers in the given precision."""
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    floats = {name: t.detach().to(dtype) for name, t in own.items() if t.is_floating_point()}
+    few = sum(tensor.numel() for tensor in floats.values()) <= _FEW_PARAMETERS
+    device = next((tensor.device for tensor in own.values()), torch.device("cpu"))
+
+    def run(row: Array, change: Any) -> Array:
+        weights = floats
+        if change is not None:
+            row = change(row)
+            if few:
+                weights = {
+                    name: torch.as_tensor(change(array(tensor)), dtype=dtype, device=device)
+                    for name, tensor in floats.items()
+                }
+        x = torch.as_tensor(row.reshape(1, *shape), dtype=dtype, device=device)
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            return array(torch.func.functional_call(module, weights, (x,))).ravel()
+
+    return run
 
 
 def module_from_network(net: ReluNetwork) -> nn.Sequential:

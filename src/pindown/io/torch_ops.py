@@ -19,7 +19,7 @@ from torch import nn
 
 from pindown.affine import Array
 from pindown.errors import UnsupportedModelError
-from pindown.io.expression import Expression, concatenate, per_channel
+from pindown.io.expression import Expression, concatenate, constant, per_channel
 from pindown.io.lowering import Lowering
 from pindown.io.windows import Window
 
@@ -80,15 +80,17 @@ def _abs(low: Lowering, x: Expression) -> Expression:
 
 
 def _maximum(low: Lowering, x: Any, other: Any) -> Expression:
-    if not isinstance(x, Expression):
-        x, other = other, x  # a large constant would hide the digits of what is added to it
-    return _add(low, x, low.relu(_sub(low, other, x)))
+    return low.maximum(*_constant_first(x, other))
 
 
 def _minimum(low: Lowering, x: Any, other: Any) -> Expression:
-    if not isinstance(x, Expression):
-        x, other = other, x
-    return _sub(low, x, low.relu(_sub(low, x, other)))
+    return _neg(low, low.maximum(*(_neg(low, value) for value in _constant_first(x, other))))
+
+
+def _constant_first(*values: Any) -> list[Expression]:
+    """Return both as tensors; a maximum with a constant is then one ReLU and no residual connection."""
+    tensors = [v if isinstance(v, Expression) else constant(np.asarray(v, float)) for v in values]
+    return sorted(tensors, key=lambda tensor: bool(tensor.terms))
 
 
 # ---------------------------------------------------------------------- affine rules
