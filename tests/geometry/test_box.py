@@ -4,10 +4,22 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from pindown.geometry import Box
 from pindown.geometry.box import as_box
-from pindown.geometry.rounding import add_down, add_up, gamma, norm_down, norm_up, product_up
+from pindown.geometry.rounding import (
+    add_down,
+    add_up,
+    fraction_down,
+    fraction_up,
+    gamma,
+    norm_down,
+    norm_up,
+    product_up,
+    two_product,
+    two_sum,
+)
 
 
 def test_center_and_radius_cover_the_box_exactly():
@@ -22,6 +34,19 @@ def test_center_and_radius_cover_the_box_exactly():
 
 def test_radius_of_a_plain_box_is_plain():
     np.testing.assert_array_equal(Box([-1, 0, 3], [1, 4, 3]).radius, [1, 2, 0])
+
+
+def test_radius_of_the_widest_box_is_a_number():
+    large = 2.0**1023
+    box = Box([-large, large], [large, 1.5 * large])
+    np.testing.assert_array_equal(box.center, [0, 1.25 * large])
+    np.testing.assert_array_equal(box.radius, [large, large / 4])
+
+
+def test_samples_are_uniform():
+    points = Box([-3, 5], [1, 6]).sample(4000, np.random.default_rng(0))
+    for column, low, width in zip(points.T, (-3, 5), (4, 1), strict=True):
+        assert stats.kstest(column, "uniform", (low, width)).pvalue > 1e-3
 
 
 def test_around_contains_the_data_and_touches_it():
@@ -86,6 +111,13 @@ def test_directed_sums_and_gamma_against_rationals():
         assert Fraction(gamma(n)) >= n * u / (1 - n * u)
 
 
+def test_directed_sums_beyond_float64():
+    largest = np.finfo(float).max
+    assert (add_up(largest, largest), add_down(largest, largest)) == (np.inf, largest)
+    assert (add_up(-largest, -largest), add_down(-largest, -largest)) == (-largest, -np.inf)
+    assert (add_up(-np.inf, 1.0), add_down(np.inf, 1.0)) == (-np.inf, np.inf)
+
+
 def test_norms_and_products_are_rounded_outwards_everywhere():
     rng = np.random.default_rng(0)
     for scale in (5e-324, 1e-310, 1e-200, 1e-160, 1.0, 1e160, 1e300):
@@ -93,9 +125,34 @@ def test_norms_and_products_are_rounded_outwards_everywhere():
             vector = scale * rng.integers(1, 9, 3)
             square = sum(Fraction(v) ** 2 for v in vector)
             assert Fraction(norm_down(vector)) ** 2 <= square <= Fraction(norm_up(vector)) ** 2
-    for factors in ([1e-200, 1e-200], [1e-200, 1e300, 1e-200], [5e-324, 0.3], [0.1] * 7, [3.0]):
+    several = [rng.random(int(rng.integers(1, 9))).tolist() for _ in range(50)]
+    hard = ([1e-200, 1e-200], [1e-200, 1e300, 1e-200], [5e-324, 0.3], [0.1] * 7, [3.0])
+    for factors in (*hard, *several):
         exact = Fraction(1)
         for factor in factors:
             exact *= Fraction(factor)
         assert Fraction(product_up(factors)) >= exact
+    assert product_up([0.5, 3.0]) == pytest.approx(1.5, rel=1e-14)
     assert product_up([0.0, np.inf]) == 0.0 and product_up([1e200, 1e200]) == np.inf
+
+
+def test_fractions_are_rounded_to_the_neighbour_outside():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        value = Fraction(int(rng.integers(-(10**9), 10**9)), int(rng.integers(1, 10**9)))
+        value *= Fraction(10) ** int(rng.integers(-330, 300))
+        up, down = fraction_up(value), fraction_down(value)
+        assert Fraction(down) <= value <= Fraction(up)
+        assert up <= np.nextafter(down, np.inf)
+    assert fraction_up(Fraction(3, 8)) == fraction_down(Fraction(3, 8)) == 0.375
+    huge, largest = Fraction(10) ** 400, np.finfo(float).max
+    assert (fraction_up(huge), fraction_down(huge)) == (np.inf, largest)
+    assert (fraction_up(-huge), fraction_down(-huge)) == (-largest, -np.inf)
+
+
+def test_errors_of_sums_and_products_are_exact():
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 200)) * 10.0 ** rng.integers(-20, 20, (2, 200))
+    for operation, exact in ((two_sum, Fraction.__add__), (two_product, Fraction.__mul__)):
+        for x, y, value, error in zip(a, b, *operation(a, b), strict=True):
+            assert Fraction(value) + Fraction(error) == exact(Fraction(x), Fraction(y))

@@ -12,6 +12,8 @@ from pindown.geometry.box import Box
 from pindown.geometry.complex.counting import region_count
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.exact.complex import exact_complex
+from pindown.geometry.nearness import ASLEEP, layer_scales, leaves_float64
+from pindown.geometry.regions.scaled import deep_point
 from tests.geometry.oracles import cube, degenerate_network, random_network, reference_network
 
 
@@ -141,6 +143,17 @@ def test_points_are_located_where_units_vanish():
     assert (cx.locate(cube(2).sample(500, np.random.default_rng(0))) >= 0).all()
 
 
+def test_slopes_that_leave_float64_are_announced_on_small_boxes():
+    net = ReluNetwork.from_layers([([[1e200]], [0]), ([[1e200]], [0])])
+    assert np.isfinite(net([1e-300])).all() and leaves_float64(net, Box([-1e-300], [1e-300]))
+
+
+def test_scales_of_units_behind_sleeping_ones_are_not_zero():
+    net = ReluNetwork.from_layers([([[1.0]], [-10.0]), ([[5.0]], [0]), ([[1.0]], [0])])
+    first, second, _ = layer_scales(net, Box([0], [1]))
+    assert first == [11.0] and second == [ASLEEP * 5 * 11]
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_nothing_has_all_properties(d):
     nothing = polyhedral_complex(reference_network((d, 5, 4, 2), 0), cube(d), budget=0)
@@ -206,3 +219,27 @@ def test_limits_hold_on_a_line_as_well():
     net = reference_network((1, 40, 40, 1), 0)
     cx = polyhedral_complex(net, cube(1), max_cells=5, certified=True)
     assert cx.n_regions == 5 and not cx.complete
+
+
+def test_cells_of_units_below_the_smallest_float_are_counted():
+    """Slopes of the second layer are 1e-400: zero in float64, and a fold all the same."""
+    layers = [([[1e-200, 0.0], [0.0, 1e-200]], [0, 0]), ([[1e-200, -1e-200]], [0]), ([[1.0]], [0])]
+    net = ReluNetwork.from_layers(layers)
+    exact, counted = exact_complex(net, (-1, 1)), region_count(net, (-1, 1), certified=True)
+    assert exact.n_regions == counted.n_regions == 5
+    cells = polyhedral_complex(net, (-1, 1), certified=True)
+    assert {p.tobytes() for p in cells.patterns} == {p.tobytes() for p in exact.patterns}
+
+
+def test_singular_steps_do_not_leak_from_the_search_for_a_deep_point():
+    """Slacks of 1e-200 and 1: squares of their quotient are infinite."""
+    rows = np.array([[1.0, 0.0, -1e-200], [-1.0, 0.0, -1e-200], [0.0, 1.0, -1.0]])
+    point = deep_point(rows, np.zeros(2), None)
+    assert np.all(rows[:, :-1] @ point + rows[:, -1] < 0)
+
+
+def test_cells_of_a_box_of_denormal_width():
+    """Five folds through 0 seen from 1e-314 away: every product underflows, and no sign is guessed."""
+    W = 1e-23 * np.random.default_rng(0).normal(size=(5, 2))
+    net = ReluNetwork.from_layers([(W, np.zeros(5)), (np.ones((1, 5)), [0.0])])
+    assert polyhedral_complex(net, (-3e-314, 4e-314), certified=True).n_regions == 10

@@ -55,6 +55,13 @@ def test_bounds_enclose_numbers_near_underflow():
     check_enclosed(net, box, list(corners(box)))
 
 
+def test_bounds_enclose_a_product_that_is_rounded_among_the_smallest_numbers():
+    # 1.5 quanta are rounded to 2: upwards, where a lower bound must not go.
+    net = ReluNetwork.from_layers([([[2.0**-600], [-(2.0**-600)]], [0, 0])])
+    box = Box([1.5 * 2.0**-474], [1.0])
+    check_enclosed(net, box, list(corners(box)))
+
+
 def test_first_layer_is_attained():
     rng = np.random.default_rng(0)
     net, box = random_net(rng, (4, 6)), Box.around(rng.standard_normal((2, 4)))
@@ -62,6 +69,12 @@ def test_first_layer_is_attained():
     (z,) = interval_bounds(net, box)
     np.testing.assert_allclose(z.lower, values.min(axis=0), rtol=1e-12)
     np.testing.assert_allclose(z.upper, values.max(axis=0), rtol=1e-12)
+
+
+def test_what_a_relu_cuts_off_does_not_reach_the_next_layer():
+    net = ReluNetwork.from_layers([([[1.0], [-1.0], [1.0]], [0, 0, -9]), ([[5.0, 7.0, 11.0]], [1])])
+    low, high = interval_bounds(net, Box([-2], [3]))[-1]
+    assert low == pytest.approx([1]) and high == pytest.approx([1 + 5 * 3 + 7 * 2])
 
 
 def test_zeros_stay_exact():

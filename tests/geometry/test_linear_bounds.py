@@ -10,7 +10,14 @@ import scipy.sparse as sp
 
 from pindown.geometry.box import Box
 from pindown.geometry.intervals import Interval, interval_bounds
-from pindown.geometry.linear_bounds import linear_bounds, relax, relu_lines
+from pindown.geometry.linear_bounds import (
+    LinearForms,
+    interval_image,
+    largest,
+    linear_bounds,
+    relax,
+    relu_lines,
+)
 from pindown.network import ReluNetwork
 
 
@@ -111,6 +118,80 @@ def test_lines_enclose_relu():
         relu = np.maximum(z, 0.0)
         assert np.all((lines.lower * z <= relu)[inside])
         assert np.all((lines.slope * z + lines.shift >= relu * (1 - 1e-15))[inside])
+
+
+def test_lines_enclose_relu_in_rationals():
+    rng = np.random.default_rng(6)
+    ends = rng.random((2, 1, 300)) * 10.0 ** rng.integers(-12, 12, (2, 1, 300))
+    ends[:, :, :20] *= 2.0**-1060
+    lines = relu_lines(Interval(-ends[0], ends[1]))
+    for low, high, *line in zip(-ends[0, 0], ends[1, 0], *(part[0] for part in lines), strict=True):
+        below, slope, shift = map(Fraction, line)
+        for z in (Fraction(low), Fraction(high)):
+            assert below * z <= max(z, 0) <= slope * z + shift
+
+
+def test_lines_are_the_chord_and_the_nearer_axis():
+    low, high = np.array([[-1.0, -3.0, 2.0, -4.0]]), np.array([[3.0, 1.0, 5.0, -2.0]])
+    lines = relu_lines(Interval(low, high))
+    assert lines.lower.tolist() == [[1, 0, 1, 0]]
+    np.testing.assert_allclose(lines.slope, [[0.75, 0.25, 1, 0]], rtol=1e-14)
+    np.testing.assert_allclose(lines.shift, [[0.75, 0.75, 0, 0]], rtol=1e-14)
+
+
+def test_largest_of_a_form_is_rounded_up():
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(50, 4))
+    A = 1e6 * rng.normal(size=(50, 1, 4))
+    c = -np.einsum("nqd,nd->nq", A, x)  # at x nothing but rounding is left
+    found = largest(LinearForms(A, c), x, x)[:, 0]
+    for value, weight, offset, point in zip(found, A[:, 0], c[:, 0], x, strict=True):
+        exact = Fraction(offset) + sum(
+            map(Fraction.__mul__, *(map(Fraction, v) for v in (weight, point)))
+        )
+        assert exact <= Fraction(value) <= exact + Fraction(1e-5)
+
+
+@pytest.mark.parametrize("part", ["below", "above"])
+def test_bounds_hold_where_everything_cancels(part):
+    # Large terms in one layer cancel: its rounding is many times what later layers are charged for.
+    rng = np.random.default_rng(9)
+    for _ in range(40):
+        W = rng.normal(size=(12, 2)) * (1e9 if part == "below" else 1.0)
+        x = rng.normal(size=2)
+        b = 1.0 + rng.random(12) - W @ x
+        V = rng.normal(size=(1, 12)) * (1e9 if part == "above" else 1.0)
+        net = ReluNetwork.from_layers([(W, b), (V, -(V @ np.maximum(W @ x + b, 0)))])
+        known = relax(net, x[None], x[None])
+        (exact,) = net.as_fractions()(list(x))
+        upper, lower = known.upper_bounds([[1.0], [-1.0]])[0]
+        assert -Fraction(lower) <= exact <= Fraction(upper)
+
+
+def test_interval_images_hold_where_everything_cancels():
+    rng = np.random.default_rng(10)
+    net = ReluNetwork.from_layers([(rng.normal(size=(30, 4)), np.zeros(30))])
+    x = rng.normal(size=4)
+    b = -net(x)
+    net = ReluNetwork.from_layers([(net.layers[0].weight, b)])
+    found = interval_image(net.layers[0], x[None], x[None])
+    check_contains_exact(net, Box(x, x), [Interval(found.lower[0], found.upper[0])], [x])
+    tiny = ReluNetwork.from_layers([([[2.0**-600], [-(2.0**-600)]], [0, 0])])
+    box = Box([1.5 * 2.0**-474], [1.5 * 2.0**-474])
+    found = interval_image(tiny.layers[0], box.lower[None], box.upper[None])
+    check_contains_exact(tiny, box, [Interval(found.lower[0], found.upper[0])], [box.lower])
+
+
+def test_reach_bounds_what_every_layer_takes():
+    rng = np.random.default_rng(11)
+    net = random_net((3, 6, 6, 2), rng)
+    lower = np.array([[-4.0, -1.0, 2.0]])
+    known = relax(net, lower, lower + 3)
+    X = Box(lower[0], lower[0] + 3).sample(2000, rng)
+    taken = [X, *(np.maximum(z, 0) for z in net.trace(X)[:-1])]
+    for reach, a in zip(known.reach, taken, strict=True):
+        assert np.all(np.abs(a) <= reach[0])
+    assert known.reach[0].tolist() == [[4, 2, 5]]
 
 
 @pytest.mark.parametrize("size", [1e155, 1e300])

@@ -17,6 +17,7 @@ from pindown.geometry import Grid, polyhedral_complex, read_complex, stream_comp
 from pindown.geometry.subboxes import folder as folder_module
 from pindown.geometry.subboxes import streaming
 from pindown.geometry.subboxes.shards import LIBRARY_BYTES, as_bytes
+from pindown.json_files import sealed
 from pindown.whole_files import FolderInUseError, only_writer
 from tests.geometry.oracles import cube, degenerate_network, random_network, reference_network
 
@@ -126,11 +127,18 @@ def test_interrupted_and_resumed_is_byte_identical(tmp_path, tight):
     stream_complex(net, cube(3), tmp_path / "cut", splits=8, resume=True)
     assert contents(tmp_path / "cut") == wanted
     assert times == {path.name: path.stat().st_mtime_ns for path in (tmp_path / "cut").glob("part-*")}
-    # A file that was cut short is noticed, and its sub-box done again.
-    victim = next((tmp_path / "cut").glob("part-000003-*.npz"))
-    victim.write_bytes(victim.read_bytes()[:-9])
-    stream_complex(net, cube(3), tmp_path / "cut", splits=8, resume=True)
-    assert contents(tmp_path / "cut") == wanted
+    # Files that were cut short or changed are noticed, and their sub-box or bucket is done again.
+    for pattern, damage in {
+        "part-000003-*.npz": lambda data: data[:-9],
+        "part-000004-*.npz": lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:],
+        "part-000005.json": lambda data: data.replace(b'"cells": ', b'"cells": 1'),
+        "stitched-*.json": lambda data: b"[" * 200_000,
+    }.items():
+        victim = next((tmp_path / "cut").glob(pattern))
+        victim.write_bytes(damage(victim.read_bytes()))
+    with pytest.warns(UserWarning, match="[13] finished parts in .* are damaged, such as") as said:
+        stream_complex(net, cube(3), tmp_path / "cut", splits=8, resume=True)
+    assert contents(tmp_path / "cut") == wanted and len(said) == 2
 
 
 KILLED = """
@@ -249,7 +257,7 @@ def _copy_with(small, tmp_path, data):
     shard = index["shards"][0]
     (tmp_path / shard["file"]).write_bytes(data)
     shard["bytes"] = len(data)
-    (tmp_path / "index.json").write_text(json.dumps(index))
+    (tmp_path / "index.json").write_text(json.dumps(sealed(index)))
     return read_complex(tmp_path)
 
 
@@ -303,9 +311,14 @@ def test_tables_of_contents_that_lie_are_refused(small, tmp_path, change):
     for name, content in contents(small).items():
         (tmp_path / name).write_bytes(content)
     index = json.loads((tmp_path / "index.json").read_text())
-    (tmp_path / "index.json").write_text(json.dumps({**index, **change}))
-    with pytest.raises(DataFileError):
-        read_complex(tmp_path)
+    for text in (
+        json.dumps(sealed({**index, **change})),
+        json.dumps({**index, **change}),
+        200_000 * "[",
+    ):
+        (tmp_path / "index.json").write_text(text)
+        with pytest.raises(DataFileError):
+            read_complex(tmp_path)
 
 
 def test_network_without_units(tmp_path):

@@ -76,7 +76,7 @@ def _affine_image(layer: Affine, lower: Array, upper: Array) -> Interval:
         rounding = 2.0 * gamma(n + 8)
         low_slack = rounding * (P[:, 2] + N[:, 3] + np.abs(b))
         high_slack = rounding * (P[:, 3] + N[:, 2] + np.abs(b))
-        if _may_underflow(layer, lower, upper):
+        if may_underflow(layer, lower, upper):
             low_slack, high_slack = low_slack + (n + 1) * TINY, high_slack + (n + 1) * TINY
         low = add_down(P[:, 0] - N[:, 1] + b, -low_slack)
         high = add_up(P[:, 1] - N[:, 0] + b, high_slack)
@@ -98,7 +98,7 @@ def _signed_products(weight: Matrix, ends: Array) -> tuple[Array, Array]:
     return P, N
 
 
-def _may_underflow(layer: Affine, *operands: Array) -> bool:
+def may_underflow(layer: Affine, *operands: Array) -> bool:
     """Return whether a product may be so small that relative error bounds fail.
 
     Asked first because the absolute term it needs would blur exact zeros for nothing.

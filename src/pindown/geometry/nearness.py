@@ -49,8 +49,7 @@ _FEW_QUANTA = 2.0**-1066
 
 def relative(points: Array, box: Box) -> Array:
     """Return points (n, d) in coordinates that run from 0 to 1 over the box."""
-    half = box.upper / 2 - box.lower / 2  # halves first: the difference may overflow
-    return (points / 2 - box.lower / 2) / half
+    return (points / 2 - box.lower / 2) / _half(box)
 
 
 def same_place(box: Box) -> float:
@@ -59,7 +58,13 @@ def same_place(box: Box) -> float:
     Never less than the rounding of their coordinates, which is large in a small box far from 0.
     """
     reach = np.maximum(np.abs(box.lower), np.abs(box.upper))
-    return float(np.max(_PLACES * reach / (box.upper / 2 - box.lower / 2), initial=SAME))
+    with np.errstate(over="ignore"):
+        return float(np.max(_PLACES * reach / _half(box), initial=SAME))
+
+
+def _half(box: Box) -> Array:
+    half = box.upper / 2 - box.lower / 2  # halves first: the difference may overflow
+    return np.where(half > 0, half, 1.0)  # halves of denormals vanish
 
 
 def layer_scales(net: ReluNetwork, box: Box, seed: int = 0) -> list[Array]:
@@ -73,12 +78,13 @@ def layer_scales(net: ReluNetwork, box: Box, seed: int = 0) -> list[Array]:
     a = np.vstack([box.lower, box.upper, box.center, box.sample(_PROBES, rng)])
     before = np.max(np.abs(a), axis=0)
     scales = []
-    for weight, bias in net.layers:
-        sizes = abs(weight)
-        seen = np.max(np.abs(a) @ sizes.T + np.abs(bias), axis=0)
-        scales.append(np.maximum(seen, ASLEEP * (sizes @ before)))
-        a = np.maximum(a @ weight.T + bias, 0.0)
-        before = scales[-1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for weight, bias in net.layers:
+            sizes = abs(weight)
+            seen = np.max(np.abs(a) @ sizes.T + np.abs(bias), axis=0)
+            scales.append(np.maximum(seen, ASLEEP * (sizes @ before)))
+            a = np.maximum(a @ weight.T + bias, 0.0)
+            before = scales[-1]
     return scales
 
 
@@ -97,18 +103,29 @@ def zero_bounds(net: ReluNetwork, box: Box) -> Array:
     return np.maximum(RESOLUTION * unit_scales(net, box), _FEW_QUANTA)
 
 
-def may_overflow(net: ReluNetwork, box: Box) -> bool:
-    """Return whether float64 might be too small for a unit, its terms or its slopes on a box.
+def leaves_float64(net: ReluNetwork, box: Box) -> bool:
+    """Return whether a unit, its terms or its slopes on a box may be too large or too small for float64.
+
+    Too small is a unit of which all that is not zero is tiny; a tiny term beside others is not.
 
     >>> net = ReluNetwork.from_layers([([[1e300, 1e300]], [0]), ([[1.0]], [0])])
-    >>> may_overflow(net, Box([0, 0], [1, 1])), may_overflow(net, Box([0, 0], [1e9, 1]))
+    >>> leaves_float64(net, Box([0, 0], [1, 1])), leaves_float64(net, Box([0, 0], [1e9, 1]))
     (False, True)
+    >>> net = ReluNetwork.from_layers([([[1e-200, 1e-200]], [0]), ([[1e-200]], [0]), ([[1.0]], [0])])
+    >>> leaves_float64(net, Box([0, 0], [1, 1]))
+    True
+    >>> leaves_float64(ReluNetwork.from_layers([([[1.0, 1.0]], [0])]), Box([0, 0], [1e-310, 1e-310]))
+    True
     """
     # At least 1, so that slopes, whose terms do not have the inputs in them, are bounded as well.
     size = np.maximum(1.0, np.maximum(np.abs(box.lower), np.abs(box.upper)))
-    largest = size.max()
+    slope = np.minimum(1.0, box.radius)  # by how much at least what varies does so on a narrow box
+    varies = slope > 0.0
+    largest, smallest = size.max(), float(np.min(slope, initial=1.0, where=varies))
     with np.errstate(over="ignore", invalid="ignore"):
         for weight, bias in net.layers:
-            size = abs(weight) @ size + np.abs(bias)
+            size, slope = abs(weight) @ size + np.abs(bias), abs(weight) @ slope
+            varies = (weight != 0.0) @ varies
             largest = np.maximum(largest, size.max(initial=0.0))
-    return not largest < _LARGEST
+            smallest = min(smallest, float(np.min(slope, initial=1.0, where=varies)))
+    return not (largest < _LARGEST and smallest > 1.0 / _LARGEST)

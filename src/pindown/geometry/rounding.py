@@ -12,6 +12,7 @@ Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3.1.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from math import frexp, inf, ldexp, nextafter
 from typing import Any
 
@@ -44,9 +45,11 @@ def add_up(a: ArrayLike, b: ArrayLike) -> Array:
     >>> float(add_up(1.0, 2.0)), float(add_up(1.0, 1e-30)) > 1.0
     (3.0, True)
     """
-    with np.errstate(invalid="ignore"):  # infinite numbers stay what they are
-        total, error = two_sum(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
-    return np.where(error > 0, np.nextafter(total, np.inf), total)
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinite numbers stay what they are
+        total, error = two_sum(a, b)
+        fell = (total == -np.inf) & (a > -np.inf) & (b > -np.inf)  # below all of float64
+        return np.where((error > 0) | fell, np.nextafter(total, np.inf), total)
 
 
 def add_down(a: ArrayLike, b: ArrayLike) -> Array:
@@ -98,6 +101,24 @@ def times_power_up(value: float, exponent: int) -> float:
     except OverflowError:
         return inf
     return product if product >= TINY else nextafter(product, inf)
+
+
+def fraction_up(value: Fraction) -> float:
+    """Return the smallest float64 that is at least a rational number.
+
+    >>> fraction_up(Fraction(1, 3)) > Fraction(1, 3), fraction_up(Fraction(10) ** 400)
+    (True, inf)
+    """
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return inf if value > 0 else -float(np.finfo(np.float64).max)
+    return nearest if nearest >= value else nextafter(nearest, inf)
+
+
+def fraction_down(value: Fraction) -> float:
+    """Return the largest float64 that is at most a rational number."""
+    return -fraction_up(-value)
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:

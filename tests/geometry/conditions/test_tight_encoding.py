@@ -7,7 +7,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from pindown.geometry import Box
 from pindown.geometry.conditions import tight_encoding as module
-from pindown.geometry.conditions.big_m import encode
+from pindown.geometry.conditions.big_m import encode, proved_infeasible
 from pindown.geometry.intervals import Interval, interval_bounds
 from pindown.network import ReluNetwork
 
@@ -49,3 +49,28 @@ def test_a_unit_that_is_zero_everywhere_leaves_no_contradiction(monkeypatch):
     tight = module.tight_encoding(net, box, deadline=inf)
     assert (tight.lower <= tight.upper).all()
     assert abs(largest(tight, 0) - 3.0) < 1e-6
+
+
+def test_what_a_unit_that_is_never_on_feeds_is_left_out():
+    """relu(x) + w relu(x / 1000 - 1) - 1/2 does not depend on w for |x| <= 2, nor does the program."""
+    box = Box([-2], [2])
+    for w in (1.0, 1e30):
+        layers = [([[1.0], [1e-3]], [0, -1.0]), ([[1.0, w]], [-0.5]), ([[1.0]], [-0.25])]
+        program = encode(ReluNetwork.from_layers(layers), box)
+        assert abs(program.rows).max() <= 2.0
+        assert abs(largest(program, 0) - 1.25) <= program.error[0]
+
+
+def test_coefficients_that_the_solver_refuses_are_not_encoded():
+    """relu(x - 1), of size 3 off and 1e-15 on, less half of that: the ratio is what a row would hold."""
+    net = ReluNetwork.from_layers([([[1.0]], [-1.0]), ([[1.0]], [-5e-16]), ([[1.0]], [0])])
+    assert encode(net, Box([-2], [1 + 1e-15])) is None
+    assert abs(encode(net, Box([-2], [2])).rows).max() < 10
+
+
+def test_a_program_that_is_refused_is_not_infeasible():
+    """SciPy gives both the same status."""
+    rows = [LinearConstraint([[weight]], -inf, limit) for weight, limit in ((1e30, 1.0), (1.0, -1.0))]
+    refused, infeasible = (milp([1.0], constraints=row, bounds=Bounds(0, 1)) for row in rows)
+    assert refused.status == infeasible.status == 2
+    assert proved_infeasible(infeasible) and not proved_infeasible(refused)

@@ -112,6 +112,14 @@ def test_size_bound_of_large_counts_is_quick_and_exact():
     assert zaslavsky(s, 2) >= 10**12 > zaslavsky(s - 1, 2)
 
 
+def test_printed_bound_on_a_line_is_attained_by_one_layer_and_doubles_with_the_width_of_each_more():
+    for w in (1, 2, 5):
+        bends = ReluNetwork.from_layers([(np.ones((w, 1)), -np.arange(w)), (np.ones((1, w)), [0])])
+        assert max_pieces_1d([w]) == exact_complex(bends, ([-1], [w])).n_pieces
+        assert max_pieces_1d([w, 3]) == 2 * 3 * max_pieces_1d([w])
+        assert max_pieces_1d([w, 3, 4]) == 2 * 4 * max_pieces_1d([w, 3])
+
+
 def test_depth_pays():
     sizes = [min_size(4**6, k) for k in range(1, 7)]
     assert sizes == sorted(sizes, reverse=True)

@@ -7,7 +7,7 @@ import pytest
 
 from pindown.geometry.box import Box
 from pindown.geometry.complex.polyhedral import polyhedral_complex
-from pindown.geometry.facts.cell_bounds import upper_bounds
+from pindown.geometry.facts.cell_bounds import _forms, upper_bounds
 from pindown.network import ReluNetwork
 from tests.geometry.exact_extrema import exact_cell_values
 from tests.geometry.oracles import cube, degenerate_network, random_network
@@ -81,6 +81,26 @@ def test_wedges_between_folds_that_are_nearly_parallel(off):
         for pattern, bound in zip(cx.patterns, upper_bounds(cx, 0), strict=True):
             best = max(true[pattern.tobytes()])
             assert best <= Fraction(bound) <= best + Fraction(1, 10**7)
+
+
+def test_sizes_of_terms_are_sums_of_absolute_values():
+    rng = np.random.default_rng(3)
+    net = random_network(rng, 2, (5, 4))
+    patterns = rng.random((10, net.size)) < 0.5
+    slope, offset, sizes, offset_sizes = _forms(net, patterns, net.depth - 1, np.zeros(10, int))
+    A, c = net.affine_of_pattern(patterns)
+    np.testing.assert_allclose(slope, A[:, 0], atol=1e-12)
+    np.testing.assert_allclose(offset, c[:, 0], atol=1e-12)
+    absolute = ReluNetwork.from_layers([(np.abs(W), np.abs(b)) for W, b in net.layers])
+    A, c = absolute.affine_of_pattern(patterns)
+    np.testing.assert_allclose(sizes, A[:, 0], rtol=1e-12)
+    np.testing.assert_allclose(offset_sizes, c[:, 0], rtol=1e-12)
+
+
+def test_bounds_beyond_float64_are_infinite():
+    net = ReluNetwork.from_layers([([[1e200], [-1e200]], [0, 0]), ([[1e200, 0.0]], [0])])
+    cx = polyhedral_complex(net, Box([-1e-150], [1e-150]))  # values of 1e250, slopes of 1e400
+    assert sorted(upper_bounds(cx, 0)) == [pytest.approx(0.0, abs=1e-100), np.inf]
 
 
 def test_bounds_cover_what_underflows():

@@ -10,6 +10,7 @@ from pindown.geometry import Box
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.facts.extrema import output_range
 from tests.geometry.exact_extrema import exact_cell_values
+from tests.geometry.hostile import HOSTILE, hostile_network
 from tests.geometry.oracles import KINDS, cube, degenerate_network, random_network, reference_network
 from tests.geometry.partial import first_cells
 
@@ -39,9 +40,30 @@ def test_proved_bounds_hold_on_random_networks(seed):
     box = Box.around(10.0 ** rng.uniform(-2, 2) * rng.standard_normal((2, d)))
     net = random_network(rng, d, (5, 5))
     values = [v for cell in exact_cell_values(net, box).values() for v in cell]
-    high = output_range(net, box, certified=True).maxima[0]
-    assert Fraction(high.lower) <= max(values) <= Fraction(high.upper)
-    assert high.upper - high.lower <= 1e-10 * (1 + abs(high.value))
+    found = output_range(net, box, certified=True)
+    for end, truth in ((found.maxima[0], max(values)), (found.minima[0], min(values))):
+        assert Fraction(end.lower) <= truth <= Fraction(end.upper)
+        assert end.upper - end.lower <= 1e-10 * (1 + abs(end.value))
+
+
+@pytest.mark.parametrize("family", HOSTILE)
+@pytest.mark.parametrize("d", [1, 1, 2])
+def test_proved_intervals_hold_value_and_rational_truth(family, d, request):
+    rng = np.random.default_rng([d, len(request.node.nodeid), HOSTILE.index(family)])
+    net, box = hostile_network(rng, d, family)
+    values = [v for cell in exact_cell_values(net, box).values() for v in cell]
+    found = output_range(net, box, certified=True)
+    for end, truth in ((found.maxima[0], max(values)), (found.minima[0], min(values))):
+        assert end.lower <= truth <= end.upper and end.lower <= end.value <= end.upper
+
+
+def test_a_value_that_rounding_spoils_is_shown_as_its_interval():
+    """relu(x) times 1e16 + 2 minus relu(x) times 1e16: float64 sums are off by 2 units of 1."""
+    net = ReluNetwork.from_layers([([[0.1], [0.1]], [0, 0]), ([[1e16 + 2, -1e16]], [0.0])])
+    high = output_range(net, (0, 1), certified=True).maxima[0]
+    truth = 2 * Fraction(0.1)
+    assert Fraction(high.lower) == truth and high.lower <= high.value <= high.upper
+    assert high.exact and high.text.startswith("[0.2, ") and high.text in repr(high)
 
 
 @pytest.mark.parametrize("widths", [(1, 20, 20, 2), (2, 20, 20, 2), (3, 10, 10, 2), (5, 6, 6, 2)])

@@ -125,11 +125,12 @@ def unpack_patterns(words: NDArray[np.uint64], hidden_widths: tuple[int, ...]) -
 
 
 class Found(NamedTuple):
-    """Cells, and whether they are all."""
+    """Cells, whether they are all, and how many of them exact arithmetic had to decide."""
 
     cells: Cells
     growth: tuple[int, ...]
     complete: bool
+    n_exact: int = 0
 
 
 def cells_of(

@@ -79,5 +79,5 @@ def _signatures(dispatcher: Any) -> list[tuple[Any, ...]]:
     """Return the argument types a loop is compiled for, in this process or on disk."""
     found = list(getattr(dispatcher, "overloads", {}))
     with suppress(Exception):  # Numba's own affair; when in doubt it will compile
-        found += [key[0] for key in dispatcher._cache._cache_file._load_index()]
+        found += dispatcher._cache._cache_file.signatures()
     return found

@@ -111,7 +111,7 @@ def region_count(
         from pindown.geometry.complex.sources import cells_on_line
 
         found = cells_on_line(net, domain, certified, deadline)
-        return result(found.cells.n, found.complete, found.growth, found.cells.n if certified else 0)
+        return result(found.cells.n, found.complete, found.growth, found.n_exact)
     from pindown.geometry.complex.threads import walk_in_threads
 
     walked = walk_in_threads(net, domain, certified, n_jobs, deadline, progress)

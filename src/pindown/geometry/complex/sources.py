@@ -74,27 +74,35 @@ def cells_on_line(
     max_cells: int | None = None,
 ) -> Found:
     """Sweep along the one input; the limits are for the exact way, the other is done in no time."""
+    n_exact = 0
     if certified:
-        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-        exact = exact_complex(net, box, budget=left, max_cells=max_cells)
-        return Found(from_exact(exact, unit_hashes(net)), exact.growth, exact.complete)
-    from pindown.geometry.slices.segment import line_complex
+        from pindown.geometry.complex.line import proved_line
 
-    line = line_complex(net, float(box.lower[0]), float(box.upper[0]))
-    ends = np.concatenate([box.lower, line.breakpoints, box.upper])
-    n, size = len(ends) - 1, net.size
-    first = np.argmax(line.patterns[1:] != line.patterns[:-1], axis=1)  # unit that changes, lowest layer
+        proved = proved_line(net, box, deadline)
+        if proved is None or (max_cells is not None and len(proved.patterns) > max_cells):
+            left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+            exact = exact_complex(net, box, budget=left, max_cells=max_cells)
+            found = from_exact(exact, unit_hashes(net))
+            return Found(found, exact.growth, exact.complete, exact.n_regions)
+        ends, patterns, n_exact = proved
+    else:
+        from pindown.geometry.slices.segment import line_complex
+
+        line = line_complex(net, float(box.lower[0]), float(box.upper[0]))
+        ends, patterns = np.concatenate([box.lower, line.breakpoints, box.upper]), line.patterns
+    n, size = len(patterns), net.size
+    first = np.argmax(patterns[1:] != patterns[:-1], axis=1)  # unit that changes, lowest layer
     labels = np.concatenate([[size], first, [size + 1]])
     cells = _assembled(
         net,
         [ends[i : i + 2, None] for i in range(n)],
         [labels[i : i + 2] for i in range(n)],
         None,
-        line.patterns,
+        patterns,
         unit_hashes(net),
     )
     growth = [1 + int(np.sum(first < end)) for end in np.cumsum(net.hidden_widths)]
-    return Found(cells, tuple(growth), True)
+    return Found(cells, tuple(growth), True, n_exact)
 
 
 def whole_box(net: ReluNetwork, box: Box, *, empty: bool) -> Found:
@@ -161,7 +169,8 @@ def _assembled(
 ) -> Cells:
     """Put per-cell lists into one :class:`Cells`."""
     n, d, k = len(vertices), net.in_features, net.out_features
-    A, c = net.affine_of_pattern(patterns) if n else (np.zeros((0, k, d)), np.zeros((0, k)))
+    with np.errstate(over="ignore", invalid="ignore"):  # exact cells may have maps beyond float64
+        A, c = net.affine_of_pattern(patterns) if n else (np.zeros((0, k, d)), np.zeros((0, k)))
     keys = np.bitwise_xor.reduce(np.where(patterns, hashes, np.uint64(0)), axis=1, dtype=np.uint64)
     words = max((m.shape[1] for m in masks), default=1) if masks is not None else 1
     return Cells(

@@ -28,7 +28,7 @@ from pindown.geometry.kernels.ties import (
 )
 from pindown.geometry.kernels.traversal import walk
 from pindown.geometry.kernels.vanishing import MOST_PRIMES, prepare
-from pindown.geometry.nearness import may_overflow, zero_bounds
+from pindown.geometry.nearness import leaves_float64, zero_bounds
 from pindown.network import ReluNetwork
 
 Integers = NDArray[np.int64]
@@ -85,7 +85,7 @@ class Walk:
         self.box, self.counting, self.certified = box, counting, certified
         self._bounds = np.zeros(net.size) if certified else zero_bounds(net, box)
         self.hashes = np.random.default_rng(0).integers(0, 2**64, net.size, dtype=np.uint64)
-        self._overflows = certified and may_overflow(net, box)
+        self._leaves_float64 = certified and leaves_float64(net, box)
         self._begin(words=1)
 
     def _begin(self, words: int) -> None:
@@ -114,7 +114,7 @@ class Walk:
         if self.ties is not None:
             self._number(corner_facets(self.ties, corners, self.box.upper, flat.size))
         start(flat, self.work, self.ties)
-        if self._overflows:
+        if self._leaves_float64:
             # The error bounds know of rounding and underflow only: one cell, all of it left open.
             self.counters[memory.FRAMES], self.counters[memory.DEFERRED] = 0, 1
 

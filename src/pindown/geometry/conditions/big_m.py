@@ -30,6 +30,13 @@ from pindown.network import ReluNetwork
 SOLVER_TOLERANCE = 1e-6
 # HiGHS leaves out coefficients that are smaller: all variables have size one, so their sum is lost.
 _IGNORED = 1e-9
+_LARGEST = 1e12  # of a coefficient: HiGHS refuses programs with 1e15
+_STATUS_INFEASIBLE = 2  # of scipy.optimize; also that of programs HiGHS refuses
+
+
+def proved_infeasible(result: Any) -> bool:
+    """Return whether nothing satisfies the constraints; SciPy says the same of unreadable ones."""
+    return result.status == _STATUS_INFEASIBLE and "infeasible" in result.message
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +76,7 @@ class Encoding:
 
 
 def encode(net: ReluNetwork, box: Box) -> Encoding | None:
-    """Write the network on the box as constraints; None if its bounds leave float64.
+    """Write the network on the box as constraints; None if they leave float64, or what HiGHS takes.
 
     Every input and every unit is first scaled to values of size one, so that the solver's absolute
     tolerances mean the same everywhere.
@@ -86,6 +93,8 @@ def encode(net: ReluNetwork, box: Box) -> Encoding | None:
     with np.errstate(over="ignore", invalid="ignore"):
         layers, bounds, roundings = _scaled(first, net, bounds)
     if not all(is_finite(layer.weight.data) and is_finite(layer.bias) for layer in layers):
+        return None
+    if max((float(abs(layer.weight).max()) for layer in layers[:-1]), default=0.0) > _LARGEST:
         return None
     places = np.cumsum([net.in_features, *net.hidden_widths, *(int(u.sum()) for u in unstable)])
     n_layers, total = net.depth - 1, int(places[-1])
@@ -201,7 +210,7 @@ def _scaled(
         sums = np.asarray(abs(weight).sum(axis=1)).reshape(-1) + np.abs(layers[-1].bias)
         roundings.append(moved + 8.0 * UNIT_ROUNDOFF * sums)
         ends.append(Interval(z.lower / size, z.upper / size))
-        before = size
+        before = np.where(z.upper > 0.0, size, 0.0)  # a unit that is never positive gives nothing
     return layers, tuple(ends), roundings
 
 

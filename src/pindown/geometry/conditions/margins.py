@@ -39,7 +39,11 @@ _VERTEX_BLOCK = 2**22  # numbers held at once when units are evaluated at all ve
 
 @dataclass(frozen=True, eq=False)
 class Bracket:
-    """Proved bounds ``lower <= tau <= upper``; ``upper`` holds at ``witness``."""
+    """Bounds ``lower <= tau <= upper``.
+
+    The upper one is proved, by ``witness``; the lower one by intervals, or else as far as solvers keep
+    their tolerances, of which a hundredfold is taken off.
+    """
 
     lower: float
     upper: float

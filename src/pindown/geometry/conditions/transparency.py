@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.bound_text import rounded_down, rounded_up
 from pindown.geometry.box import Box, as_box
 from pindown.geometry.conditions.margins import Bracket, by_cells, by_descent, by_intervals, by_program
 from pindown.network import ReluNetwork
@@ -38,7 +39,8 @@ class LayerMargin:
 
     Attributes:
         layer: Number of the ReLU layer, from 1.
-        lower: Proved lower bound (for programs: less the solver's tolerance).
+        lower: Lower bound: proved by intervals; by cells and programs as float64 and the solver find it,
+            less 1e-8 of the numbers in it or more.
         upper: Largest preactivation of the layer at ``witness``, rounded up.
         witness: The input (d,) at which the layer is lowest, as far as known.
     """
@@ -50,13 +52,14 @@ class LayerMargin:
 
     @property
     def sign(self) -> bool | None:
-        """Whether the margin is at least zero: True or False if proved, None if open."""
+        """Whether the margin is at least zero: False is proved, True is as good as ``lower``."""
         if self.upper < 0:
             return False
         return True if self.lower >= 0 else None
 
     def __str__(self) -> str:
-        return f"layer {self.layer}: {self.lower:.6g} <= tau <= {self.upper:.6g}"
+        lower, upper = rounded_down(self.lower, 6), rounded_up(self.upper, 6)
+        return f"layer {self.layer}: {lower} <= tau <= {upper}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +76,7 @@ class Transparency:
 
     @property
     def transparent(self) -> bool | None:
-        """True (proved), False (``witness`` shows it), or None: not decided."""
+        """True (as far as the lower bounds go), False (``witness`` proves it), or None: not decided."""
         signs = [margin.sign for margin in self.margins]
         if False in signs:
             return False
@@ -81,7 +84,7 @@ class Transparency:
 
     @property
     def lower(self) -> Array:
-        """Proved lower bounds of the margins, one for each hidden layer."""
+        """Lower bounds of the margins, one for each hidden layer."""
         return np.array([margin.lower for margin in self.margins])
 
     @property
@@ -131,7 +134,7 @@ def check_transparency(
 
     >>> absolute = ReluNetwork.from_layers([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [0])])
     >>> check_transparency(absolute, ([-2], [2]))  # max(x + 1/2, -x + 1/2) is least at 0
-    transparent (layer 1: 0.5 <= tau <= 0.5)
+    transparent (layer 1: 0.499999 <= tau <= 0.500001)
     >>> check_transparency(ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])]), (-2, 2)).witness
     array([-2.])
 

@@ -16,6 +16,7 @@ proved bound for the box.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import inf, prod
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ _BLOCK_CELLS = 4096
 # Relative to the terms of a form: far more than rounding moves it. Facets this near may be meant.
 _NEAR = 1e-9
 _DAMPING = 1e-10  # of normals of length one: far above rounding, and its square far below
-_SMALLEST_PRODUCT = 1e-250  # below it, rounding is no longer relative
+SMALLEST_PRODUCT = 1e-250  # below it, rounding is no longer relative
 
 
 def upper_bounds(cx: PolyhedralComplex, output: int, sign: float = 1.0) -> Array:
@@ -58,7 +59,7 @@ def upper_bounds(cx: PolyhedralComplex, output: int, sign: float = 1.0) -> Array
         array([1., 2.])
     """
     bounds = np.full(cx.n_regions, np.inf)
-    if prod(_smallest_weights(cx.net)) < _SMALLEST_PRODUCT:
+    if smallest_product(cx.net) < SMALLEST_PRODUCT:
         return bounds
     for start in range(0, cx.n_regions, _BLOCK_CELLS):
         part = np.arange(start, min(start + _BLOCK_CELLS, cx.n_regions))
@@ -68,9 +69,11 @@ def upper_bounds(cx: PolyhedralComplex, output: int, sign: float = 1.0) -> Array
     return bounds
 
 
-def _smallest_weights(net: ReluNetwork) -> list[float]:
+@lru_cache(maxsize=8)
+def smallest_product(net: ReluNetwork) -> float:
+    """Return a number below all products of weights or biases other than 0, one of each layer."""
     sizes = [np.abs(part) for W, b in net.layers for part in (dense(W), b)]
-    return [min(1.0, float(np.min(size, initial=1.0, where=size > 0))) for size in sizes]
+    return prod(float(np.min(size, initial=1.0, where=size > 0)) for size in sizes)
 
 
 class _Goals(NamedTuple):
@@ -229,6 +232,10 @@ def _multipliers(slopes: Array, owner: Ids, normals: Array, damping: float) -> A
     lengths = np.linalg.norm(normals, axis=1)
     unit = normals / np.where(lengths > 0, lengths, 1.0)[:, None]
     simple = np.flatnonzero(counts == d) if damping == 0.0 else np.zeros(0, np.intp)
+    known = np.all(np.isfinite(slopes), axis=1)
+    known[owner[~np.all(np.isfinite(unit), axis=1)]] = False
+    simple = simple[known[simple]]
+    counts[~known] = 0  # beyond float64: no multipliers, and no finite bound
     if len(simple):
         places = order[first[simple][:, None] + np.arange(d)]
         matrices = unit[places].transpose(0, 2, 1)

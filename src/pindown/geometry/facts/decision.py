@@ -44,7 +44,7 @@ class DecisionRegions:
 
     @property
     def exact(self) -> bool:
-        """Whether the whole box was searched."""
+        """Whether all cells were searched; their signs are proved only if the complex is certified."""
         return self.complex.complete
 
     @cached_property

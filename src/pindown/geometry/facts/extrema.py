@@ -16,8 +16,11 @@ from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts.cell_bounds import upper_bounds
 from pindown.geometry.facts.vertex_values import BoxLike, complex_of, vertex_values
 from pindown.geometry.intervals import interval_bounds
+from pindown.geometry.rounding import fraction_down, fraction_up
 from pindown.network import ReluNetwork
 
+_ROUNDING = 1e-9  # relative to the larger bound: intervals wider than this say what rounding did
+_FEW_PARAMETERS = 5_000  # of networks that are evaluated in rational numbers where it helps
 _STATUS = {
     "proved": "proved",
     "float64": "complete search in float64",
@@ -35,7 +38,7 @@ class Extremum:
     Attributes:
         kind: ``"maximum"`` or ``"minimum"``.
         output: Which output.
-        value: The output at ``point``, in float64.
+        value: The output at ``point`` in float64, moved between the bounds if it is not there.
         point: A point of the box, (d,).
         lower: Proved lower bound.
         upper: Proved upper bound.
@@ -54,13 +57,22 @@ class Extremum:
 
     @property
     def exact(self) -> bool:
-        """Whether the whole box was searched."""
-        return self.status != "partial"
+        """Whether all cells are certified and bounded: then the interval is the answer."""
+        return self.status == "proved"
+
+    @property
+    def text(self) -> str:
+        """The value, or what is proved of it where that is less than six digits."""
+        ends = f"{self.lower:.6g}", f"{self.upper:.6g}"
+        wide = self.upper - self.lower > _ROUNDING * max(abs(self.lower), abs(self.upper))
+        return (
+            f"[{', '.join(ends)}]" if self.exact and wide and ends[0] != ends[1] else f"{self.value:.6g}"
+        )
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{x:.4g}" for x in self.point[:4]) + (", ..." if len(self.point) > 4 else "")
         return (
-            f"{self.kind} of output {self.output}: {self.value:.6g} at ({shown}) "
+            f"{self.kind} of output {self.output}: {self.text} at ({shown}) "
             f"({_STATUS[self.status]}; surely in [{self.lower:.6g}, {self.upper:.6g}])"
         )
 
@@ -79,7 +91,7 @@ class OutputRange:
 
     @property
     def exact(self) -> bool:
-        """Whether the whole box was searched."""
+        """Whether all extrema are proved."""
         return all(found.exact for found in (*self.minima, *self.maxima))
 
     @property
@@ -94,7 +106,7 @@ class OutputRange:
 
     def __repr__(self) -> str:
         pairs = zip(self.minima[:4], self.maxima[:4], strict=True)
-        shown = ", ".join(f"{low.value:.6g} .. {high.value:.6g}" for low, high in pairs)
+        shown = ", ".join(f"{low.text} .. {high.text}" for low, high in pairs)
         more = f", {len(self.minima) - 4} more" if len(self.minima) > 4 else ""
         return f"OutputRange({shown}{more}; {_STATUS[self.maxima[0].status]})"
 
@@ -148,13 +160,21 @@ def _extremum(
     best = int(np.argmax(sign * values[:, output]))
     point = points[best].copy()
     point.flags.writeable = False
-    here = interval_bounds(cx.net, Box(point, point))[-1]
-    attained = float(here.lower[output]) if sign > 0 else -float(here.upper[output])
+    attained = _attained(cx.net, point, output, sign)
     limit, status = crude, "float64" if cx.complete else "partial"
     if cx.complete and cx.certified:
         proved = float(upper_bounds(cx, output, sign).max(initial=-np.inf))
         limit, status = (min(crude, proved), "proved") if np.isfinite(proved) else (crude, status)
-    value = float(values[best, output])
-    if sign > 0:
-        return Extremum("maximum", output, value, point, attained, limit, status)
-    return Extremum("minimum", output, value, point, -limit, -attained, status)
+    low, high = (attained, limit) if sign > 0 else (-limit, -attained)
+    value = float(np.clip(values[best, output], low, high))
+    return Extremum("maximum" if sign > 0 else "minimum", output, value, point, low, high, status)
+
+
+def _attained(net: ReluNetwork, point: Array, output: int, sign: float) -> float:
+    """Bound ``sign`` times an output at a point from below; in rationals if float64 blurs it."""
+    here = interval_bounds(net, Box(point, point))[-1]
+    low, high = float(here.lower[output]), float(here.upper[output])
+    if not high - low <= _ROUNDING * max(abs(low), abs(high)) and net.n_parameters <= _FEW_PARAMETERS:
+        value = net.as_fractions()(point.tolist())[output]
+        return fraction_down(value) if sign > 0 else -fraction_up(value)
+    return low if sign > 0 else -high

@@ -68,7 +68,7 @@ class LevelSet:
 
     @property
     def exact(self) -> bool:
-        """Whether the whole box was searched."""
+        """Whether all cells were searched; their signs are proved only if the complex is certified."""
         return self.complex.complete
 
     def part(self, i: int) -> Array:
@@ -122,7 +122,7 @@ class VolumeAbove:
         level: The level.
         volume: The volume; of the cells found only, unless ``exact``.
         share: The same as a share of the box.
-        exact: Whether the whole box was searched.
+        exact: Whether all cells were searched; their signs are proved only if the complex is certified.
     """
 
     output: int

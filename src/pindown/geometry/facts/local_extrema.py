@@ -49,7 +49,8 @@ class LocalExtrema:
         dims: Dimension of each: 0 for a point, more for a plateau, (m,).
         on_boundary: Whether it touches the boundary of the box, beyond which it may end, (m,).
         vertices: All vertices of each, (v_i, d).
-        exact: Whether the whole box was searched. If not, these are local maxima, but there may be more.
+        exact: Whether all cells were searched; their signs are proved only if the complex is certified.
+            If not, these are local maxima, but there may be more.
     """
 
     kind: str

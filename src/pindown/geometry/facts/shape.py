@@ -57,6 +57,7 @@ class Convexity:
         valley: The sharpest facet where it bends up: it is not concave. None if there is none.
         ridge: The sharpest facet where it bends down: it is not convex. None if there is none.
         exact: Whether the verdict holds on the whole box: all cells were searched, or it is "neither".
+            Jumps within rounding count as none, and signs are proved only if the complex is certified.
     """
 
     output: int
@@ -79,7 +80,8 @@ class Monotonicity:
             ``"neither"``, (k, d).
         rising: A cell on which the output rises with the input; -1 if there is none, (k, d).
         falling: A cell on which it falls; -1 if there is none, (k, d).
-        exact: Whether all cells were searched; "neither" holds in any case.
+        exact: Whether all cells were searched; "neither" holds in any case. Slopes within rounding count
+            as zero, and signs are proved only if the complex is certified.
     """
 
     verdicts: NDArray[np.str_]

@@ -16,12 +16,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pindown.affine import Array
+from pindown.affine import Array, dense
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts.vertex_values import Ids
 from pindown.geometry.nearness import RESOLUTION
+from pindown.geometry.rounding import TINY, gamma
+from pindown.network import ReluNetwork
 
 _PROBED_CELLS = 64
+_MOST_UPDATES = (
+    10  # of a map for each unit, before it is built anew: 2 + _UPDATES_PER_UNIT of the kernels
+)
 _BLOCK_NUMBERS = 2**21  # 16 MB of gradients at a time
 
 
@@ -40,7 +45,7 @@ def slope_signs(cx: PolyhedralComplex) -> NDArray[np.int8]:
     sure = np.abs(slopes) > _largest_ties(cx)
     signs = np.where(sure, np.sign(slopes), 0).astype(np.int8)
     unsure = np.flatnonzero(np.any(~sure & (slopes != 0), axis=(1, 2)))
-    for part in _blocks(cx, unsure):
+    for part in blocks(cx, unsure):
         anew, ties = computed_anew(cx, part)
         signs[part] = np.where(np.abs(anew) > ties, np.sign(anew), 0)
     return signs
@@ -53,7 +58,7 @@ def slope_jumps(cx: PolyhedralComplex, pairs: Ids) -> Array:
     jumps = slopes[j] - slopes[i]
     seen = np.any(np.abs(jumps) > 2.0 * _largest_ties(cx), axis=2)  # two maps, each with its rounding
     unsure = np.flatnonzero(np.any(~seen & np.any(jumps != 0, axis=2), axis=1))
-    for part in _blocks(cx, unsure):
+    for part in blocks(cx, unsure):
         (before, tie), (after, other) = computed_anew(cx, i[part]), computed_anew(cx, j[part])
         jumps[part] = after - before
         seen[part] = np.any(np.abs(jumps[part]) > tie + other, axis=2)
@@ -82,6 +87,47 @@ def computed_anew(cx: PolyhedralComplex, cells: Ids) -> tuple[Array, Array]:
     return slopes, RESOLUTION * terms
 
 
+def slopes_with_errors(net: ReluNetwork, patterns: NDArray[np.bool_]) -> tuple[Array, Array]:
+    r"""Return the slopes where patterns (n, size) hold, and what rounding may have done to them, proved.
+
+    Both have shape (n, k, d). Rounding is relative to :math:`|W_L| D_{L-1} |W_{L-1}| \cdots |W_1|`.
+
+    >>> from pindown import ReluNetwork
+    >>> net = ReluNetwork.from_layers([([[0.1], [0.3]], [0, 0]), ([[3.0, -1.0]], [0])])
+    >>> slopes, errors = slopes_with_errors(net, np.array([[True, True]]))
+    >>> bool(abs(slopes[0, 0, 0]) <= errors[0, 0, 0] < 1e-14)
+    True
+    """
+    n, k = len(patterns), net.out_features
+    A = np.broadcast_to(dense(net.layers[-1].weight), (n, k, net.widths[-2])).copy()
+    terms, lost, operations = np.abs(A), np.zeros((1, 1, A.shape[2])), 8
+    with np.errstate(over="ignore", invalid="ignore"):
+        for layer, on in zip(net.layers[-2::-1], net.by_layer(patterns)[::-1], strict=True):
+            W = dense(layer.weight)
+            # What underflow takes from each product counts with the weights that come after it.
+            lost = lost @ np.abs(W) + TINY
+            A, terms = (A * on[:, None]) @ W, (terms * on[:, None]) @ np.abs(W)
+            operations += layer.out_features + 2
+        errors = 2.0 * gamma(operations) * terms + 2.0 * lost
+    return A, errors
+
+
+def map_errors(net: ReluNetwork) -> Array:
+    """Bound what rounding may have done to the slopes of any cell of a complex, (k, d).
+
+    Slopes are summed unit by unit and updated from cell to cell, as in ``kernels/layers.py``; the terms
+    are at most those of all units on.
+    """
+    T, E = np.abs(dense(net.layers[0].weight)), np.zeros((net.widths[1], net.in_features))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for layer in net.layers[1:]:
+            W, n = np.abs(dense(layer.weight)), layer.in_features
+            share = 2.0 * gamma(_MOST_UPDATES * n + 2 * net.in_features + 8)
+            E = W @ ((1.0 + share) * E + share * T) + TINY
+            T = W @ T
+    return E
+
+
 def _largest_ties(cx: PolyhedralComplex) -> Array:
     """Return the size below which slopes may be rounding of some cell, (k, d)."""
     probed = np.unique(np.linspace(0, cx.n_regions - 1, _PROBED_CELLS).astype(np.int64))
@@ -91,7 +137,7 @@ def _largest_ties(cx: PolyhedralComplex) -> Array:
     return np.maximum(ties.max(axis=0), RESOLUTION * np.abs(cx.A).max(axis=0))
 
 
-def _blocks(cx: PolyhedralComplex, rows: Ids) -> list[Ids]:
+def blocks(cx: PolyhedralComplex, rows: Ids) -> list[Ids]:
     """Split rows such that the gradients of the last hidden layer fit into memory."""
     each = cx.net.in_features * max(cx.net.widths)
     step = max(1, _BLOCK_NUMBERS // each)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from pindown.affine import Array, Matrix, dense, stored_entries
 from pindown.geometry.rounding import (
@@ -79,6 +80,44 @@ def spectral_norm(matrix: Matrix, *, budget: float = inf) -> NormBound:
         if proved is not None:
             return NormBound(product_up([proved, scale]), "cholesky")
     return NormBound(min(whole, absolute_product_norm([matrix], budget=budget)), "absolute weights")
+
+
+def spectral_norms(matrices: Array, guesses: Array) -> Array:
+    r"""Bound the spectral norms of many small dense matrices (n, k, d) from above, (n,).
+
+    Args:
+        matrices: Entries of size 1 or so: squares must stay in float64.
+        guesses: About their norms, (n,); only the tightness of the bounds hangs on them.
+
+    >>> bounds = spectral_norms(np.array([np.diag([3.0, -4.0]), np.eye(2)]), np.array([4.0, 1.0]))
+    >>> bool(np.all(bounds >= [4, 1])), bounds.round(9)
+    (True, array([4., 1.]))
+    """
+    rows, columns = matrices.shape[1:]
+    turned = matrices.transpose(0, 2, 1)
+    grams = matrices @ turned if rows <= columns else turned @ matrices
+    n, m = min(rows, columns), max(rows, columns)
+    squares = np.square(matrices).sum(axis=(1, 2))
+    backward = gamma(n + 2) * n  # as in _proved_by_cholesky
+    shift = np.square(guesses) * (1.0 + 1e-12 + 2.0 * backward) + 2.0 * gamma(m) * squares + TINY
+    shifted = -grams
+    shifted[:, np.arange(n), np.arange(n)] += shift[:, None]
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return np.array([spectral_norm(matrix).value for matrix in matrices])
+    rounding = (2.0 * backward + 4.0 * UNIT_ROUNDOFF) * shift + gamma(m) * squares + TINY
+    return np.sqrt(shift + 1.01 * rounding) * (1.0 + 4.0 * UNIT_ROUNDOFF)
+
+
+def power_below(sizes: ArrayLike) -> Array:
+    """Return powers of two near sizes, 1 for 0: division by them is exact and prevents overflow.
+
+    >>> power_below([0.0, 5.0])
+    array([1., 4.])
+    """
+    given = np.asarray(sizes, dtype=np.float64)
+    return np.where(given > 0, np.ldexp(1.0, np.frexp(given)[1] - 1), 1.0)
 
 
 def tight_cost(matrix: Matrix) -> float:

@@ -144,6 +144,7 @@ def column_space(matrix: Array) -> Array:
     return Q[:, pivots > RESOLUTION * pivots[0]]
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # such steps are not taken
 def deep_point(halfspaces: Array, inner: Array, box: Box | None) -> Array:
     r"""Return a point well inside, from one that is just inside.
 
@@ -166,6 +167,8 @@ def deep_point(halfspaces: Array, inner: Array, box: Box | None) -> Array:
     x, here = inner, barrier.height(inner)
     for _ in range(_CENTRING_STEPS):
         step, length = barrier.newton_step(x), 1.0
+        if not (np.isfinite(step).all() and step.any()):
+            break
         there = barrier.height(x + step)
         # Close to a side a full step only doubles the distance; elsewhere it may be too long.
         while (farther := barrier.height(x + 2 * length * step)) < min(there, here):
@@ -184,7 +187,8 @@ def deep_point(halfspaces: Array, inner: Array, box: Box | None) -> Array:
 class _Barrier:
     def __init__(self, halfspaces: Array, start: Array, box: Box | None) -> None:
         self.A, self.b, self.start, self.box = halfspaces[:, :-1], halfspaces[:, -1], start, box
-        self.pull = float(self.slacks(start).max()) ** -2.0
+        pull = float(np.square(1.0 / self.slacks(start).max()))
+        self.pull = min(pull, float(np.finfo(np.float64).max))
 
     def slacks(self, x: Array) -> Array:
         sides = [] if self.box is None else [x - self.box.lower, self.box.upper - x]
@@ -208,4 +212,7 @@ class _Barrier:
             diagonal += high**2 + low**2
         hessian = scaled.T @ scaled
         hessian[np.diag_indices_from(hessian)] += diagonal
-        return -np.linalg.solve(hessian, slope)
+        try:
+            return np.asarray(-np.linalg.solve(hessian, slope), dtype=np.float64)
+        except np.linalg.LinAlgError:  # singular in float64: the start is deep enough
+            return np.zeros(len(x))

@@ -6,7 +6,7 @@ was finished stays finished: each file is there completely or not at all.
 
 from __future__ import annotations
 
-import json
+import hashlib
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,38 +20,27 @@ from pindown.whole_files import whole_file, writing_to
 
 Arrays = Mapping[str, NDArray[Any]]
 
+# What NumPy and zipfile raise at damaged files, encrypted or of a kind they do not know.
+_DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, SyntaxError, zipfile.BadZipFile)
 _KINDS = {"f8", "i8", "i4", "u8"}  # float64 and whole numbers, little-endian
-_MOST_JSON_BYTES = 2**28
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write a small file of text that machines read."""
-    text = json.dumps(content, indent=1, sort_keys=True) + "\n"
-    with writing_to(path.parent), whole_file(path) as file:
-        file.write(text.encode())
-
-
-def write_arrays(path: Path, arrays: Arrays) -> int:
-    """Write arrays, one after the other, without a second copy of them all; return the file's size."""
-    with writing_to(path.parent), whole_file(path) as file:
+def write_arrays(path: Path, arrays: Arrays) -> dict[str, Any]:
+    """Write arrays, one after the other, without a second copy of them all; say what was written."""
+    with writing_to(path.parent), whole_file(path, sweep=False) as file:
         np.savez(file, allow_pickle=False, **arrays)
-    return path.stat().st_size
+    return {"file": path.name, "bytes": path.stat().st_size, "sha256": _digest(path)}
 
 
-def read_json(path: Path) -> Any:
-    """Read a small file of text.
+def is_as_written(folder: Path, entry: Mapping[str, Any]) -> bool:
+    """Return whether a file is there and is what :func:`write_arrays` said."""
+    path = folder / Path(entry["file"]).name
+    return path.stat().st_size == entry["bytes"] and _digest(path) == entry["sha256"]
 
-    Raises:
-        DataFileError: If it is missing, damaged or far too large.
-    """
-    try:
-        if path.stat().st_size > _MOST_JSON_BYTES:
-            raise DataFileError(f"{path.name} is larger than any that pindown writes.")
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        if isinstance(error, DataFileError):
-            raise
-        raise DataFileError(f"{path} cannot be read: {error}.") from None
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_arrays(path: Path, names: Sequence[str], n_bytes: int | None = None) -> dict[str, Any]:
@@ -71,7 +60,7 @@ def read_arrays(path: Path, names: Sequence[str], n_bytes: int | None = None) ->
             raise DataFileError(f"{path.name} has {size:,} bytes; {n_bytes:,} were written.")
         with zipfile.ZipFile(path) as archive:
             return {name: _read_array(archive, name, size) for name in names}
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         if isinstance(error, DataFileError):
             raise
         raise DataFileError(f"{path} is missing, damaged or no file of a complex: {error}.") from None
@@ -90,6 +79,6 @@ def _read_array(archive: zipfile.ZipFile, name: str, size: int) -> NDArray[Any]:
         if dtype.str[1:] not in _KINDS or fortran or dtype.str[0] == ">" or claimed > entry.file_size:
             raise DataFileError(f"array {name} is {dtype} of shape {shape}, not one that was written.")
         data = file.read(claimed)
-        if len(data) != claimed:
-            raise DataFileError(f"array {name} is cut short.")
+        if len(data) != claimed or file.read(1):  # at its end the archive compares its checksum
+            raise DataFileError(f"array {name} is cut short, or longer than it says.")
         return np.frombuffer(data, dtype=dtype).reshape(shape)

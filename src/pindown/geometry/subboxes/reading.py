@@ -18,7 +18,6 @@ from pindown.geometry.box import Box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.complex.sources import joined
 from pindown.geometry.regions.region import Region
-from pindown.geometry.subboxes.folder import read_json
 from pindown.geometry.subboxes.shards import (
     NETWORK_FILE,
     as_bytes,
@@ -28,10 +27,12 @@ from pindown.geometry.subboxes.shards import (
     read_network,
 )
 from pindown.geometry.subboxes.statistics import ComplexStatistics, statistics_of
+from pindown.json_files import CHECKSUM, read_record
 from pindown.network import ReluNetwork
 
 FORMAT = "pindown complex"
-VERSION = 1
+VERSION = 2
+_UNSEALED = 1  # the version before has no checksums
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,10 +151,10 @@ def read_complex(folder: str | PathLike[str]) -> StreamedComplex:
         begun = (where / "plan.json").is_file()
         what = "is not finished; call stream_complex with resume=True" if begun else "holds no complex"
         raise DataFileError(f"{where} {what}.")
-    contents = read_json(where / "index.json")
-    if not isinstance(contents, dict) or contents.get("format") != FORMAT:
+    contents = read_record(where / "index.json")
+    if contents.get("format") != FORMAT:
         raise DataFileError(f"{where / 'index.json'} is no table of contents of a complex.")
-    if contents.get("version") != VERSION:
+    if contents.get("version") != (VERSION if CHECKSUM in contents else _UNSEALED):
         raise DataFileError(
             f"the complex has format version {contents.get('version')}; this pindown reads {VERSION}."
         )

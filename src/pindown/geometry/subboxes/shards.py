@@ -89,8 +89,7 @@ def write_cells(path: Path, cells: Cells) -> dict[str, Any]:
     arrays = {name: getattr(cells, name) for name in _ARRAYS}
     if cells.masks is not None:
         arrays["masks"] = cells.masks
-    n_bytes = write_arrays(path, arrays)
-    return {"file": path.name, "bytes": n_bytes, "cells": cells.n}
+    return {**write_arrays(path, arrays), "cells": cells.n}
 
 
 def read_cells(

@@ -9,6 +9,7 @@ that has to fit in memory. Nothing is ever held for the whole complex but its ta
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from os import PathLike
@@ -22,12 +23,7 @@ from pindown.errors import DataFileError
 from pindown.geometry.box import Box
 from pindown.geometry.complex.counting import full_box
 from pindown.geometry.subboxes.batches import cells_with_patterns
-from pindown.geometry.subboxes.folder import (
-    read_arrays,
-    read_json,
-    write_arrays,
-    write_json,
-)
+from pindown.geometry.subboxes.folder import is_as_written, read_arrays, write_arrays
 from pindown.geometry.subboxes.grid import Grid, Splits, as_grid
 from pindown.geometry.subboxes.reading import FORMAT, VERSION, StreamedComplex, read_complex
 from pindown.geometry.subboxes.selection import distinct, is_among
@@ -40,6 +36,7 @@ from pindown.geometry.subboxes.shards import (
     write_network,
 )
 from pindown.geometry.subboxes.stitching import parts_of
+from pindown.json_files import CHECKSUM, read_record, write_record
 from pindown.network import ReluNetwork
 from pindown.parallel import each
 from pindown.whole_files import only_writer
@@ -107,7 +104,7 @@ def stream_complex(
     job = _Job(net, grid, bool(certified), room_for(net, limit), Path(folder))
     with only_writer(job.folder):
         _begin(job, limit, resume)
-        tasks = [i for i in range(len(grid)) if _record(job.folder, _part_name(i)) is None]
+        tasks = _unfinished(job.folder, [_part_name(i) for i in range(len(grid))])
         where: Any = {"n_jobs": n_jobs, "batch": 1, "bytes_per_task": limit, "progress": progress}
         for _ in each(partial(_write_part, job), tasks, **where):
             pass  # the files are the result
@@ -126,8 +123,6 @@ def _begin(job: _Job, limit: int, resume: bool) -> None:
         "certified": job.certified,
         "memory": limit,
     }
-    for unfinished in job.folder.glob(".*.tmp"):  # of a run that was ended; nobody else writes here
-        unfinished.unlink(missing_ok=True)
     path = job.folder / "plan.json"
     if path.exists():
         if not resume:
@@ -135,8 +130,8 @@ def _begin(job: _Job, limit: int, resume: bool) -> None:
                 f"{job.folder} holds a complex, finished or not; go on with resume=True, or give "
                 "another folder."
             )
-        begun = read_json(path)
-        other = [name for name in plan if not isinstance(begun, dict) or begun.get(name) != plan[name]]
+        begun = read_record(path)
+        other = [name for name in plan if begun.get(name) != plan[name]]
         if other:
             raise ValueError(
                 f"{job.folder} was begun with another {', '.join(other)}; a run can only be taken up "
@@ -146,7 +141,7 @@ def _begin(job: _Job, limit: int, resume: bool) -> None:
     if any(entry.name not in (".lock", NETWORK_FILE) for entry in job.folder.iterdir()):
         raise ValueError(f"{job.folder} is not empty and holds no complex; give a new or empty folder.")
     write_network(job.folder / NETWORK_FILE, job.net)
-    write_json(path, plan)
+    write_record(path, plan)
 
 
 def _write_part(job: _Job, i: int) -> None:
@@ -159,9 +154,8 @@ def _write_part(job: _Job, i: int) -> None:
             shards.append(write_cells(job.folder / f"{_part_name(i)}-{k:04d}.npz", cells))
         if len(patterns):
             path = job.folder / f"{_part_name(i)}-{k:04d}-cut.npz"
-            n_bytes = write_arrays(path, {"patterns": patterns})
-            cuts.append({"file": path.name, "bytes": n_bytes, "patterns": len(patterns)})
-    write_json(job.folder / f"{_part_name(i)}.json", {"shards": shards, "cuts": cuts})
+            cuts.append({**write_arrays(path, {"patterns": patterns}), "patterns": len(patterns)})
+    write_record(job.folder / f"{_part_name(i)}.json", {"shards": shards, "cuts": cuts})
 
 
 def _stitch(job: _Job, most: int, where: Any) -> None:
@@ -172,14 +166,14 @@ def _stitch(job: _Job, most: int, where: Any) -> None:
     shards = [shard for record in parts for shard in record["shards"]]
     total = sum(cut["patterns"] for cut in cuts)
     buckets = max(-(-total // most), min(_MOST_BUCKETS, -(-total // _PATTERNS_PER_BUCKET)))
-    tasks = [b for b in range(buckets) if _record(job.folder, _bucket_name(b)) is None]
+    tasks = _unfinished(job.folder, [_bucket_name(b) for b in range(buckets)])
     for _ in each(partial(_write_bucket, job, shards, cuts, buckets), tasks, **where):
         pass
     for b in range(buckets):
         shards += (_record(job.folder, _bucket_name(b)) or {})["shards"]
-    plan = read_json(job.folder / "plan.json")
+    plan = read_record(job.folder / "plan.json")
     contents = {**plan, "shards": shards, "n_regions": sum(shard["cells"] for shard in shards)}
-    write_json(job.folder / "index.json", contents)
+    write_record(job.folder / "index.json", contents)
 
 
 def _write_bucket(job: _Job, shards: list[Any], cuts: list[Any], buckets: int, b: int) -> None:
@@ -203,7 +197,7 @@ def _write_bucket(job: _Job, shards: list[Any], cuts: list[Any], buckets: int, b
     n = sum(shard["cells"] for shard in written)
     if job.certified and n != len(found):
         raise ArithmeticError("a proved cell was not found again on the whole box; please report this.")
-    write_json(job.folder / f"{_bucket_name(b)}.json", {"shards": written})
+    write_record(job.folder / f"{_bucket_name(b)}.json", {"shards": written})
 
 
 def _bucket_of(patterns: NDArray[np.uint64], buckets: int) -> NDArray[np.uint64]:
@@ -217,17 +211,27 @@ def _bucket_of(patterns: NDArray[np.uint64], buckets: int) -> NDArray[np.uint64]
 
 
 def _record(folder: Path, name: str) -> dict[str, Any] | None:
-    """Return what a finished task wrote down, if all its files are there in full."""
+    """Return what a finished task wrote down, if all its files are there as they were written."""
     path = folder / f"{name}.json"
     if not path.exists():
         return None
     try:
-        record = read_json(path)
+        record = read_record(path)
         files = [*record["shards"], *record.get("cuts", [])]
-        whole = all((folder / entry["file"]).stat().st_size == entry["bytes"] for entry in files)
+        whole = CHECKSUM in record and all(is_as_written(folder, entry) for entry in files)
     except (DataFileError, OSError, KeyError, TypeError):
         return None
     return record if whole else None
+
+
+def _unfinished(folder: Path, names: list[str]) -> list[int]:
+    """Return the numbers of tasks that are to do; say which were done and are damaged."""
+    left = [i for i, name in enumerate(names) if _record(folder, name) is None]
+    damaged = [names[i] for i in left if (folder / f"{names[i]}.json").exists()]
+    if damaged:
+        words = f"{len(damaged)} finished parts in {folder} are damaged, such as {damaged[0]}"
+        warnings.warn(f"{words}; they are found again.", stacklevel=4)
+    return left
 
 
 def _part_name(i: int) -> str:
