@@ -12,9 +12,15 @@ import scipy.sparse as sp
 from pindown import ReluNetwork
 from pindown.geometry import Box
 from pindown.geometry.norms.balancing import balanced_weights
-from pindown.geometry.norms.spectral import absolute_product_norm
+from pindown.geometry.norms.spectral import absolute_product_norm, spectral_norms
 from pindown.guarantees import lipschitz_bounds, spectral_norm
-from pindown.guarantees.robustness.lipschitz import averaged_bound, layer_spectral_norms, norm_product
+from pindown.guarantees.robustness.lipschitz import (
+    _merged_norms,
+    averaged_bound,
+    layer_spectral_norms,
+    norm_product,
+    proved_slope,
+)
 
 
 def random_net(rng, widths):
@@ -49,18 +55,33 @@ def test_norm_is_above_the_svd_and_tight(shape):
         assert bound.tight
 
 
+def bounds_the_norm(s, W):
+    """Whether s^2 I - W'W is positive definite, by rational elimination."""
+    A = [
+        [Fraction(s) ** 2 * (i == j) - int(v) for j, v in enumerate(row)]
+        for i, row in enumerate(W.T @ W)
+    ]
+    for k in range(len(A)):
+        if not A[k][k] > 0:
+            return False
+        for i in range(k + 1, len(A)):
+            factor = A[i][k] / A[k][k]
+            A[i] = [a - factor * b for a, b in zip(A[i], A[k], strict=True)]
+    return True
+
+
 def test_norm_is_rigorous_for_integer_matrices():
-    # s bounds the norm iff s^2 I - W'W is positive definite, decided here by rational elimination.
     rng = np.random.default_rng(0)
     for _ in range(20):
         W = rng.integers(-9, 10, (5, 4))
-        s = Fraction(spectral_norm(W.astype(float)).value)
-        A = [[s * s * (i == j) - int(v) for j, v in enumerate(row)] for i, row in enumerate(W.T @ W)]
-        for k in range(4):
-            assert A[k][k] > 0
-            for i in range(k + 1, 4):
-                factor = A[i][k] / A[k][k]
-                A[i] = [a - factor * b for a, b in zip(A[i], A[k], strict=True)]
+        assert bounds_the_norm(spectral_norm(W.astype(float)).value, W)
+
+
+def test_many_norms_are_rigorous_for_integer_matrices():
+    W = np.random.default_rng(1).integers(-9, 10, (20, 5, 4))
+    guesses = np.linalg.norm(W, ord=2, axis=(1, 2))
+    for matrix, bound, guess in zip(W, spectral_norms(W / 1.0, guesses), guesses, strict=True):
+        assert bounds_the_norm(bound, matrix) and bound <= guess * (1 + 1e-9)
 
 
 def test_norm_of_equal_singular_values_zero_and_one_row():
@@ -97,6 +118,10 @@ def test_upper_bounds_hold_on_random_networks(seed):
     net = random_net(rng, widths)
     bounds = lipschitz_bounds(net, n_points=10, seed=seed)
     assert 0.0 <= bounds.lower <= bounds.upper
+    assert bounds.upper == min(bounds.product, bounds.absolute, bounds.averaged)
+    assert bounds.product == pytest.approx(
+        np.prod([np.linalg.norm(layer.weight, 2) for layer in net.layers])
+    )
     near = rng.standard_normal((60, net.in_features))
     far = near + 10.0 ** rng.uniform(-3, 1, (60, 1)) * rng.standard_normal(near.shape)
     slopes = np.linalg.norm(net(near) - net(far), axis=1) / np.linalg.norm(near - far, axis=1)
@@ -120,6 +145,33 @@ def test_lower_bound_is_not_fooled_by_ties():
     A, _ = net.local_affine([0.0])
     assert A.item() == 2.0
     assert lipschitz_bounds(net, X=np.zeros((1, 1))).lower <= 1.0
+
+
+def test_merged_norms_hold_where_products_cancel():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        W = rng.standard_normal((6, 2))
+        V = np.linalg.svd(W)[0][:, 2:].T.copy()  # what W gives is 0 for V, but for rounding
+        exact = [
+            [sum(Fraction(a) * Fraction(b) for a, b in zip(v, w, strict=True)) for w in W.T] for v in V
+        ]
+        truth = np.linalg.norm(np.array(exact, dtype=float), 2)
+        assert truth * (1 - 1e-12) <= _merged_norms([W, V])[1] < 1e-12
+
+
+def test_proved_slopes_hold_in_rationals():
+    rng = np.random.default_rng(4)
+    for step in (1.0, 1e-6, 1e-12):
+        for _ in range(5):
+            net = random_net(rng, (3, 6, 5, 2))
+            x = rng.standard_normal(3)
+            other = x + step * rng.standard_normal(3)
+            f, g = (net.as_fractions()(list(p)) for p in (x, other))
+            rise = sum((a - b) ** 2 for a, b in zip(f, g, strict=True))
+            run = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(x, other, strict=True))
+            found = Fraction(proved_slope(net, x, other))
+            assert found**2 * run <= rise
+            assert step < 1e-9 or found**2 * run >= rise * Fraction(1 - 1e-3)
 
 
 def test_exact_for_linear_networks():

@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.bias.margins import fourier_norm, max_fourier_margin, max_margin, signed_labels, spectrum
 from pindown.bias.margins import worst_fourier_perturbation as _worst_in_frequencies
+from pindown.bound_text import rounded_down, rounded_up
 from pindown.geometry.rounding import gamma
 from pindown.guarantees.robustness.norms import DUALS, as_norm, lengths, steepest_step
 
@@ -69,9 +70,9 @@ class RobustLinear:
     kind: str = "exact"
 
     def __str__(self) -> str:
-        best = f"; no linear classifier exceeds {self.upper:.6g}" if np.isfinite(self.upper) else ""
-        where = f"radius {self.radius:.6g} in {self.norm}, attained at sample {self.weakest}"
-        return f"{where}{best} ({self.kind})"
+        where = f"{rounded_down(self.radius, 6)} in {self.norm}, attained at sample {self.weakest}"
+        best = f"; no linear classifier exceeds {rounded_up(self.upper, 6)}"
+        return f"radius {where}{best if np.isfinite(self.upper) else ''} ({self.kind})"
 
 
 def most_robust_classifier(
@@ -135,7 +136,7 @@ def linear_robustness(
 
     Example:
         >>> print(linear_robustness([3.0, 4.0], -5.0, [[3.0, 4.0], [0.0, 0.0]], [1, 0]))
-        radius 1 in l2, attained at sample 1 (exact)
+        radius 0.999999 in l2, attained at sample 1 (exact)
     """
     kind = as_change(norm)
     weights, points = np.asarray(w, dtype=np.float64), np.asarray(X, dtype=np.float64)

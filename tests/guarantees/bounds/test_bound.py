@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from pindown.bound_text import rounded_up
 from pindown.guarantees.bounds.bound import (
     Assumption,
     Bound,
@@ -15,7 +16,6 @@ from pindown.guarantees.bounds.bound import (
     positive,
     probability,
     share,
-    shown_up,
 )
 
 
@@ -24,7 +24,9 @@ def test_value_is_clipped_and_the_formula_kept():
     assert (bound.value, bound.formula_value, bound.vacuous) == (1.0, 27.0, True)
     assert not Bound("x", 0.99, 0.05).vacuous
     assert Bound("x", 1.0, 0.05).vacuous
-    assert not Bound("x", 3.0, 0.05, trivial=4.0).vacuous
+    tame = Bound("x", 3.0, 0.05, trivial=4.0)
+    assert (tame.value, tame.vacuous) == (3.0, False)
+    assert tame.confidence == 1 - 0.05
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_prints_itself_in_two_lines_rounded_up():
 
 @pytest.mark.parametrize("value", [0.1, 1e-300, 12345.678, 3.0, 1e300, 0.99951])
 def test_shown_number_is_not_below(value):
-    assert float(shown_up(value)) >= value
+    assert float(rounded_up(value)) >= value
     assert Fraction(outward(value)) > Fraction(value)
 
 

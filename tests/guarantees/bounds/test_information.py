@@ -34,6 +34,17 @@ def test_gap_is_the_divergence():
     assert 0.5 * math.log(2) - found.value == pytest.approx(gap, abs=0.005)
 
 
+def test_entropy_of_several_normal_numbers_adds_up():
+    for k in (1, 2, 7):
+        assert standard_normal_entropy(k) == pytest.approx(k * norm.entropy())
+
+
+def test_error_is_that_of_the_mean():
+    rng = np.random.default_rng(2)
+    found = information_lower_bound(3 * rng.standard_normal(90_000), 0.0)
+    assert found.standard_error == pytest.approx(3 / 300, rel=0.02)
+
+
 def test_bits_are_not_nats():
     values = norm.logpdf(np.linspace(-1, 1, 100))
     nats, bits = (information_lower_bound(values, 3.0, units=u) for u in ("nats", "bits"))

@@ -1,9 +1,11 @@
 """Local maxima: balls bounded from above, the bound holds, the printed tolerance goes the wrong way."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.special import rel_entr
 from scipy.stats import binom
 
 from pindown import ReluNetwork
@@ -11,7 +13,8 @@ from pindown.guarantees.bounds import local_maxima_bound
 from pindown.guarantees.bounds.balls import ball_maxima
 from pindown.guarantees.bounds.local_maxima import mistakes, spectral_complexity
 from pindown.guarantees.bounds.pac_bayes import risk_from_level
-from pindown.guarantees.bounds.representatives import homogeneous
+from pindown.guarantees.bounds.representatives import WeightList, homogeneous
+from pindown.guarantees.bounds.sample import read_sample
 
 
 def peak(height=1.0):
@@ -45,6 +48,46 @@ def test_ball_maxima_are_never_below_what_is_found(d):
         assert (ball_maxima(net, X, eps, exact=False).upper >= bound.upper - 1e-8).all()
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_units_that_cancel_do_not_hide_a_maximum(seed):
+    """Weights of up to 1e15 that nearly cancel: values are lost in float64, bounds are not."""
+    rng = np.random.default_rng(seed)
+    n, size = int(rng.integers(1, 5)), 10.0 ** rng.integers(0, 16)
+    W, b, out = rng.standard_normal((n, 1)), rng.standard_normal(n), size * rng.standard_normal(n)
+    b_too, out_too = b * (1 + 1e-12 * rng.standard_normal(n)), rng.standard_normal(n) - out
+    layers = (np.vstack([W, W]), np.r_[b, b_too]), (np.r_[out, out_too][None], [0.5])
+    x, eps = rng.standard_normal(), abs(rng.standard_normal())
+    upper = ball_maxima(ReluNetwork.from_layers(layers), [[x]], eps).upper[0]
+
+    def exact(at):
+        hidden = [
+            max(Fraction(w) * at + Fraction(c), 0)
+            for w, c in zip(layers[0][0][:, 0], layers[0][1], strict=True)
+        ]
+        return sum(Fraction(v) * z for v, z in zip(layers[1][0][0], hidden, strict=True)) + Fraction(0.5)
+
+    folds = [-Fraction(c) / Fraction(w) for w, c in zip(layers[0][0][:, 0], layers[0][1], strict=True)]
+    ends = Fraction(x) - Fraction(eps), Fraction(x) + Fraction(eps)
+    assert upper >= max(exact(at) for at in (*ends, *folds) if ends[0] <= at <= ends[1])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_margins_of_a_sample_are_rounded_down(seed):
+    rng = np.random.default_rng(seed)
+    size = 10.0 ** rng.integers(0, 16)
+    W, out = rng.standard_normal((3, 2)), size * rng.standard_normal(3)
+    matrices = np.vstack([W, W]), np.r_[out, rng.standard_normal(3) - out][None]
+    X = rng.standard_normal((4, 2))
+    found = read_sample(WeightList("given", matrices), X, np.ones(4)).margins
+    for x, margin in zip(X, found, strict=True):
+        hidden = [
+            max(sum(Fraction(w) * Fraction(v) for w, v in zip(r, x, strict=True)), 0)
+            for r in matrices[0]
+        ]
+        exact = sum(Fraction(w) * z for w, z in zip(matrices[1][0], hidden, strict=True))
+        assert exact - Fraction(1e-13) * Fraction(1 + 10 * size) <= margin <= exact
+
+
 def test_linear_functions_are_exact_on_the_ball():
     net = ReluNetwork.from_layers([([[3.0, 4.0]], [1.0])])
     assert ball_maxima(net, [[1.0, 1.0]], 0.1).upper[0] == pytest.approx(8.5)
@@ -53,6 +96,72 @@ def test_linear_functions_are_exact_on_the_ball():
 def test_mistakes_by_hand():
     wrong, _ = mistakes(peak(), member(), [[0.0], [0.05], [1.0]], 0.1, 0.06, 0.5)
     assert wrong.tolist() == [False, False, True]
+
+
+def test_members_need_their_margin():
+    ramp = ReluNetwork.from_layers([([[1.0]], [0.0])])
+    X = [[-0.1], [0.2], [0.5], [0.7]]
+    for margin, wrong in ((0.0, 1), (0.5, 3), (0.6, 3)):
+        assert mistakes(peak(0.0), ramp, X, 0.1, 0.06, margin)[0].tolist() == [True] * wrong + [
+            False
+        ] * (4 - wrong)
+
+
+def scale_and_cost(deviation, reach, sides, each):
+    """The largest of the scales 2^(i/16) under which one layer moves so little, and its weight."""
+    level = math.sqrt(sides[0]) + math.sqrt(sides[1]) + math.sqrt(-2 * math.log(1 - each))
+    i = math.floor(16 * math.log2(deviation / (reach * level)))
+    return 2 ** (i / 16), math.log(2.3 * (1 + abs(i)) ** 2)
+
+
+@pytest.mark.parametrize("m", [400, 1200])
+def test_from_its_formula(m):
+    """Two linear networks, for which the largest noise is known: v moves by a quarter of its margin.
+
+    Inputs of v reach as far as the balls, c has a bias and so an input 1; both need small noise at once.
+    """
+    rng, eps, g1, g2, delta, reach = np.random.default_rng(0), 0.3, 0.4, 0.3, 0.1, 1.5
+    X = rng.uniform(-1, 1, (m, 1))
+    v = ReluNetwork.from_layers([([[0.2]], [0.0])])
+    c = ReluNetwork.from_layers([([[0.4]], [0.35])])
+    found = local_maxima_bound(v, c, X, radius=eps, margins=(g1, g2), delta=delta, input_norm=reach)
+    risk, levels = float(np.mean(0.4 * X[:, 0] + 0.35 <= g2)), []
+    assert 0.1 < risk == found.terms["empirical risk"]
+    for Z in (0.5, 0.75, 0.9, 0.99, 0.999):
+        s_v, cost_v = scale_and_cost(g1 / 4, reach + eps, (1, 1), math.sqrt(Z))
+        s_c, cost_c = scale_and_cost(g2 / 2, math.sqrt(reach**2 + 1), (1, 2), math.sqrt(Z))
+        kl = 0.2**2 / (2 * s_v**2) + (0.4**2 + 0.35**2) / (2 * s_c**2)
+        truncated = (kl - Z * math.log(Z) - (1 - Z) * math.log(1 - Z)) / Z
+        levels.append((truncated + cost_v + cost_c + math.log(2 * math.sqrt(m) / delta)) / m)
+    assert found.terms["level"] == pytest.approx(min(levels), rel=1e-9)
+    entropy = rel_entr(risk, found.value) + rel_entr(1 - risk, 1 - found.value)
+    assert not found.vacuous and entropy == pytest.approx(min(levels), rel=1e-6)
+
+
+def test_members_that_only_rounding_lifts_above_the_margin_are_mistakes():
+    """Outputs whose terms cancel: where float64 is above the true value, a margin in between counts."""
+    rng, found = np.random.default_rng(4), 0
+    flat = ReluNetwork.from_layers([(np.zeros((1, 3)), [0.0])])
+    for _ in range(40):
+        x = rng.standard_normal(3)
+        w = rng.standard_normal(3)
+        w -= (w @ x) / (x @ x) * x
+        net = ReluNetwork.from_layers([(w[None], [0.0])])
+        true = sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(w, x, strict=True))
+        value = Fraction(float(net(x)[0]))
+        margin = float((true + value) / 2)
+        if true <= Fraction(margin) < value:
+            found += 1
+            assert mistakes(flat, net, x[None], 0.1, 1.0, margin)[0].all()
+    assert found >= 5
+
+
+def test_sample_counts_at_the_margins_and_not_at_what_is_concluded():
+    """A slope of one falls short by the radius: by more than gamma, by less than 2 gamma."""
+    v, X = ReluNetwork.from_layers([([[1.0]], [0.0])]), np.linspace(0.5, 1, 20)[:, None]
+    assert not mistakes(v, member(), X, 0.1, 0.12, 0.0)[0].any()
+    bound = local_maxima_bound(v, member(), X, radius=0.1, margins=(0.06, 0.5))
+    assert bound.terms["empirical risk"] == 1.0 and "0.12" in bound.about
 
 
 def test_holds_for_the_networks_themselves():

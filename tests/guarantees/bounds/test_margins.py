@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from pindown import ReluNetwork
 from pindown.guarantees.bounds import margin_bound, margin_risk, mcallester_bound, truncated_posterior
 from pindown.guarantees.bounds.margins import conditioned_kl
 from pindown.guarantees.bounds.perturbation import noise_scale
-from pindown.guarantees.bounds.representatives import homogeneous
+from pindown.guarantees.bounds.representatives import WeightList, homogeneous
 
 
 def test_margin_risk_by_a_loop():
@@ -55,6 +55,26 @@ def test_sharp_is_below_the_source_and_both_follow_from_the_base_form():
             base = mcallester_bound(0.05, conditioned_kl(kl, 0.5), n).value
             assert sharp <= source
             assert base <= source * (1 + 1e-12)
+
+
+def test_source_form_solved_for_its_logarithm():
+    for kl, n, delta in ((0.0, 100, 0.3), (20.0, 5000, 0.01)):
+        square = (margin_bound(0.05, kl, n, delta, form="source").formula_value - 0.05) ** 2
+        logarithm = math.log(3) + math.log(n) - math.log(delta)
+        assert (n - 1) * square - kl == pytest.approx(logarithm)
+
+
+def test_one_noisy_weight_is_accepted_as_often_as_a_normal_number_is_small():
+    net = WeightList("given", (np.array([[1.0]]),))
+    for scale in (0.1, 0.3):
+        drawn = truncated_posterior(
+            net, [[2.0], [-1.0]], scale=scale, margin=1.6, n_draws=4000, random_state=0
+        )
+        Z = 1 - 2 * norm.cdf(-1.6 / 4 / (2 * scale))
+        assert drawn.acceptance == pytest.approx(Z, abs=5 * math.sqrt(Z * (1 - Z) / 4000))
+        assert 0.99 * 0.4 < drawn.largest_moves.max() < 0.4
+        rejected = 4000 - len(drawn.networks)  # Clopper and Pearson
+        assert binom.cdf(rejected, 4000, 1 - drawn.success(0.03)) == pytest.approx(0.03, rel=1e-6)
 
 
 def test_monotone():

@@ -116,10 +116,13 @@ def test_what_can_happen_never_gets_probability_zero():
     assert supermartingale_bound(9000.0, np.ones(10_000), variance=10.0).terms["freedman"] > 0.0
 
 
-@pytest.mark.parametrize("rise", [3.7, 31.1, 37.3])
-def test_small_probabilities_are_rounded_up(rise):
-    with mpmath.workdps(50):
-        true = mpmath.exp(-(mpmath.mpf(rise) ** 2) / (2 * mpmath.mpf(0.3) ** 2 * 11))
-        found = mpmath.mpf(supermartingale_bound(rise, np.full(11, 0.3)).value)
-        assert true <= found
-        assert found <= true * (1 + mpmath.mpf(10) ** -9)
+def test_small_probabilities_are_rounded_up():
+    rng = np.random.default_rng(0)
+    for rise, c, V in rng.uniform([3.0, 0.3, 0.5], [33.0, 0.4, 1.0], (200, 3)):
+        bound = supermartingale_bound(rise, np.full(11, c), variance=V)
+        with mpmath.workdps(50):
+            up, step = mpmath.mpf(rise), mpmath.mpf(c)
+            azuma = mpmath.exp(-up * up / (22 * step**2))
+            freedman = mpmath.exp(-up * up / (2 * (mpmath.mpf(V) + step * up / 3)))
+            for name, true in (("azuma", azuma), ("freedman", freedman)):
+                assert true <= bound.terms[name] <= true * (1 + mpmath.mpf(10) ** -9)

@@ -14,6 +14,7 @@ from pindown.guarantees.bounds import (
 )
 from pindown.guarantees.bounds.clusters import N_ANGLES, angle, cone_sample
 from pindown.guarantees.bounds.gaussians import mixture_exponent
+from pindown.guarantees.bounds.perturbation import norm_level, perturbation_bound
 from pindown.guarantees.bounds.representatives import representative
 
 
@@ -63,6 +64,8 @@ def test_niceness():
     scaled = [WeightList("s", (*w.matrices[:-1], 7 * w.matrices[-1])) for w in (net, other)]
     assert niceness(scaled[0], scaled[1:], X).eps == pytest.approx(found.eps)
     assert found.gaps[0] <= found.gamma
+    moves = [np.linalg.norm(a - b) for a, b in zip(other(X), net(X), strict=True)]
+    np.testing.assert_allclose(niceness(net, [other, net], X).gaps, [max(moves), 0.0])
     dead = WeightList("zero", tuple(0 * W for W in net.matrices))
     assert niceness(dead, [net], X).gamma == math.inf
 
@@ -83,6 +86,26 @@ def test_noise_on_a_mixture_moves_outputs_rarely(depth):
         moved = net.shifted(net.vector + sigma * rng.standard_normal(net.vector.size))
         far += np.linalg.norm(moved(X) - net(X), axis=1).max() > gamma
     assert far / 200 <= p
+
+
+@pytest.mark.parametrize(("margin", "binds"), [(0.5, "margin"), (80.0, "norm")])
+def test_noise_on_a_mixture_is_as_large_as_its_lemmas_allow(margin, binds):
+    """All layers move by t with probability 1 - p; then outputs move by the margin, or t is a d-th."""
+    betas, d, h, B, p = [0.7, 1.2, 1.9], 3, 9, 2.5, 0.2
+    common = {"depth": d, "side": h, "input_norm": B, "failure": p}
+    sigma = mixture_noise_scale(betas, margin, **common)
+    t = sigma * norm_level(h, h, p / d, form="source")
+    if binds == "norm":
+        assert t == pytest.approx(min(betas) / d)
+    else:
+        moves = [perturbation_bound([b] * d, [t] * d, B, form="source") for b in betas]
+        assert max(moves) == pytest.approx(margin)
+    printed = mixture_noise_scale(betas, margin, form="printed", **common)
+    logs = [math.log(2 * d * h / p), math.log(2 * d * h * 3 / p)]  # at equal weights only k in the log
+    assert printed / sigma == pytest.approx(math.sqrt(logs[0] / logs[1]))
+    favoured = mixture_noise_scale(betas, margin, form="printed", weights=[0.1, 0.1, 0.8], **common)
+    if binds == "margin":
+        assert favoured / printed == pytest.approx(1 / (3 * 0.8))
 
 
 def test_printed_noise_is_too_large_for_a_rare_component_of_large_norm():

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import logsumexp, rel_entr
 from scipy.stats import binom
 
 from pindown.guarantees.bounds import (
@@ -123,6 +123,43 @@ def test_level_to_risk_never_below_the_inverse():
     for risk in (0.0, 0.2, 1.0):
         for level in (0.0, 0.01, 1.0, 40.0, math.inf):
             assert risk_from_level(risk, level) >= float(small_kl_inverse(risk, level))
+
+
+def nats(risk, value):
+    """Relative entropy of two coins."""
+    return float(rel_entr(risk, value) + rel_entr(1 - risk, 1 - value))
+
+
+@pytest.mark.parametrize("risk", [0.0, 0.12])
+@pytest.mark.parametrize(("kl", "n", "delta"), [(0.0, 50, 0.3), (7.0, 900, 0.01)])
+def test_every_form_solved_for_its_logarithm(risk, kl, n, delta):
+    """What is left of n times the level without the divergence is a logarithm that names the theorem."""
+    square = (mcallester_bound(risk, kl, n, delta).value - risk) ** 2
+    assert 2 * (n - 1) * square - kl == pytest.approx(math.log(n) - math.log(delta))
+    entropy = n * nats(risk, maurer_bound(risk, kl, n, delta).value)
+    assert entropy - kl == pytest.approx(math.log(2) + math.log(n) / 2 - math.log(delta))
+    entropy = n * nats(risk, occam_bound(risk, kl, n, delta).value)
+    assert math.exp(-entropy) == pytest.approx(delta / 2**kl)  # a Kraft sum times delta
+    for grid in ([2.0], [0.3, 2.0, 40.0]):
+        catoni = catoni_bound(risk, kl, n, delta, temperature=grid)
+        C = catoni.terms["temperature"]
+        left = -math.log1p(-(1 - math.exp(-C)) * catoni.formula_value) - C * risk
+        assert n * left - kl == pytest.approx(math.log(len(grid)) - math.log(delta))
+        alone = [catoni_bound(risk, kl, n, delta / len(grid), temperature=c).formula_value for c in grid]
+        assert catoni.formula_value == pytest.approx(min(alone))
+
+
+def test_fixed_temperatures_are_paid_for():
+    """The infimum over temperatures is the inverse entropy; a grid of 90 costs log 90, and no less."""
+    for risk, kl in ((0.0, 3.0), (0.2, 30.0)):
+        free = float(small_kl_inverse(risk, (kl + math.log(20)) / 500))
+        paid = float(small_kl_inverse(risk, (kl + math.log(20 * 90)) / 500))
+        assert free < paid <= catoni_bound(risk, kl, 500).formula_value <= paid * 1.005
+
+
+def test_vacuous_levels_say_by_how_much():
+    assert risk_from_level(0.25, 8.0) == pytest.approx(2.25)  # risk + sqrt(c / 2)
+    assert risk_from_level(0.25, 50.0) == pytest.approx(5.25)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -1,6 +1,7 @@
 """Copies compute the same function; bounds of the function do not change with the copy given."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -45,6 +46,7 @@ def test_every_copy_is_the_same_function(which, biases):
 def test_equal_norms_and_least_sum_of_squares():
     rng = np.random.default_rng(1)
     weights = homogeneous(random_net(rng, (3, 6, 5, 2), False))
+    assert weights.frobenius == pytest.approx(np.linalg.norm(weights.vector))
     norms = representative(weights, "layers").norms
     np.testing.assert_allclose(norms, norms[0], rtol=1e-6)
     noise = [np.sqrt(p) + np.sqrt(q) for p, q in weights.shapes]
@@ -58,6 +60,36 @@ def test_equal_norms_and_least_sum_of_squares():
         c /= np.exp(np.mean(np.log(c)))
         other = WeightList("other", tuple(W * x for W, x in zip(weights.matrices, c, strict=True)))
         assert to_first_order(other) >= best * (1 - 1e-6)
+
+
+def exact_outputs(matrices, x):
+    a = [Fraction(float(v)) for v in x]
+    for i, W in enumerate(matrices):
+        a = [sum(Fraction(float(w)) * v for w, v in zip(row, a, strict=True)) for row in W]
+        a = [max(v, 0) for v in a] if i < len(matrices) - 1 else a
+    return a
+
+
+def nearly_orthogonal(rng, scale):
+    """Two layers that magnify what the first one loses: its rows cancel on the input."""
+    x = rng.standard_normal(3)
+    W = rng.standard_normal((4, 3))
+    W -= np.outer(W @ x, x) / (x @ x)  # products with x are rounding alone
+    return WeightList("given", (np.vstack([W, -W]), scale * rng.standard_normal((2, 8)))), x
+
+
+def test_rounding_of_every_layer_is_bounded():
+    rng, largest = np.random.default_rng(5), 0.0
+    for scale in 10.0 ** rng.integers(0, 9, 60):
+        net, x = nearly_orthogonal(rng, scale)
+        found, bound = net(x[None])[0], float(net.rounding(x[None])[0])
+        lost = max(
+            abs(a - Fraction(float(b)))
+            for a, b in zip(exact_outputs(net.matrices, x), found, strict=True)
+        )
+        assert lost <= Fraction(bound)
+        largest = max(largest, float(lost) / bound)
+    assert largest > 0.02  # and the bound is not far from it
 
 
 def test_bound_does_not_change_with_the_scale_of_units():

@@ -207,6 +207,46 @@ def test_mixture_bound_from_its_formula():
     assert kl > math.log(5) + 0.1  # the distance counts here
 
 
+def test_mixture_bound_says_nothing_where_its_conditions_fail():
+    """Outputs of the cluster must be near, starts not nearer than said, the norm in its grid."""
+    rng = np.random.default_rng(6)
+    starts = [network(rng) for _ in range(3)]
+    net, X, y = luckiest(rng, starts)
+    assert mixture(net, starts, X, y).value < 1.0
+    # Where the centre's outputs are an eighth of the margin away, nothing follows for it.
+    given = {"delta": DELTA, "margin": MARGIN, "least_distance": 0.1 * STEP, "n_clusters": 1}
+    for share, holds in ((0.9, True), (1.1, False)):
+        step = rng.standard_normal(net.vector.size)
+        gap = max(np.linalg.norm(net.shifted(net.vector + 1e-6 * step)(X) - net(X), axis=1))
+        centre = net.shifted(net.vector + 1e-6 * share * MARGIN / 8 / gap * step)
+        assert (mixture_bound(centre, [net], starts, X, y, **given).value < 1.0) == holds
+    # The network is 3.5 steps or so from its start, and the grid provided for ten.
+    assert mixture(net, starts, X, y, least_distance=10 * STEP).value == 1.0
+
+
+def test_mixture_bound_reaches_down_to_networks_whose_margins_just_count():
+    """Below this norm no margin exceeds half of gamma; the printed end of the grid is above it."""
+    gamma, m = 1e-3, 400
+    beta = 1.01 * math.sqrt(gamma / (2 * math.sqrt(2)))
+    assert beta < math.sqrt(gamma / 2)
+    out = beta / math.sqrt(2)  # both layers have norm beta, the outputs are opposite: the largest margin
+    net = WeightList("given", (np.array([[beta]]), np.array([[out], [-out]])))
+    start = net.shifted(net.vector + 1e-10)
+    X, y = np.ones((m, 1)), np.zeros(m, int)
+    found = mixture(net, [start], X, y, margin=gamma, least_distance=1e-11)
+    assert found.terms["empirical risk"] == 0.0 and found.value < 0.5
+
+
+def test_mixture_bound_pays_for_the_margin_it_finds():
+    rng = np.random.default_rng(7)
+    starts = [network(rng) for _ in range(3)]
+    net, X, y = luckiest(rng, starts)
+    best = mixture(net, starts, X, y, margin=None, n_clusters=5)
+    fixed = mixture(net, starts, X, y, margin=best.terms["margin"], n_clusters=5)
+    assert best.terms["priors"] == 146 * fixed.terms["priors"]
+    assert best.terms["log terms"] - fixed.terms["log terms"] == pytest.approx(math.log(146))
+
+
 def test_mixture_bound_is_monotone():
     rng = np.random.default_rng(4)
     starts = [network(rng) for _ in range(4)]

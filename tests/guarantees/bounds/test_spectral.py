@@ -1,12 +1,17 @@
 """The spectral margin bound holds on simulated samples, is monotone, and says when it is vacuous."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import logsumexp
 
 from pindown import ReluNetwork
-from pindown.guarantees.bounds import WeightList, margin_risk, spectral_margin_bound
+from pindown.guarantees.bounds import WeightList, margin_risk, small_kl_inverse, spectral_margin_bound
+from pindown.guarantees.bounds.perturbation import norm_level
+from pindown.guarantees.bounds.sample import row_norms_up
 from pindown.guarantees.bounds.spectral_source import beta_interval, source_scale
 
 
@@ -115,16 +120,159 @@ def test_choosing_a_margin_on_the_sample_for_free_breaks_a_bound():
     assert np.mean(gaps[:, 0] > slack) <= delta
     assert np.mean(gaps.max(axis=1) > slack) > 0.9
     assert np.mean(gaps.max(axis=1) > math.sqrt(math.log(K / delta) / (2 * m))) <= delta
+    # So ours pays for the grid: each of its margins is a prior of its own.
+    net = WeightList("given", tuple(0.5 * rng.standard_normal(s) for s in ((6, 3), (2, 6))))
+    X = rng.standard_normal((m, 3))
+    free = spectral_margin_bound(net, X, net(X).argmax(axis=1), form="corrected")
+    margin = free.terms["margin"]
+    fixed = spectral_margin_bound(net, X, net(X).argmax(axis=1), form="corrected", margin=margin)
+    assert free.terms["priors"] == K * fixed.terms["priors"]
+    assert free.terms["log terms"] - fixed.terms["log terms"] == pytest.approx(math.log(K))
 
 
 def test_scale_of_the_source_is_admissible():
     """At a grid point within a factor of the norm, both conditions of the proof hold for the network."""
     d, h, B, gamma = 3, 10, 2.0, 1.0
-    for beta in (0.3, 0.9, 2.0):
+    for beta in (0.1, 0.3, 0.9, 2.0):
         for point in (beta * (1 - 1 / d), beta * (1 + 1 / d)):
             t = source_scale(point, gamma, d, h, B) * math.sqrt(2 * h * math.log(4 * d * h))
             assert t <= beta / d * (1 + 1e-12)
             assert math.e * B * d * beta ** (d - 1) * t <= gamma / 4 * (1 + 1e-12)
+
+
+def written_out(weights, sample, G, Z, delta, distances, extra=0.0):
+    """Return risk, scale and level of the sharp form, with the scale from a root finder."""
+    margins, lengths, m = sample
+    s = [np.linalg.norm(W, 2) for W in weights.matrices]
+    d = len(s)
+    T = [sum(map(math.sqrt, W.shape)) + math.sqrt(2 * math.log(d / (1 - Z))) for W in weights.matrices]
+
+    def growth(sigma):
+        return math.prod(a + sigma * t for a, t in zip(s, T, strict=True)) - math.prod(s) - G
+
+    i = math.floor(16 * math.log2(brentq(growth, 0, 1e3, xtol=1e-16, rtol=1e-14)))
+    sigma = 2 ** (i / 16)
+    kl = math.log(len(distances)) - logsumexp([-r * r / (2 * sigma**2) for r in distances])
+    truncated = (kl - Z * math.log(Z) - (1 - Z) * math.log(1 - Z)) / Z
+    cost = math.log(2 * math.sqrt(m) / delta) + math.log(2.3 * (1 + abs(i)) ** 2) + extra
+    return np.mean(margins <= G * lengths), sigma, (truncated + cost) / m
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("around", [False, True])
+def test_sharp_form_written_out(outputs, around):
+    """A margin moves by sqrt 2 times what two outputs move, and by as much as one output moves."""
+    rng = np.random.default_rng(10)
+    X, y = sample(rng, 1500)
+    X *= rng.uniform(0.5, 2, (1500, 1))
+    weights = WeightList("given", tuple(np.asarray(W.weight) for W in separator().layers))
+    if outputs == 1:
+        weights = WeightList("given", (weights.matrices[0], weights.matrices[1][:1]))
+    scores = weights(X)
+    margins = np.where(y == 0, 1, -1) * (scores[:, 0] - scores[:, 1] if outputs == 2 else scores[:, 0])
+    given = {}
+    distances = [np.linalg.norm(weights.vector)]
+    if around:
+        centres = [weights.shifted(weights.vector + t) for t in (0.05, 0.06, 3.0)]
+        distances = [np.linalg.norm(weights.vector - c.vector) for c in centres]
+        given = {"centres": centres, "n_choices": 7}
+    labels = y if outputs == 2 else 1 - y
+    found = spectral_margin_bound(weights, X, labels, delta=0.1, representative="given", **given)
+    lengths = math.sqrt(outputs) * np.linalg.norm(X, axis=1)
+    extra = math.log(7) if around else 0.0
+
+    def at(G, Z):
+        return written_out(weights, (margins, lengths, 1500), G, Z, 0.1, distances, extra)
+
+    G, Z = found.terms["normalised margin"], found.terms["success"]
+    risk, sigma, level = at(G, Z)
+    assert found.terms["scale"] == pytest.approx(sigma)
+    assert found.terms["empirical risk"] == pytest.approx(risk)
+    assert found.terms["level"] == pytest.approx(level, rel=1e-8)
+    assert (
+        found.value == pytest.approx(float(small_kl_inverse(risk, level)), rel=1e-6) and found.value < 1
+    )
+    quantiles = np.quantile(margins / lengths, np.arange(16) / 16)
+    others = [at(g * (1 - 1e-9), z) for g in quantiles[quantiles > 0] for z in (0.5, 0.9, 0.99, 0.999)]
+    assert found.value <= min(small_kl_inverse(r, c) for r, _, c in others) * (1 + 1e-6)
+
+
+def test_copies_around_centres_are_paid_for_and_scaled_alike():
+    """Layers scaled by 9 and 1/9, centres too: the copy of equal norms sees what was seen before."""
+    rng = np.random.default_rng(11)
+    X, y = sample(rng, 500)
+    weights = WeightList("given", tuple(np.asarray(W.weight) for W in separator().layers))
+    near = weights.shifted(weights.vector + 0.01 * rng.standard_normal(8))
+
+    def scaled(net):
+        return WeightList("given", (9 * net.matrices[0], net.matrices[1] / 9))
+
+    one, other = (
+        spectral_margin_bound(net, X, y, centres=[centre], representative="layers")
+        for net, centre in ((weights, near), (scaled(weights), scaled(near)))
+    )
+    assert other.formula_value == pytest.approx(one.formula_value, rel=1e-6)
+    two = spectral_margin_bound(scaled(weights), X, y, centres=[scaled(near)])
+    assert two.terms["log terms"] - other.terms["log terms"] == pytest.approx(math.log(2))
+
+
+@pytest.mark.parametrize("form", ["corrected", "printed"])
+def test_source_forms_written_out(form):
+    """Three layers of different norms, six inputs, three units, so that h and the copy matter."""
+    rng = np.random.default_rng(12)
+    shapes, m, B, delta, d = ((3, 6), (3, 3), (2, 3)), 10_000, 2.0, 0.1, 3
+    weights = WeightList("given", tuple(rng.standard_normal(s) for s in shapes))
+    norms = [np.linalg.norm(W, 2) for W in weights.matrices]
+    beta = math.prod(norms) ** (1 / 3)
+    margin = 1.05**-3 * 2 * math.sqrt(2) * B * beta**3  # beta is five percent above its lower end
+    X = rng.standard_normal((m, 6))
+    X *= B * rng.random((m, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+    y = rng.integers(0, 2, m)
+    scores = weights(X)[np.arange(m)[:, None], np.column_stack([y, 1 - y])]
+    found = spectral_margin_bound(
+        weights, X, y, delta=delta, form=form, margin=margin, input_norm=B, representative="given"
+    )
+    printed = form == "printed"
+    low = (margin / ((2 if printed else math.sqrt(8)) * B)) ** (1 / 3)
+    high = (math.sqrt(m - 1) * margin / (4 * math.exp(3 - 2 / (d - 1)) * B)) ** (1 / 3)
+    if printed:
+        n_points = math.ceil(d * (high - low) / (2 * low))
+        points = low + (np.arange(n_points) + 0.5) * (high - low) / n_points
+    else:
+        n_points = math.ceil(math.log(high / low) / math.log((d + 1) / (d - 1)))
+        points = low * 2.0 ** np.arange(n_points) * (1 + 1 / d)
+    assert n_points == 2
+    point, h = points[np.argmin(abs(points - beta))], 3 if printed else 6
+    assert found.terms["beta"] == pytest.approx(point) and found.terms["priors"] == n_points
+    reach = min(margin / (4 * math.e**2 * B * point**2), point / math.sqrt(math.e))
+    sigma = reach / d / norm_level(h, h, 1 / (2 * d), form="source")
+    squares = sum(
+        np.sum(W**2) * (1 if printed else beta / s) ** 2
+        for W, s in zip(weights.matrices, norms, strict=True)
+    )
+    assert found.terms["scale"] == pytest.approx(sigma)
+    assert found.terms["kl"] == pytest.approx(squares / (2 * sigma**2))
+    risk = np.mean(scores[:, 0] - scores[:, 1] <= margin / 2)
+    cost = math.log(3 * m / delta) + math.log(n_points)
+    value = risk + math.sqrt((squares / (2 * sigma**2) + cost) / (m - 1))
+    assert found.formula_value == pytest.approx(value, rel=1e-6)
+
+
+def test_margins_count_as_mistakes_up_to_half():
+    """Outputs that win by 0.3 are wrong at a margin of one and right at a margin of a half."""
+    X, y = np.full((50, 2), [0.15, 0.0]), np.zeros(50, int)
+    for margin, risk in ((1.0, 1.0), (0.61, 1.0), (0.5, 0.0)):
+        for form in ("corrected", "printed"):
+            found = spectral_margin_bound(separator(), X, y, form=form, margin=margin)
+            assert found.terms["empirical risk"] == risk
+
+
+def test_norms_of_rows_are_rounded_up():
+    rows = np.random.default_rng(13).standard_normal((300, 40))
+    found = row_norms_up(np.vstack([rows, 1e-200 * rows[:1], 1e200 * rows[:1]]))
+    for row, norm in zip(np.vstack([rows, 1e-200 * rows[:1], 1e200 * rows[:1]]), found, strict=True):
+        square = sum(Fraction(float(x)) ** 2 for x in row)
+        assert square <= Fraction(float(norm)) ** 2 <= square * (1 + Fraction(1, 10**12))
 
 
 def test_centres_near_the_network_help():

@@ -6,7 +6,14 @@ from scipy.stats import binom, norm
 
 from pindown import ReluNetwork
 from pindown.guarantees import bound_table
-from pindown.guarantees.bounds import WeightList, weight_noise_bound
+from pindown.guarantees.bounds import (
+    WeightList,
+    held_out_bound,
+    occam_bound,
+    spectral_margin_bound,
+    weight_noise_bound,
+)
+from pindown.guarantees.bounds.representatives import homogeneous
 from pindown.guarantees.bounds.table import stored_bits
 
 
@@ -34,6 +41,34 @@ def test_sorted_with_the_observed_error_beside():
     assert len(text) == 8 and "0.05 of 500" in text[0]
     held_out = next(b for b in table.bounds if b.name == "held-out examples")
     assert held_out.value > 0.05
+
+
+def test_every_row_is_the_bound_called_by_itself_with_its_share():
+    rng = np.random.default_rng(5)
+    X, y = easy(rng, 300)
+    X_test, y_test = easy(rng, 100)
+    X_test[:3] = 0.0  # ties are mistakes
+    net = ReluNetwork.from_layers([([[1.5], [-1.0]], [0.0, 0.0]), ([[1.0, -1.0]], [0.0])])
+    table = bound_table(
+        net, X, y, X_test=X_test, y_test=y_test, start=identity(), delta=0.07, random_state=3
+    )
+    mine, centre, each = homogeneous(net), homogeneous(identity()), 0.07 / 7
+    noise = {"delta": each, "random_state": 3}
+    alone = {
+        "description length": occam_bound(0.0, stored_bits(net), 300, each),
+        "held-out examples": held_out_bound(3, 100, each),
+        "spectral margin": spectral_margin_bound(net, X, y, delta=each),
+        "spectral margin, source": spectral_margin_bound(net, X, y, delta=each, form="corrected"),
+        "spectral margin around given centres": spectral_margin_bound(
+            mine, X, y, delta=each, centres=[centre]
+        ),
+        "weight noise": weight_noise_bound(net, X, y, **noise),
+        "weight noise around the start": weight_noise_bound(mine, X, y, start=centre, **noise),
+    }
+    assert {b.name: b.formula_value for b in table.bounds} == {
+        name: b.formula_value for name, b in alone.items()
+    }
+    assert table.test_error == 0.03 and table.n_test == 100
 
 
 def test_vacuous_is_said():

@@ -2,8 +2,10 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
+from scipy.optimize import brute
 from scipy.stats import beta as beta_distribution
 
 from pindown.guarantees.bounds import (
@@ -49,6 +51,36 @@ def test_above_monte_carlo(kappa, n):
     )
     assert risk - 3 * error <= tight.value <= printed.value
     assert tight.kind == "exact"
+
+
+@pytest.mark.parametrize(("kappa", "n", "r"), [(0.5, 3, 0.0), (1.0, 20, 0.2), (2.5, 6, 0.05)])
+def test_best_angle_by_a_search(kappa, n, r):
+    """Theorems 5.3 and D.4, with the share of inputs that are no easy ones counted once."""
+    for form in ("tight", "printed"):
+        off = math.asin(r) if form == "tight" else math.sqrt(2 * math.pi * r)
+
+        def risk(beta, off=off, once=form == "tight"):
+            hard = (1 - 2 * beta / np.pi) ** kappa
+            far = np.clip(2 * (off + beta) / np.pi, 0, 1) ** (kappa * n)  # p(pi/2 - off - beta)^n
+            return hard + (1 - once * hard) * far
+
+        best = brute(risk, ((0, max(np.pi / 2 - off, 0)),), Ns=2000, full_output=True)[1]
+        found = transfer_risk_bound(AngularProfile.power(kappa), n, relative_error=r, form=form)
+        if off < np.pi / 2:
+            assert best * (1 - 1e-7) <= found.formula_value <= best * (1 + 1e-4)
+        else:
+            assert found.vacuous
+
+
+def test_inexact_students_of_spanning_inputs_err_near_the_boundary_only():
+    """In the plane a student off by an angle errs on half of the inputs that are as near to the edge."""
+    profile = AngularProfile.power(1.0)
+    for r in (0.1, 0.6):
+        found = transfer_risk_bound(profile, 9, dimension=2, relative_error=r)
+        assert found.value == pytest.approx(2 * math.asin(r) / np.pi)
+        x = np.linspace(0, 2 * np.pi, 20_001)
+        share = np.mean((np.cos(x) >= 0) != (np.cos(x - math.asin(r)) >= 0))
+        assert share == pytest.approx(found.value / 2, rel=3e-3)
 
 
 def test_published_check_values():
@@ -155,6 +187,25 @@ def test_more_inputs_never_turn_the_exact_student_away():
         random_state=0,
     )
     assert index == 1.0
+    stuck = {"repetitions": 5, "random_state": 0}
+
+    def count(learner, strict):
+        return monotonicity_index(
+            learner, lambda n, g: g.standard_normal((n, 8)), w, 3, strict=strict, **stuck
+        )
+
+    assert count(lambda X, _: np.eye(8)[0], True) == 0.0  # the angle stays: no progress
+    assert count(lambda X, _: np.eye(8)[0], False) == 1.0
+    assert count(lambda X, _: w + (len(X) - 3) * np.eye(8)[0], False) == 0.0
+
+
+def test_exponent_is_the_largest_that_fits_everywhere():
+    mixed = AngularProfile(lambda t: np.maximum((1 - 2 * t / np.pi) ** 3, 0.4 * (1 - 2 * t / np.pi)))
+    kappa = fit_exponent(mixed)
+    theta = np.linspace(0, np.pi / 2, 5001)[1:-1]
+    slack = (1 - 2 * theta / np.pi) ** kappa - mixed(theta)
+    assert slack.min() >= -1e-4
+    assert ((1 - 2 * theta / np.pi) ** (1.01 * kappa) < mixed(theta)).any()
 
 
 def test_more_data_can_harm_the_risk_although_not_the_angle():
@@ -186,6 +237,16 @@ def test_more_data_can_harm_the_risk_although_not_the_angle():
 def test_refuses(call):
     with pytest.raises(ValueError, match="must"):
         call()
+
+
+def test_powers_of_a_rate_are_rounded_up():
+    rng = np.random.default_rng(6)
+    for rate in rng.uniform(0.05, 0.99, 300):
+        n = int(rng.uniform(0.5, 0.99) * 700 / -math.log(rate))
+        found = large_margin_bound(rate, n).value
+        with mpmath.workdps(50):
+            true = mpmath.mpf(rate) ** n
+            assert true <= found <= true * (1 + mpmath.mpf(10) ** -9)
 
 
 def test_large_exponents_and_samples_stay_above_zero():

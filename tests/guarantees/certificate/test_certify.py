@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from scipy.special import rel_entr
 from scipy.stats import binom, norm
 from torch import nn
 
@@ -132,6 +133,40 @@ def test_same_seed_same_answer_and_nothing_else_is_touched():
     assert torch.get_num_threads() == threads and torch.equal(torch.get_rng_state(), state)
     assert module.training
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+
+
+def test_the_certificate_from_its_terms():
+    """Errors counted over draws, their confidence limit, the divergence and the inverse: each anew."""
+    X, y = halves(400)
+    delta = 0.1
+    found = certify(net(), X, y, delta, prior_share=0.3, epochs=1, noise=0.5, steps=80, draws=40_000)
+    terms, n = found.terms, len(found.rows)
+    assert terms["n"] == n == 280 and terms["prior examples"] == 120
+    kl = sum(
+        float(
+            torch.distributions.kl_divergence(
+                torch.distributions.Normal(mean.double(), found.posterior.scales[name].double()),
+                torch.distributions.Normal(p.detach().double(), found.posterior.prior_scales[name]),
+            ).sum()
+        )
+        for name, p in found.network.named_parameters()
+        for mean in [found.posterior.means[name]]
+    )
+    assert kl == pytest.approx(terms["kl"], rel=1e-5) and kl > 0.5
+
+    def nats(q, p):
+        return float(rel_entr(q, p) + rel_entr(1 - q, 1 - p))
+
+    counted, above = terms["counted risk"], terms["counted risk, bounded"]
+    assert terms["draws"] * nats(counted, above) == pytest.approx(-np.log(0.1 * delta))
+    level = kl + np.log(2 * np.sqrt(n) / (0.9 * delta))
+    assert n * nats(above, found.value) == pytest.approx(level, rel=1e-6)
+    rows = np.tile(found.rows, 100)
+    fresh = np.mean(found.posterior.predict(X[rows], random_state=5) != y[rows])
+    assert counted == pytest.approx(fresh, abs=5 * np.sqrt(counted / len(rows)) + 1e-3)
+    held_out = binom.cdf(terms["error of the prior network"] * n, n, found.test_set.value)
+    assert held_out == pytest.approx(delta, rel=1e-6)
+    assert len(set(found.rows.tolist())) == n
 
 
 def test_smaller_delta_larger_value_and_never_below_the_count():

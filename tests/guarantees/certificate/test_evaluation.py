@@ -5,9 +5,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from scipy.special import rel_entr
 from scipy.stats import beta, binom
+from torch import nn
 
-from pindown.guarantees.certificate.evaluation import Count, plan, wrong
+from pindown.guarantees.certificate.clock import Stage
+from pindown.guarantees.certificate.evaluation import Count, count_errors, evaluate, plan, wrong
+from pindown.guarantees.certificate.examples import Examples
+from pindown.guarantees.certificate.posterior import WeightPosterior
 
 
 @pytest.mark.parametrize("rows", [1, 4, 7])
@@ -33,6 +38,40 @@ def test_close_to_the_exact_binomial_limit_and_above_it():
         limit = beta.ppf(0.95, errors + 1, 1000 - errors) if errors < 1000 else 1.0
         found = Count(errors, 100, 10, 1).risk_above(0.05)
         assert limit - 1e-12 <= found <= limit + 0.02
+
+
+@pytest.mark.parametrize(("n", "passes", "rows"), [(50, 3, 7), (40, 5, 1), (9, 4, 9)])
+def test_risk_above_from_its_formula(n, passes, rows):
+    """Draws that serve several rows count once, and the last one of a pass serves fewer."""
+    chunks, delta = -(-n // rows), 0.07
+    assert Count(0, n, passes, rows).draws == chunks * passes
+    none = Count(0, n, passes, rows).risk_above(delta)
+    assert none == pytest.approx(chunks * rows / n * (1 - delta ** (1 / (chunks * passes))))
+    errors = n * passes // 5
+    p = Count(errors, n, passes, rows).risk_above(delta) * n / (chunks * rows)
+    q = errors / (chunks * rows * passes)
+    assert rel_entr(q, p) + rel_entr(1 - q, 1 - p) == pytest.approx(-np.log(delta) / (chunks * passes))
+
+
+def sure_posterior(local):
+    """Weights that are 1 and 0 up to 1e-9: rows with a negative input are wrong, always."""
+    network = nn.Linear(1, 1).eval()
+    means = {"weight": torch.ones(1, 1), "bias": torch.zeros(1)}
+    scales = {name: torch.full_like(mean, 1e-9) for name, mean in means.items()}
+    return WeightPosterior(network, dict.fromkeys(means, 1.0), means, scales, local)
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("passes", [1, 4, 6, 11])
+def test_every_pass_counts_every_row(local, passes):
+    """Passes over short samples are made four at a time, and two or three are left over."""
+    x = torch.linspace(-1, 1, 1001)[:, None]
+    examples = Examples(x, torch.ones(1001, dtype=torch.int64))
+    stage, generator = Stage("counting", passes), torch.Generator().manual_seed(0)
+    counted, stopped = evaluate(sure_posterior(local), examples, 100, stage, generator)
+    assert counted in [Count(e * passes, 1001, passes, 100) for e in (500, 501)] and not stopped
+    errors = [count_errors(sure_posterior(local), examples, 100, generator, k) for k in (1, passes)]
+    assert errors[1] == pytest.approx(passes * 500.5, abs=passes)
 
 
 def test_bounded_risk_grows_with_errors_and_falls_with_passes():

@@ -4,13 +4,16 @@ import mpmath
 import numpy as np
 import pytest
 import torch
-from scipy.stats import ks_2samp
+from scipy.optimize import brentq
+from scipy.special import rel_entr
+from scipy.stats import ks_2samp, norm
 from torch import nn
 
-from pindown.guarantees.certificate.descent import Moves, Prior
+from pindown.guarantees.certificate.descent import Moves, Prior, _price, _step
 from pindown.guarantees.certificate.examples import read_examples
 from pindown.guarantees.certificate.modules import only_linear, read_module, start_again
-from pindown.guarantees.certificate.posterior import diagonal_kl
+from pindown.guarantees.certificate.posterior import WeightPosterior, diagonal_kl
+from pindown.guarantees.certificate.prior import around
 
 mpmath.mp.dps = 50
 
@@ -86,6 +89,85 @@ def test_noise_at_outputs_has_the_distribution_of_drawn_weights():
     drawn = np.array([found.draw(seed)(x)[0].detach().numpy() for seed in range(n)])
     for direction in ([1.0, 0.0], [0.0, 1.0], [1.0, -1.0], [1.0, 1.0]):
         assert ks_2samp(local @ np.array(direction), drawn @ np.array(direction)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_noise_of_one_layer_has_the_variance_of_its_formula(bias):
+    """Variances of weights count with the squares of inputs, that of the bias by itself."""
+    network = nn.Linear(3, 2, bias=bias).eval()
+    scales = {"weight": torch.tensor([[0.1, 0.4, 0.2], [0.3, 0.05, 0.6]])}
+    if bias:
+        scales["bias"] = torch.tensor([0.7, 0.2])
+    means = {name: p.detach() for name, p in network.named_parameters()}
+    found = WeightPosterior(network, dict.fromkeys(means, 1.0), means, scales, True)
+    n = 20_000
+    for x in torch.tensor([[[0.0, 0.0, 0.0]], [[1.0, -2.0, 0.5]]]):
+        scores = found.scores(x.repeat(n, 1), torch.Generator().manual_seed(0)).numpy()
+        variance = (scales["weight"] ** 2 @ x[0] ** 2 + (scales["bias"] ** 2 if bias else 0.0)).numpy()
+        np.testing.assert_allclose(scores.var(axis=0), variance, rtol=0.05, atol=1e-12)
+        away = scores.mean(axis=0) - network(x)[0].detach().numpy()
+        assert (np.abs(away) <= 4 * np.sqrt(variance / n) + 1e-6).all()
+
+
+def test_predictions_draw_weights_for_every_row():
+    """At a scale far above the means half of the equal rows get each class, also with whole draws."""
+    for local in (True, False):
+        found, _ = posterior(local)
+        wide = {name: torch.full_like(mean, 50.0) for name, mean in found.means.items()}
+        fair = WeightPosterior(found.module, found.prior_scales, found.means, wide, local)
+        classes = fair.predict(np.ones((400, 3)), random_state=1)
+        assert 140 < classes.sum() < 260
+        assert (classes == fair.predict(np.ones((400, 3)), random_state=1)).all()
+        assert (classes != fair.predict(np.ones((400, 3)), random_state=2)).any()
+
+
+def test_noise_of_the_prior_is_the_largest_that_costs_little():
+    """A weight of one changes its sign with probability Phi(-1 / noise): the cost may be 0.001."""
+    network = nn.Linear(1, 1, bias=False).eval()
+    network.weight.data.fill_(3.0)
+    X = np.random.default_rng(0).normal(size=(400, 1))
+    examples = read_examples(X, X[:, 0] > 0)
+    prior, level = around(network, examples, True, None, torch.Generator().manual_seed(0))
+    allowed = 0.02 / np.sqrt(400)
+    steps = 2.0 ** (-np.arange(21) / 2)
+    assert level == max(steps[norm.cdf(-1 / steps) <= allowed]) == prior.scales["weight"] / 3.0
+    wide = nn.Linear(5, 4)
+    prior, _ = around(wide, examples, True, 0.1, torch.Generator())
+    for name, p in wide.named_parameters():
+        assert prior.scales[name] == pytest.approx(0.1 * float(p.detach().square().mean().sqrt()))
+
+
+def bound_at(loss, kl, m, delta):
+    """The bound that is lowered, by a root finder."""
+    level = (kl + np.log(2 * np.sqrt(m) / delta)) / m
+    return brentq(lambda p: rel_entr(loss, p) + rel_entr(1 - loss, 1 - p) - level, loss, 1 - 1e-12)
+
+
+@pytest.mark.parametrize(("loss", "kl", "m"), [(0.1, 5.0, 300), (0.4, 40.0, 5000)])
+def test_price_is_the_exchange_rate_of_loss_and_divergence(loss, kl, m):
+    """The bound's slopes in the loss and in KL, by differences."""
+    h = 1e-6
+    in_loss = (bound_at(loss + h, kl, m, 0.05) - bound_at(loss - h, kl, m, 0.05)) / (2 * h)
+    in_kl = (bound_at(loss, kl + 1e-3, m, 0.05) - bound_at(loss, kl - 1e-3, m, 0.05)) / 2e-3
+    assert _price(loss, kl, m, 0.05) == pytest.approx(in_loss / in_kl, rel=1e-4)
+
+
+def test_first_step_is_a_natural_gradient_step():
+    """Minus the rate times the slope of price times loss plus KL, over the Hessian of KL: 1 and 2."""
+    u, v = torch.tensor([0.3, -0.2]), torch.tensor([0.1, -0.4])
+    slopes = torch.tensor([0.01, 0.02]), torch.tensor([-0.03, 0.01])
+    moves = Moves({"w": u.clone()}, {"w": v.clone()})
+    still = Moves({"w": torch.zeros(2)}, {"w": torch.zeros(2)})
+    leaves = [u.clone().requires_grad_(), v.clone().requires_grad_()]
+    kl = 0.5 * (leaves[0] ** 2 + torch.exp(2 * leaves[1]) - 1 - 2 * leaves[1]).sum()
+    kl.backward()
+    _step(moves, still, slopes, price=10.0, rate=1e-3)
+    wanted = [
+        p - 1e-3 * rate * (10 * s + leaf.grad)
+        for p, s, leaf, rate in zip((u, v), slopes, leaves, (1.0, 0.5), strict=True)
+    ]
+    np.testing.assert_allclose(moves.u["w"], wanted[0], rtol=1e-6)
+    np.testing.assert_allclose(moves.v["w"], wanted[1], rtol=1e-6)
 
 
 def test_rows_of_a_batch_have_weights_of_their_own():

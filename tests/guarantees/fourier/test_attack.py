@@ -52,6 +52,17 @@ def test_changes_stay_within_the_radius_and_do_no_worse_than_random_ones():
         assert (margins(X + other) >= found.margin).all()
 
 
+def test_steps_too_far_are_taken_back_and_more_steps_reach_farther():
+    """The output |x| falls to zero and rises again: a step of one from 0.1 ends at 0.9."""
+    hat = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    X = np.array([[0.1], [-0.2]])
+    far = fourier_attack(hat, X, radius=1.0, steps=1, image_shape=(1,))
+    np.testing.assert_allclose(far.margin, [0.1, 0.2])
+    np.testing.assert_array_equal(far.X, X)
+    near = fourier_attack(hat, X, radius=1.0, steps=40, image_shape=(1,))
+    assert (near.margin <= 0.05).all() and (near.margin < far.margin).all()
+
+
 def test_radius_zero_changes_nothing_and_bad_input_is_refused():
     net, X = planted((1, 1), side=4), noise(3, side=4)
     assert np.array_equal(fourier_attack(net, X, radius=0.0).X, X)

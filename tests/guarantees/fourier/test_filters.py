@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pindown.guarantees.fourier import (
+    MaskCheck,
     apply_mask,
     is_symmetric,
     mask_check,
@@ -84,6 +85,16 @@ def test_check_counts_by_hand():
     assert found.clean == 1.0 and found.frequencies == 2 and found.n_frequencies == 64
     assert found.kept == found.masked == np.mean((a > 0) == (a + b > 0))
     assert found.complement == np.mean((b > 0) == (a + b > 0))
+    signs = np.where(a + b > 0, 1, -1)
+    assert mask_check(net, mask, X, signs) == found  # labels by sign
+    assert mask_check(net, mask, X, -signs).clean == 0.0
+
+
+def test_a_mask_holds_if_it_beats_its_complement_and_chance():
+    shares = {"clean": 1.0, "masked": 0.9, "random_error": 0.01, "n": 9, "frequencies": 2.0}
+    for complement, random, holds in ((0.5, 0.4, True), (0.5, 0.7, False), (0.7, 0.5, False)):
+        found = MaskCheck(kept=0.6, complement=complement, random=random, n_frequencies=64, **shares)
+        assert found.holds == holds
 
 
 @pytest.mark.parametrize(

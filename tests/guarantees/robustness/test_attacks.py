@@ -107,6 +107,41 @@ def test_gradient_attack_keeps_its_promises(digits, norm):
     np.testing.assert_array_equal(found.X, again.X)
 
 
+@pytest.mark.parametrize("norm", NORMS)
+def test_gradient_attack_is_exact_for_affine_models(norm):
+    """Two classes: the least margin within the radius has a closed form."""
+    rng = np.random.default_rng(2)
+    W, b, X = rng.standard_normal((2, 5)), rng.standard_normal(2), rng.standard_normal((12, 5))
+    radii = linear_distance(W, b, X, norm=norm) * rng.uniform(0.2, 0.9, 12)
+    found = gradient_attack(ReluNetwork.from_layers([(W, b)]), X, radius=radii, norm=norm, steps=100)
+    dual = {"l1": np.inf, "l2": 2, "linf": 1}[norm]
+    best = np.abs((W[0] - W[1]) @ X.T + b[0] - b[1]) - radii * np.linalg.norm(W[0] - W[1], dual)
+    np.testing.assert_allclose(found.margin, best, rtol=2e-2 if norm == "l1" else 1e-9)
+    assert not found.success.any()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_margins_of_attacks_are_those_of_the_outputs(norm):
+    rng = np.random.default_rng(5)
+    net, X = random_network(rng, [4, 9, 3]), rng.standard_normal((20, 4))
+    y = net(X).argmax(axis=1)
+    for found in (deepfool(net, X, norm=norm), gradient_attack(net, X, radius=0.3, norm=norm)):
+        outputs = net(found.X)
+        right = outputs[np.arange(20), y]
+        outputs[np.arange(20), y] = -np.inf
+        np.testing.assert_allclose(found.margin, right - outputs.max(axis=1), atol=1e-12)
+        np.testing.assert_allclose(found.distance, lengths(found.X - X, norm))
+
+
+def test_random_starts_follow_the_seed():
+    rng = np.random.default_rng(6)
+    net, X = random_network(rng, [4, 9, 3]), rng.standard_normal((20, 4))
+    first, again, other = (
+        gradient_attack(net, X, radius=0.1, steps=0, restarts=2, seed=seed).X for seed in (1, 1, 2)
+    )
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+
+
 def test_no_attack_is_nearer_than_the_exact_distance():
     rng = np.random.default_rng(3)
     for _ in range(2):
@@ -173,6 +208,14 @@ def test_tail_bound_is_above_the_probability():
     assert noise_tail_bound(np.zeros(3), 0.1) == 0.0
 
 
+def test_tail_bound_is_near_the_probability_far_out():
+    """Mills: the tail is at least 1 - 1 / t^2 of the bound."""
+    for d, eps in ((1, 3.0), (10, 1.5), (100, 1.0)):
+        w = np.linspace(0.5, 2, d)
+        t = eps * d / np.linalg.norm(w)
+        assert normal.sf(t) >= noise_tail_bound(w, eps) * (1 - 1 / t**2)
+
+
 def test_printed_claim_that_a_positive_product_gets_rare_is_false():
     """P(w . r > 0) is one half in any dimension; what shrinks is the chance of a mean above eps."""
     rng = np.random.default_rng(1)
@@ -188,6 +231,10 @@ def test_printed_scale_of_the_mean_is_a_standard_deviation_not_a_variance():
     sample = rng.standard_normal((20_000, 50)) @ w / 50
     assert sample.std() == pytest.approx(np.linalg.norm(w) / 50, rel=0.03)
     assert abs(sample.std() - np.linalg.norm(w) ** 2 / 50**2) > 0.1
+    # Our tail takes the first as the standard deviation and holds; with the second it would not.
+    happens, printed = (sample >= 0.4).mean(), np.linalg.norm(w) ** 2 / 50**2
+    assert happens <= noise_tail_bound(w, 0.4) < 2 * happens
+    assert np.exp(-(0.4**2) / (2 * printed**2)) * printed / (0.4 * np.sqrt(2 * np.pi)) < happens / 100
 
 
 @pytest.mark.parametrize("probability", [0.05, 0.2])

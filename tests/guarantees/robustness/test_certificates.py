@@ -2,6 +2,7 @@
 
 import gzip
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -83,6 +84,27 @@ def test_certificates_are_exact_for_linear_models(norm):
     net, exact = ReluNetwork.from_layers([(W, b)]), linear_distance(W, b, X, norm=norm)
     assert certified(net, X, radius=exact * (1 - 1e-9), norm=norm).all()
     assert not certified(net, X, radius=exact * (1 + 1e-9), norm=norm).any()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_radii_of_linear_models_are_the_distance_to_the_last_halving(norm):
+    rng = np.random.default_rng(3)
+    W, b, X = rng.standard_normal((3, 6)), rng.standard_normal(3), rng.standard_normal((20, 6))
+    net, exact = ReluNetwork.from_layers([(W, b)]), linear_distance(W, b, X, norm=norm)
+    for steps in (3, 7):
+        found = certified_radii(net, X, norm=norm, largest=1.0, steps=steps)
+        assert (found <= exact).all() and (found >= np.minimum(exact, 1.0) - 2.0**-steps).all()
+
+
+def test_boxes_around_balls_are_cut_and_hold_them():
+    rng = np.random.default_rng(4)
+    X, box = rng.random((50, 3)), Box.cube(3, 0, 1)
+    balls = Balls.around(X, np.full(50, 0.4), "l2", box)
+    np.testing.assert_allclose(balls.lower, np.maximum(X - 0.4, 0), atol=1e-15)
+    np.testing.assert_allclose(balls.upper, np.minimum(X + 0.4, 1), atol=1e-15)
+    free, radius = Balls.around(X, np.full(50, 0.4), "l2"), Fraction(0.4)
+    for x, low, high in zip(X.ravel(), free.lower.ravel(), free.upper.ravel(), strict=True):
+        assert Fraction(low) <= Fraction(x) - radius and Fraction(x) + radius <= Fraction(high)
 
 
 @pytest.mark.parametrize("norm", NORMS)

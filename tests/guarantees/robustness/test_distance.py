@@ -1,6 +1,7 @@
 """The distance to another class: three exact ways that agree, and ends that are never crossed."""
 
 import time
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -8,9 +9,14 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.geometry.box import Box
+from pindown.geometry.conditions.big_m import SOLVER_TOLERANCE
+from pindown.geometry.exact.complex import exact_complex
 from pindown.guarantees import minimum_distance
 from pindown.guarantees.robustness import linear_distance
+from pindown.guarantees.robustness.classes import classifier
+from pindown.guarantees.robustness.float32 import float32_outputs
 from pindown.guarantees.robustness.norms import NORMS, lengths
+from tests.geometry.hostile import HOSTILE, hostile_network
 from tests.guarantees.robustness.nets import random_changes, random_network
 
 ABSOLUTE = [([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [-2])]  # class 1 where |x| > 2
@@ -173,6 +179,19 @@ def test_no_other_class_is_infinitely_far():
         assert "no input" in repr(found)
 
 
+def test_a_class_that_no_attack_finds_is_not_denied():
+    """A tent of width 2e-6 on a flat ground: gradients vanish, samples miss it, bounds do not."""
+    place, width = 0.907, 1e-6
+    tent = ReluNetwork.from_layers(
+        [
+            (np.ones((3, 1)), [width - place, -place, -width - place]),
+            (np.array([[1.0, -2.0, 1.0]]) / width, [-0.5]),
+        ]
+    )
+    found = minimum_distance(tent, [-0.9], box=(-1, 1), method="relaxation")
+    assert 0.5 < found.lower <= place + 0.9 - width / 2
+
+
 def test_box_keeps_the_witness_inside():
     net = ReluNetwork.from_layers(ABSOLUTE)
     found = minimum_distance(net, [1.0], box=([-9.0], [1.5]))
@@ -237,3 +256,117 @@ def test_cells_and_programs_agree_on_many_networks(norm):
         programs = minimum_distance(net, x, norm, method="programs", box=box)
         if np.isfinite(cells.upper):
             assert cells.complete and cells.upper == pytest.approx(programs.upper, rel=1e-6)
+
+
+def rational_distance(net, x, box):
+    """The distance of x on a line to the nearest tie or other class, rational; None if there is none."""
+    cells, here = exact_complex(net, box), Fraction(float(x[0]))
+    values = net.as_fractions()([here])
+    label, found = values.index(max(values)), []
+    for (low, high), rows in zip(cells.vertices, cells.maps, strict=True):
+        for j in range(len(rows)):
+            slope, offset = (a - b for a, b in zip(rows[label], rows[j], strict=True))
+            ends = [p[0] for p in (low, high) if slope * p[0] + offset <= 0]
+            if slope and low[0] <= -offset / slope <= high[0]:
+                ends.append(-offset / slope)
+            if j != label and ends:
+                found.append(max(min(ends) - here, here - max(ends), Fraction(0)))
+    return min(found, default=None)
+
+
+@pytest.mark.parametrize("family", HOSTILE)
+@pytest.mark.parametrize("method", ["cells", "auto"])
+def test_no_tie_is_nearer_than_proved_in_rational_numbers(family, method):
+    for seed in range(4):
+        rng = np.random.default_rng([seed, HOSTILE.index(family)])
+        net, box = hostile_network(rng, 1, family, outputs=1 + seed % 3)
+        x = box.sample(1, rng)[0] if seed else box.center
+        truth = rational_distance(classifier(net), x, box)
+        found = minimum_distance(net, x, NORMS[seed % 3], method=method, box=box, budget=0.4)
+        assert truth is None or found.lower <= truth
+        if found.witness is not None:
+            assert truth <= found.upper
+            assert abs(Fraction(float(found.witness[0])) - Fraction(float(x[0]))) <= found.upper
+
+
+@pytest.mark.parametrize("large", [1e12, 1e15])
+def test_cancelling_weights_move_no_bound_beyond_the_truth(large):
+    """The class changes at -0.65, where the sum of two huge weights is 1."""
+    net = ReluNetwork.from_layers([([[1.0], [1.0]], [0.7, 0.7]), ([[large, 1 - large]], [-0.05])])
+    truth = rational_distance(classifier(net), np.array([1.0]), Box([-9.0], [9.0]))
+    for method in ("cells", "auto", "relaxation", "programs"):
+        found = minimum_distance(net, [1.0], method=method, budget=1.0)
+        assert found.lower <= truth <= found.upper
+        if method == "cells":
+            assert found.lower == pytest.approx(float(truth), rel=1e-9)
+            assert "proved for the real-number network" in found.assumptions[0]
+
+
+@pytest.mark.parametrize("norm", ["linf", "l1"])
+def test_programs_take_off_the_tolerance_of_the_solver(norm):
+    """Class 1 begins at x = 1: what a solver says of it is good to its tolerance only."""
+    net = ReluNetwork.from_layers([([[1.0]], [0.0]), ([[1.0]], [-1.0])])
+    found = minimum_distance(net, [0.25], norm, method="programs", box=(0, 4), budget=5.0)
+    assert 0.75 * (1 - 1e-4) < found.lower < 0.75 * (1 - SOLVER_TOLERANCE)
+
+
+def test_outputs_that_only_look_equal_are_no_tie():
+    """The second output is larger by 1e-17 everywhere; float64 sums see no difference at x."""
+    last = ([[1.0, 1.0], [1.0, 1.0]], [0.0, 1e-17])
+    net = ReluNetwork.from_layers([([[1.0], [1.0]], [1.0, 0.0]), last])
+    found = minimum_distance(net, [0.5], box=(0, 1), budget=1.0)
+    assert net(np.array([0.5]))[0] == net(np.array([0.5]))[1]
+    assert found.label == 1 and found.upper == np.inf and found.method != "a tie at x"
+
+
+def test_folds_through_the_input_and_opposite_twins():
+    """At a corner of many folds all patterns around it are looked at; the classes meet at distance 1."""
+    W = [[1.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]]
+    net = ReluNetwork.from_layers([(W, np.zeros(5)), ([[2.0, 1.0, 1.0, 1.0, 1.0]], [-2.0])])
+    found = minimum_distance(net, [0.0, 0.0], "l1", method="cells")
+    nearest = min(
+        2 / float(net(np.array(v, dtype=float))[0] + 2) for v in ([1, 0], [-1, 0], [0, 1], [0, -1])
+    )
+    assert found.complete and found.upper == pytest.approx(nearest)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_witness_says_what_it_is_in_float32(norm):
+    rng = np.random.default_rng(6)
+    for _ in range(3):
+        net, x = random_network(rng, [6, 24, 24, 4]), rng.standard_normal(6)
+        found = minimum_distance(net, x, norm, method="relaxation", budget=2.0)
+        label = found.label
+        assert found.margin < 0
+        values = float32_outputs(net, found.witness[None])[0]
+        assert found.float32_margin == values[label] - np.delete(values, label).max()
+        other = found.float32_witness
+        assert lengths(other - x, norm) <= 1.02 * found.upper
+        order = [rng.permutation(width) for width in net.hidden_widths]  # sums in another order
+        for shuffled in (net, _permuted(net, order)):
+            values = float32_outputs(shuffled, other[None])[0]
+            assert np.argmax(values) != label != np.argmax(net(other))
+
+
+def _permuted(net, orders):
+    layers, before = [], np.arange(net.in_features)
+    for (W, b), order in zip(net.layers, [*orders, np.arange(net.out_features)], strict=True):
+        layers.append((W[order][:, before], b[order]))
+        before = order
+    return ReluNetwork.from_layers(layers)
+
+
+def test_programs_that_the_solver_refuses_prove_nothing():
+    """Coefficients of 1e35 behind a unit that is never on: to SciPy the program is infeasible."""
+    first = [[-0.0898836529958068, -5.36621818889372e-20], [-7.0183347633587254e-06, 9.7e-26]]
+    second = [
+        [-126586.94, 2.15e17],
+        [-15944610.4, -6.42e27],
+        [18320738883.8, -5.7e12],
+        [-3.2e22, 7927.8],
+    ]
+    layers = [(first, [-1.17e-24, -189.3]), (second, [2.9e-26, -1.9e-27, -2.9e-30, 2.06])]
+    last = [([[1.4e-29, -5e-17, -2.2e-23, 1.1e25]], [0.0]), ([[12687.5]], [-10.26])]
+    net, x = ReluNetwork.from_layers([*layers, *last]), [1e-314, 1.6e-314]
+    exact = minimum_distance(net, x, method="cells", budget=5)
+    assert minimum_distance(net, x, method="programs", budget=5).lower <= exact.upper

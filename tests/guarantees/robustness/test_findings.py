@@ -6,7 +6,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.audit import audit
 from pindown.guarantees import minimum_distance
-from pindown.guarantees.robustness import linear_distance
+from pindown.guarantees.robustness import certified_radii, linear_distance
 from tests.guarantees.robustness.nets import random_network
 
 CODES = ["ROB-01", "ROB-02"]
@@ -28,6 +28,12 @@ def test_findings_of_a_small_network(small):
         exact = minimum_distance(net, X[row])
         assert label == exact.label and other != label
         assert low <= exact.upper and (high is None or high >= exact.lower)
+    assert nearest.number.value == min(row[2] for row in nearest.table.rows)
+    top = float(np.median(np.ptp(X, axis=0)))
+    proved = certified_radii(net, X, largest=top, steps=7)
+    assert certified.number.value == pytest.approx(np.median(proved))
+    shown = {name: radius for name, radius, _ in certified.table.rows}
+    assert (shown["smallest"], shown["largest"]) == pytest.approx((proved.min(), proved.max()))
 
 
 def test_certified_radii_are_below_exact_distances(small):

@@ -30,7 +30,6 @@ def test_without_foolbox_the_message_says_what_to_do(monkeypatch):
     [pytest.param("l1", marks=pytest.mark.slow), "l2", pytest.param("linf", marks=pytest.mark.slow)],
 )
 def test_nearest_of_all_is_kept_and_is_no_nearer_than_the_exact_distance(norm):
-    pytest.importorskip("foolbox")
     net, X = small(), np.random.default_rng(1).uniform(-1, 1, (6, 3))
     found = foolbox_attack(net, X, norm=norm)
     assert found.success.all() and len(found.distances) >= 2
@@ -68,7 +67,6 @@ def test_two_attacks_of_one_kind_are_both_kept(monkeypatch):
 
 
 def test_box_modules_and_two_classes():
-    pytest.importorskip("foolbox")
     rng = np.random.default_rng(2)
     net = ReluNetwork.from_layers(
         [(rng.standard_normal((6, 4)), np.zeros(6)), (np.ones((1, 6)), [-2.0])]
@@ -82,14 +80,12 @@ def test_box_modules_and_two_classes():
 
 
 def test_constant_network_has_no_other_class():
-    pytest.importorskip("foolbox")
     net = ReluNetwork.from_layers([(np.zeros((2, 2)), [1.0, 0.0])])
     found = foolbox_attack(net, np.zeros((1, 2)), attacks=["L2FMNAttack"])
     assert not found.success.any() and "none of 1" in repr(found)
 
 
 def test_refuses():
-    pytest.importorskip("foolbox")
     for settings, words in (
         ({"norm": "l3"}, "norm"),
         ({"attacks": ["Nonsense"]}, "foolbox.attacks has no"),

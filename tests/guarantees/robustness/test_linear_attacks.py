@@ -35,9 +35,11 @@ def test_dual_norm_is_what_a_unit_step_gains_at_most(norm):
 @pytest.mark.parametrize("norm", NORMS)
 def test_projection_onto_a_ball_is_the_nearest_point(norm):
     rng = np.random.default_rng(1)
-    X, radius = 2 * rng.standard_normal((10, 4)), rng.uniform(0.1, 2, 10)
+    X, radius = 2 * rng.standard_normal((10, 4)), rng.uniform(0.1, 8, 10)
     P = project(X, radius, norm)
     assert (lengths(P, norm) <= radius * (1 + 1e-12)).all()
+    inside = 0.9 * P  # stays where it is
+    np.testing.assert_allclose(project(inside, radius, norm), inside, rtol=1e-12)
     for x, p, r in zip(X, P, radius, strict=True):
         others = r * random_changes(rng, 2000, 4, norm)
         assert np.linalg.norm(others - x, axis=1).min() >= np.linalg.norm(p - x) - 1e-12
@@ -141,6 +143,23 @@ def test_regularised_attack_minimises_its_objective(norm):
 
         tried = x + 3 * rng.random((3000, 1)) * random_changes(rng, 3000, 5, norm)
         assert objective(tried).min() >= objective(moved[None])[0] - 1e-9
+
+
+def test_regularised_attack_chooses_the_class_with_the_least_objective():
+    rng = np.random.default_rng(6)
+    W, b = rng.standard_normal((6, 3)) * np.arange(1, 7)[:, None], rng.standard_normal(6)
+    X = rng.standard_normal((100, 3))
+    for strength in (0.1, 0.3, 1.0):
+        found = linear_regularised_attack(W, b, X, strength).X
+        for x, moved in zip(X, found, strict=True):
+            c = int(np.argmax(W @ x + b))
+            forms, offsets = W[c] - np.delete(W, c, axis=0), b[c] - np.delete(b, c)
+
+            def objective(r, x=x, forms=forms, offsets=offsets, strength=strength):
+                return 0.5 * r @ r + strength * np.min(forms @ (x + r) + offsets)
+
+            # One class at a time, the minimum is where the gradient r + strength * form is 0.
+            assert objective(moved - x) <= min(objective(-strength * w) for w in forms) + 1e-9
 
 
 def test_regularised_attack_is_the_other_two_at_the_right_strength():

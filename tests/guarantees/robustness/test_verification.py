@@ -1,5 +1,7 @@
 """Properties on boxes: proved, refuted, or honestly not decided."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,21 @@ def test_answers_agree_with_a_fine_grid():
                 assert (rows @ net(found.witness) <= limit).all()
                 assert Box([-1, -1], [1, 1]).contains(found.witness)
     assert seen == {"holds", "violated"}
+
+
+@pytest.mark.parametrize("place", [-0.912, -0.3, 0.2501, 0.907])
+def test_a_spike_that_samples_miss_is_found_wherever_it_is(place):
+    """A tent of height one and width 2e-6: 4,096 points miss it, halving the box does not."""
+    width = 1e-6
+    tent = ReluNetwork.from_layers(
+        [
+            (np.ones((3, 1)), [width - place, -place, -width - place]),
+            (np.array([[1.0, -2.0, 1.0]]) / width, [0.0]),
+        ]
+    )
+    found = verify(tent, (-1, 1), [[-1.0]], [-0.5], budget=120.0)
+    assert found.verdict == "violated" and abs(found.witness[0] - place) < width
+    assert verify(tent, (-1, 1), [[-1.0]], [-1.1], budget=120.0).verdict == "holds"
 
 
 def test_no_time_is_undecided():
@@ -101,3 +118,17 @@ def test_acas_properties_come_out_as_the_literature_says(name, number):
     if found.witness is not None:
         scores = network(found.witness)
         assert goal.box.contains(found.witness) and (goal.rows @ scores <= goal.limits).all()
+
+
+def test_a_witness_violates_in_rational_numbers():
+    """f = 0.1 x at x = 3: the float64 product is 0.30000000000000004, the limit 0.3 lies below both."""
+    net = ReluNetwork.from_layers([([[0.1]], [0.0])])
+    at_three = ([3.0], [3.0])
+    exact = 3 * Fraction(0.1)
+    assert Fraction(0.3) < exact < Fraction(0.1 * 3)
+    assert verify(net, at_three, [[1.0]], [0.3], budget=0.2).verdict != "violated"
+    found = verify(net, at_three, [[1.0]], [0.1 * 3], budget=0.2)
+    assert found.verdict == "violated" and found.margin == 0.0
+    assert found.float32_margin == float(np.float32(0.1) * np.float32(3)) - 0.1 * 3
+    below = verify(net, at_three, [[1.0], [-1.0]], [0.1 * 3, -0.1 * 3], budget=0.2)  # f = 0.30...04
+    assert below.verdict != "violated" and below.witness is None

@@ -14,7 +14,6 @@ from pindown.guarantees.bounds.bound import positive
 from pindown.network import ReluNetwork
 
 _ROWS_AT_ONCE = 256
-_EVALUATION_ERROR = 1e-9  # relative, of values at breakpoints that are float64 numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +22,8 @@ class BallMaxima:
 
     Attributes:
         upper: One upper bound per point, (n,).
-        method: ``"cells"`` (all breakpoints of an interval, in float64) or ``"linear bounds"`` (proved,
-            but they can be wide).
+        method: ``"cells"`` (linear bounds on every piece of an interval) or ``"linear bounds"`` (on the
+            whole box around the ball, which can be wide). Both round outwards.
     """
 
     upper: Array
@@ -40,8 +39,9 @@ def ball_maxima(
         net: A network with one output.
         X: Points, (n, d).
         radius: :math:`\epsilon`.
-        exact: Search all cells of the interval around x (one input); None does so there. Other
-            dimensions always use linear bounds on the box around the ball, maximised over the ball.
+        exact: Cut the interval around x at its breakpoints (one input), so that the bounds are tight;
+            None does so there. Other dimensions always use linear bounds on the box around the ball,
+            maximised over the ball.
 
     Example:
         >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])  # |x|
@@ -78,15 +78,24 @@ def _linear_upper(net: ReluNetwork, rows: Array, eps: float) -> Array:
 
 
 def _largest_on_intervals(net: ReluNetwork, x: Array, eps: float) -> Array:
-    """Return the largest values at the ends and breakpoints of intervals, which are all that count."""
+    """Return bounds on intervals, each cut at its breakpoints: misplaced, they cost tightness only."""
     from pindown.geometry.slices.segment import along_segments
 
     low, high = np.nextafter(x - eps, -np.inf), np.nextafter(x + eps, np.inf)
-    pieces = along_segments(net, low[:, None], high[:, None])
-    values = pieces.values.reshape(len(pieces.values), -1)[:, 0]
-    starts = pieces.knot_offsets[:-1]
-    size = np.maximum.reduceat(np.abs(values), starts)
-    return np.asarray(np.maximum.reduceat(values, starts) + _EVALUATION_ERROR * size)
+    found = along_segments(net, low[:, None], high[:, None])
+    which = np.repeat(np.arange(len(x)), np.diff(found.knot_offsets))
+    cuts = np.clip(low[which] + found.knots * (high - low)[which], low[which], high[which])
+    cuts[found.knot_offsets[:-1]], cuts[found.knot_offsets[1:] - 1] = low, high
+    left = np.flatnonzero(which[:-1] == which[1:])
+    bounds = np.empty(len(left))
+    for start in range(0, len(left), _ROWS_AT_ONCE):
+        part = left[start : start + _ROWS_AT_ONCE]
+        ends = np.minimum(cuts[part], cuts[part + 1]), np.maximum(cuts[part], cuts[part + 1])
+        known = relax(net, ends[0][:, None], ends[1][:, None])
+        bounds[start : start + len(part)] = known.upper_bounds([[1.0]])[:, 0]
+    upper = np.full(len(x), -np.inf)
+    np.maximum.at(upper, which[left], bounds)
+    return upper
 
 
 def require_one_output(name: str, net: ReluNetwork) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Context, Decimal
 from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
 
+from pindown.bound_text import rounded_up
 from pindown.notebook import card
 
 Kind: TypeAlias = Literal["exact", "probability", "estimate", "heuristic"]
@@ -17,7 +17,6 @@ Status: TypeAlias = Literal["checked", "assumed", "violated"]
 # The formulas here take fewer than a hundred float64 operations on positive numbers, each right to two
 # units in the last place; this covers them all.
 _SLACK = 2.0**-44
-_DIGITS = 3
 _SHOWN_DELTA = 1e-5  # below it, six digits of the confidence say 1
 
 
@@ -127,26 +126,15 @@ class Bound:
 
     def __str__(self) -> str:
         chance = f" with probability {shown_confidence(self.delta)}" if self.delta > 0 else ""
-        said = f"at most {shown_up(self.value)}{chance}"
+        said = f"at most {rounded_up(self.value)}{chance}"
         if self.vacuous:
             said = (
-                f"vacuous, the formula gives {shown_up(self.formula_value)} where "
+                f"vacuous, the formula gives {rounded_up(self.formula_value)} where "
                 f"{self.trivial:g} is certain"
             )
         marks = "; ".join(filter(None, (self.kind, self.source)))
         rests = "; ".join(map(str, self.assumptions)) or "nothing"
         return f"{self.name}: {self.about} {said} ({marks})\nrests on: {rests}"
-
-
-def shown_up(value: float) -> str:
-    """Return a number to three digits, rounded up so that an upper bound stays one.
-
-    >>> shown_up(0.12301), shown_up(2.0)
-    ('0.124', '2')
-    """
-    if not math.isfinite(value):
-        return f"{value}"
-    return f"{float(Context(prec=_DIGITS, rounding=ROUND_CEILING).create_decimal(Decimal(value))):g}"
 
 
 def shown_confidence(delta: float) -> str:

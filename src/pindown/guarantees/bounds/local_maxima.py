@@ -39,6 +39,7 @@ from pindown.guarantees.bounds.representatives import (
     WeightList,
     has_biases,
     homogeneous,
+    homogeneous_rows,
     representatives,
 )
 from pindown.guarantees.bounds.sample import reach_of_inputs
@@ -56,8 +57,14 @@ def mistakes(
     """
     rows, _ = v.as_rows(X)
     maxima = ball_maxima(v, rows, radius)
-    wrong = ~(v(rows)[:, 0] >= maxima.upper - tolerance) | ~(c(rows)[:, 0] > margin)
+    wrong = ~(_least(v, rows) >= maxima.upper - tolerance) | ~(_least(c, rows) > margin)
     return wrong, maxima.method
+
+
+def _least(net: ReluNetwork, rows: Array) -> Array:
+    """Return the output at each row, rounded down."""
+    weights, inputs = homogeneous(net), homogeneous_rows(net, rows)
+    return np.asarray(weights(inputs)[:, 0] - weights.rounding(inputs))
 
 
 def local_maxima_bound(

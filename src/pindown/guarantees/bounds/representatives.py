@@ -22,7 +22,7 @@ import numpy as np
 from pindown.affine import Array, dense
 from pindown.equivalence.gauge_fixing import canonical
 from pindown.geometry.norms.spectral import spectral_norm
-from pindown.geometry.rounding import norm_up
+from pindown.geometry.rounding import gamma, norm_up
 from pindown.network import ReluNetwork
 
 Representative: TypeAlias = Literal["given", "layers", "scaled", "units"]
@@ -77,6 +77,21 @@ class WeightList:
     def vector(self) -> Array:
         """All weights in one vector."""
         return np.concatenate([W.ravel() for W in self.matrices])
+
+    def rounding(self, X: Array) -> Array:
+        r"""Return how far float64 can take an output from its true value, the largest for each row.
+
+        Layer by layer :math:`e_l = |A_l|\, e_{l-1} + \gamma_{n_l + 2} |A_l| |a_{l-1}|`, for the computed
+        :math:`a`.
+        """
+        a, error = X, np.zeros_like(X)
+        for i, W in enumerate(self.matrices):
+            size = np.abs(W).T
+            error = (error @ size + gamma(W.shape[1] + 2) * (np.abs(a) @ size)) * (1 + gamma(W.shape[1]))
+            a = a @ W.T
+            if i < self.depth - 1:
+                a = np.maximum(a, 0.0)
+        return np.asarray(error.max(axis=1))
 
     def __call__(self, X: Array) -> Array:
         """Evaluate on rows."""

@@ -47,8 +47,8 @@ def read_network(net: ReluNetwork | WeightList, X: ArrayLike) -> tuple[WeightLis
 
 
 def read_sample(weights: WeightList, rows: Array, y: ArrayLike) -> Sample:
-    """Return margins and input norms on the rows."""
-    margins = margins_of(weights(rows), y)
+    """Return margins, rounded down, and input norms, rounded up, on the rows."""
+    margins = margins_of(weights(rows), y) - 2.0 * weights.rounding(rows)
     factor = 1.0 if weights.shapes[-1][0] == 1 else math.sqrt(2.0)
     return Sample(margins, row_norms_up(rows), factor)
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array, dense
-from pindown.guarantees.bounds.bound import Bound, probability, shown_confidence, shown_up
+from pindown.bound_text import rounded_up
+from pindown.guarantees.bounds.bound import Bound, probability, shown_confidence
 from pindown.guarantees.bounds.labels import margins_of
 from pindown.guarantees.bounds.pac_bayes import held_out_bound, occam_bound
 from pindown.guarantees.bounds.representatives import has_biases, homogeneous
@@ -64,7 +65,7 @@ class BoundTable:
                 f"{states.count(s)} {s}" for s in ("checked", "assumed", "violated") if s in states
             )
             lines.append(
-                f"{bound.name:<{width}}  {shown_up(bound.formula_value):>8}  {mark:<11}  {counts}; "
+                f"{bound.name:<{width}}  {rounded_up(bound.formula_value):>8}  {mark:<11}  {counts}; "
                 f"{bound.about}"
             )
         return "\n".join(lines)

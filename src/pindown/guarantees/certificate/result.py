@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from pindown.guarantees.bounds.bound import Bound, shown_up
+from pindown.bound_text import rounded_up
+from pindown.guarantees.bounds.bound import Bound
 from pindown.guarantees.certificate.posterior import WeightPosterior
 
 
@@ -45,7 +46,7 @@ class Certificate(Bound):
         return (
             f"{lines}\n"
             f"beside it: the network without noise, trained on {self.terms['prior examples']:,.0f} "
-            f"examples, has risk at most {shown_up(self.test_set.value)} "
+            f"examples, has risk at most {rounded_up(self.test_set.value)} "
             f"by {self.test_set.terms['n']:,.0f} held-out ones (either claim alone has this confidence)"
         )
 

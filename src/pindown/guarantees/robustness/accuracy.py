@@ -24,6 +24,7 @@ from pindown.geometry.box import Box
 from pindown.guarantees.robustness.bar import watched
 from pindown.guarantees.robustness.certificates import certified
 from pindown.guarantees.robustness.classes import as_classes, classifier, predicted
+from pindown.guarantees.robustness.distance_state import Problem, distance_up
 from pindown.guarantees.robustness.inputs import BoxLike, as_inputs, as_radii, as_seconds
 from pindown.guarantees.robustness.norms import Norm, as_norm
 from pindown.guarantees.robustness.projected_gradient import gradient_attack
@@ -31,6 +32,7 @@ from pindown.network import ReluNetwork
 from pindown.parallel import each
 
 _BLOCK = 64  # inputs between two looks at the clock
+_WITHIN = 1.0 - 1e-10  # of a radius: so that rounding leads no attack out of the ball
 _ATTACK_SHARE = 0.25  # of the time left, for attacks
 
 
@@ -46,7 +48,8 @@ class CertifiedAccuracy:
         attacked_radius: The smallest at which it is wrong or was attacked; infinite: none, (n,).
         norm: In which lengths are measured.
         complete: Whether the budget sufficed.
-        kind: ``"exact"``: both ends are proved (the upper one by inputs that are wrong in float64).
+        kind: ``"exact"``: both ends are proved for the real-number network, the upper one by inputs that
+            are surely wrong; at radius 0 the class is the one that float64 gives.
     """
 
     radii: Array
@@ -175,16 +178,25 @@ class _Run:
             return _Decided(attacked, proved, left >= 0)
         if radius == 0.0:
             return _Decided(attacked, ~proved, True)
-        attacked[:] = gradient_attack(
-            self.net, self.X[rows], self.y[rows], radius=radius, norm=self.norm,
+        attack = gradient_attack(
+            self.net, self.X[rows], self.y[rows], radius=_WITHIN * radius, norm=self.norm,
             box=self.box, seed=self.seed, deadline=now + _ATTACK_SHARE * left,
-        ).success  # fmt: skip
+        )  # fmt: skip
+        attacked[:] = attack.success
+        for i in np.flatnonzero(attacked):
+            attacked[i] = self._is_witness(rows[i], attack.X[i], radius)
         worth = np.flatnonzero(hopeful & ~attacked)
         proved[worth] = certified(
             self.net, self.X[rows[worth]], self.y[rows[worth]], radius=radius, norm=self.norm,
             box=self.box, method="optimised" if self.optimise else "linear", deadline=now + left,
         )  # fmt: skip
         return _Decided(attacked, proved, time.time() <= self.end)
+
+    def _is_witness(self, row: int, point: Array, radius: float) -> bool:
+        """Return whether a changed input is surely wrong and surely within the radius."""
+        problem = Problem(self.net, self.X[row], int(self.y[row]), self.norm, self.box)
+        near = distance_up(point, problem.x, self.norm) <= radius
+        return near and bool(problem.changed(point[None])[0])
 
 
 def _curve(run: _Run, radii: Array, n_jobs: int | None, verbose: int) -> tuple[Array, Array, bool]:

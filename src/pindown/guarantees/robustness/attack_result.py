@@ -17,7 +17,8 @@ class AttackResult:
 
     Attributes:
         X: The changed inputs, (n, d).
-        success: Whether the attack reached its goal: another class, or the target, (n,).
+        success: Whether the attack reached its goal as float64 evaluates the network: another class, or
+            the target, (n,).
         distance: Length of each change in ``norm``, (n,).
         margin: The score that the attack lowers: at most 0 where it succeeded, (n,).
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.

@@ -166,7 +166,8 @@ def _optimised(known: RelaxedBalls, rows: Array, goal: float, deadline: float) -
             kept[better] = now[better]
         if rate == 0.0 or np.all(lowest < goal) or time.monotonic() > deadline:
             break
-        for s, g, mask in zip(slopes, gradients, free, strict=True):
+        for s, gradient, mask in zip(slopes, gradients, free, strict=True):
+            g = np.nan_to_num(gradient)  # any slopes give a bound, also where gradients leave float64
             scale = np.max(np.abs(g), axis=2, keepdims=True)
             # Between the gradient and its sign: units with small gradients still move.
             move = np.sign(g) * np.sqrt(np.abs(g) / np.where(scale > 0, scale, 1.0))

@@ -14,18 +14,21 @@ outputs touch without crossing.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from math import inf, isfinite
+from dataclasses import dataclass, replace
+from math import inf, isfinite, nan
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.geometry.box import Box
+from pindown.geometry.intervals import interval_bounds
 from pindown.guarantees.robustness.classes import classifier
 from pindown.guarantees.robustness.distance_milp import programs
 from pindown.guarantees.robustness.distance_state import DistanceState, Problem
 from pindown.guarantees.robustness.distance_upper import attacked
-from pindown.guarantees.robustness.distance_walk import SAFETY, walk_cells
+from pindown.guarantees.robustness.distance_walk import walk_cells
+from pindown.guarantees.robustness.float32 import float32_margins, stepped_in
 from pindown.guarantees.robustness.inputs import BoxLike, as_seconds, one_input
 from pindown.guarantees.robustness.norms import Norm, as_norm
 from pindown.guarantees.robustness.radii import certified_radii
@@ -34,13 +37,14 @@ from pindown.notebook import card
 from pindown.parallel import few_threads
 
 METHODS = ("auto", "relaxation", "cells", "programs")
-_MEET = 10.0 * SAFETY  # bounds that differ by this share have met
+_MEET = 1e-7  # bounds that differ by this share have met
 _PROGRAM_MEET = 1e-4  # what the solver's tolerances leave of a relative difference
 _ATTACK_SHARE, _RELAX_SHARE = 0.15, 0.3  # of the time left
 _FEW_INPUTS, _FEW_UNITS = 64, 1024  # what walking cells is tried on
 _WALK_SHARE = 0.5  # of the time left, where programs can take over
 _MOST_BINARIES = 2000  # units of which programs are tried
 _HALVINGS = 14  # of the radius: to a share of 6e-5
+_MOST_RATIONALS = 1_000_000  # parameters of networks that are evaluated in rational numbers
 _FAR = 1e3  # times the size of x: how far to look for a certificate if no other class is known
 
 
@@ -56,8 +60,13 @@ class MinimumDistance:
         other: The class of the witness, or None.
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.
         method: What gave the lower bound.
-        complete: Whether the bounds meet.
+        complete: Whether the bounds meet, to 1e-7 of the distance; for programs, to 1e-4.
         kind: ``"exact"``.
+        margin: The class's output minus the best other one at the witness, rounded up: negative.
+        float32_margin: The same where weights, inputs and sums are rounded to float32: the witness is
+            none there if this is not negative.
+        float32_witness: The witness, or a point up to 1 % farther, that has another class in float32
+            as well, (d,); None if none was found.
         assumptions: What the lower bound rests on.
     """
 
@@ -70,13 +79,16 @@ class MinimumDistance:
     method: str
     complete: bool
     kind: str = "exact"
+    margin: float = nan
+    float32_margin: float = nan
+    float32_witness: Array | None = None
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the lower bound rests on."""
-        if self.method == "linear relaxation":
-            return ("rounding is bounded: it holds for the real-number network",)
-        return (f"computed in float64 by {self.method}, with {SAFETY:g} of it or more taken off",)
+        if "programs" in self.method:
+            return (f"the solver of {self.method} keeps its tolerances, which are taken off",)
+        return ("proved for the real-number network: what float64 rounds is bounded",)
 
     _repr_html_ = card
 
@@ -113,7 +125,8 @@ def minimum_distance(
         seed: Of the attacks.
 
     Returns:
-        The interval. If two outputs are largest at x itself, the distance is 0 and x the witness.
+        The interval. If two outputs are equal and largest at x itself, decided in rational numbers where
+        float64 cannot tell, the distance is 0 and x the witness.
         If no input has another class, both ends are infinite.
 
     Raises:
@@ -133,19 +146,41 @@ def minimum_distance(
     end = time.monotonic() + _checked(budget, norm, method)
     deep, kind = classifier(net), as_norm(norm)
     point, limits = one_input(deep, x, box)
-    outputs = deep(point)
-    label = int(np.argmax(outputs))
-    ties = np.flatnonzero(outputs == outputs[label])
-    if len(ties) > 1:
+    label, tied = _class_at(deep, point)
+    if tied is not None:
         point.flags.writeable = False
-        return MinimumDistance(0.0, 0.0, point, label, int(ties[1]), kind, "a tie at x", True)
+        return MinimumDistance(0.0, 0.0, point, label, tied, kind, "a tie at x", True)
+    problem = Problem(deep, point, label, kind, limits)
     with few_threads(deep):
-        state = _enclosed(Problem(deep, point, label, kind, limits), method, end, seed)
-    other = None if state.witness is None else int(np.argmax(deep(state.witness)))
+        state = _enclosed(problem, method, end, seed)
     meets = _meets(state, _PROGRAM_MEET if "programs" in state.method else _MEET)
-    return MinimumDistance(
-        state.lower, state.upper, state.witness, label, other, kind, state.method or "nothing", meets
+    found = MinimumDistance(
+        state.lower, state.upper, state.witness, label, None, kind, state.method or "nothing", meets
     )
+    if state.witness is None:
+        return found
+    here = state.witness[None]
+    return replace(
+        found,
+        other=int(np.argmax(deep(state.witness))),
+        margin=float(problem.margins(here)[0]),
+        float32_margin=float(float32_margins(problem, here)[0]),
+        float32_witness=stepped_in(problem, state.witness),
+    )
+
+
+def _class_at(net: ReluNetwork, x: Array) -> tuple[int, int | None]:
+    """Return the class at x, and one that ties with it; in rational numbers if float64 cannot tell."""
+    outputs = net(x)
+    label = int(np.argmax(outputs))
+    here = interval_bounds(net, Box(x, x))[-1]
+    sure = np.delete(here.upper, label).max() < here.lower[label]
+    if sure or net.n_parameters > _MOST_RATIONALS:
+        return label, None
+    values = net.as_fractions()(x.tolist())
+    label = max(range(len(values)), key=values.__getitem__)
+    ties = [j for j, value in enumerate(values) if value == values[label] and j != label]
+    return label, ties[0] if ties else None
 
 
 def _checked(budget: float, norm: str, method: str) -> float:

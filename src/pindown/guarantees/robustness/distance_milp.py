@@ -12,7 +12,7 @@ Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mix
 from __future__ import annotations
 
 import time
-from math import inf
+from math import inf, isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from pindown.affine import Array
 from pindown.geometry.box import Box
-from pindown.geometry.conditions.big_m import SOLVER_TOLERANCE, Encoding
+from pindown.geometry.conditions.big_m import SOLVER_TOLERANCE, Encoding, proved_infeasible
 from pindown.geometry.conditions.tight_encoding import tight_encoding
 from pindown.geometry.regions.inner_point import varying_sides
 from pindown.guarantees.robustness.balls import Balls
@@ -31,7 +31,6 @@ _METHOD = "mixed-integer programs"
 _BOUNDS_SHARE = 0.2  # of the time, for bounds that make the programs smaller
 _ROOM = 1.0 + 2.0**-40  # for the rounding of lengths, far below the tolerance of the solver
 _SHORTEST = 0.05  # seconds; the solver takes 0 for no limit
-_INFEASIBLE = 2  # status of scipy.optimize.milp
 
 
 class _Program(NamedTuple):
@@ -45,6 +44,11 @@ class _Program(NamedTuple):
     cost: Array
     encoding: Encoding
     scale: float
+
+    @property
+    def doubt(self) -> float:
+        """What every row of the length may be off by, and the objective, in units of the scale."""
+        return SOLVER_TOLERANCE * (2.0 * float(self.cost.sum()) + 2.0)
 
 
 def programs(problem: Problem, state: DistanceState, *, deadline: float = inf) -> DistanceState:
@@ -77,7 +81,8 @@ def programs(problem: Problem, state: DistanceState, *, deadline: float = inf) -
     if program is None:
         return state
     rows = problem.differences
-    proved = state.upper
+    # What the solver excludes it excludes up to its tolerances, also if it finds nothing nearer.
+    proved = state.upper if not isfinite(state.upper) else state.upper * (1.0 - program.doubt)
     for i, row in enumerate(rows):
         left = deadline - time.monotonic()
         if left <= 0:
@@ -150,17 +155,16 @@ def _solve(program: _Program, row: Array, seconds: float) -> tuple[float, Array 
         integrality=np.concatenate([encoding.integrality, np.zeros(len(program.cost) - len(form))]),
         options={"time_limit": max(seconds, _SHORTEST), "mip_rel_gap": 0.0},
     )
-    if result.status == _INFEASIBLE:
+    if proved_infeasible(result):
         return inf, None  # nothing nearer than what is known, or in the box
     dual = getattr(result, "mip_dual_bound", None)
     if dual is None:
         dual = result.fun if result.status == 0 else 0.0
-    # Every row of the length may be off by the tolerance, and so may the objective.
-    doubt = SOLVER_TOLERANCE * (2.0 * float(program.cost.sum()) + 2.0)
-    bound = program.scale * max(0.0, float(dual) - doubt) if np.isfinite(dual) else 0.0
+    bound = program.scale * max(0.0, float(dual) - program.doubt) if np.isfinite(dual) else 0.0
     return bound, None if result.x is None else encoding.inputs(np.asarray(result.x))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what comes out is evaluated anew
 def _polished(problem: Problem, state: DistanceState, point: Array, row: Array) -> DistanceState:
     """Try a solver's point, and the nearest point of the same cell with the same margin."""
     net = problem.net
@@ -170,8 +174,8 @@ def _polished(problem: Problem, state: DistanceState, point: Array, row: Array) 
     form, offset = row @ A, float(row @ c)
     G, h = problem.box_rows()
     state = state.tried(problem, beyond(problem, point, form))
-    cell = np.concatenate([sides[:, :-1], G]), np.concatenate([-sides[:, -1], h])
+    rows, limits = np.vstack([sides[:, :-1], G, form]), np.concatenate([-sides[:, -1], h, [-offset]])
     try:
-        return state.tried_on(problem, cell, form, offset)[0]
+        return state.tried_on(problem, rows, limits)[0]
     except ArithmeticError:
         return state

@@ -13,7 +13,7 @@ from pindown.geometry.box import Box
 from pindown.geometry.rounding import add_up
 from pindown.guarantees.robustness.balls import Balls
 from pindown.guarantees.robustness.classes import margin_rows
-from pindown.guarantees.robustness.nearest import nearest_point
+from pindown.guarantees.robustness.nearest import contradiction, nearest_point
 from pindown.guarantees.robustness.norms import DUALS, Norm, length_up, lengths, steepest_step
 from pindown.guarantees.robustness.relaxed import interval_margins
 from pindown.network import ReluNetwork
@@ -46,12 +46,16 @@ class Problem:
         """Rows of the class's output minus each other one, (k-1, k)."""
         return -margin_rows(np.array([self.label]), self.net.out_features)[0]
 
-    def changed(self, points: Array) -> NDArray[np.bool_]:
-        """Return which points certainly have another class, whatever the order of float64 sums."""
+    def margins(self, points: Array) -> Array:
+        """Bound the class's output minus the best other one from above at points, rounding included."""
         balls = Balls.around(points, np.zeros(len(points)), "linf")
         rows = self.differences
-        behind = interval_margins(self.net, balls, np.broadcast_to(rows, (len(points), *rows.shape)))
-        return np.asarray((behind < 0.0).any(axis=1))
+        upper = interval_margins(self.net, balls, np.broadcast_to(rows, (len(points), *rows.shape)))
+        return np.asarray(upper.min(axis=1))
+
+    def changed(self, points: Array) -> NDArray[np.bool_]:
+        """Return which points certainly have another class, whatever the order of float64 sums."""
+        return np.asarray(self.margins(points) < 0.0)
 
     def box_rows(self) -> tuple[Array, Array]:
         """Return the box as rows ``G x <= h``."""
@@ -93,28 +97,28 @@ class DistanceState:
         best.flags.writeable = False
         return replace(self, upper=upper, witness=best, lower=min(self.lower, upper))
 
-    def tried_on(
-        self, problem: Problem, cell: tuple[Array, Array], form: Array, offset: float
-    ) -> tuple[DistanceState, float]:
-        """Look for the nearest point of a cell ``G x <= h`` where ``form . x + offset <= 0``.
+    def tried_on(self, problem: Problem, G: Array, h: Array) -> tuple[DistanceState, Array]:
+        """Look for the nearest point with ``G x <= h``, of which the last row falls behind a boundary.
 
         Returns:
-            The state, and the distance of that point; infinite if there is none nearer than known.
+            The state, and multipliers for all rows that show how far that point is, or that there is
+            none nearer than known.
 
         Raises:
             ArithmeticError: If the solver cannot tell.
         """
-        G, h = np.concatenate([cell[0], form[None]]), np.append(cell[1], -offset)
         near = nearest_point(G, h, problem.x, problem.norm, limit=self.upper)
         if near is None:
-            return self, inf
+            return self, contradiction(G, h, problem.x)
+        form = G[-1]
         state = self.tried(problem, beyond(problem, near.point, form))
         if state.upper <= near.distance * (1.0 + _DEEPER):
-            return state, near.distance
+            return state, near.weights
         # Straight on may leave the cell, where the form means nothing: stay in it, a little deeper.
-        h[-1] -= _DEEPER * near.distance * float(lengths(form, DUALS[problem.norm]))
-        inside = nearest_point(G, h, problem.x, problem.norm, limit=self.upper)
-        return (state if inside is None else state.tried(problem, inside.point[None])), near.distance
+        deeper = h.copy()
+        deeper[-1] -= _DEEPER * near.distance * float(lengths(form, DUALS[problem.norm]))
+        inside = nearest_point(G, deeper, problem.x, problem.norm, limit=self.upper)
+        return (state if inside is None else state.tried(problem, inside.point[None])), near.weights
 
 
 def distance_up(point: Array, x: Array, norm: Norm) -> float:

@@ -1,10 +1,20 @@
-r"""The distance to another class by walking from cell to cell, nearest first.
+r"""The distance to another class by walking from cell to cell, nearest first, with a proof at each step.
 
-On a cell the margins are affine, so the nearest point of another class *in this cell* is the nearest
-point of a polyhedron. The cells that a ball around x meets are connected across facets inside the ball:
-a segment from x runs through them. So cells are taken in the order of their distance, neighbours of each
-are added, and when the next cell is no nearer than the best point found, that point is the nearest of
-all.
+On the cell of a pattern P the margins are affine, so the nearest point of another class *in this cell*
+is the nearest point of a polyhedron. A *wall* (P, u) is the part of the cell where unit u is zero. Let S
+be a set of patterns with that of x, such that for every P in S and every unit u the pattern with u
+switched is in S, or the wall is proved to be at least r away. Then the cells of S cover the ball of
+radius r:
+
+    A segment from x that leaves the cell of P does so at a point p where the units that switch are zero.
+    Switch them one after the other. All patterns on the way have p in their cell, since units that are
+    zero at p add nothing there; so p is in the wall of each next unit, which is nearer than r, and the
+    pattern behind it is in S.
+
+So walls are taken in the order of their distance; when the next one is no nearer than the best point
+found, that point is the nearest of all. Distances of walls and of other classes are bounded from below
+by weak duality with all rounding (``cell_forms.py``): solvers only suggest multipliers. Units that are
+exact multiples of each other switch together.
 
 Jordan, Lewis and Dimakis 2019, "Provable certificates for adversarial examples: fitting a ball in the
 union of polytopes".
@@ -14,146 +24,199 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import count
 from math import inf, isfinite
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
-from pindown.geometry.regions.inner_point import varying_sides
-from pindown.geometry.regions.neighbours import Crossing, crossings
-from pindown.geometry.regions.region import Region, region_at
-from pindown.guarantees.robustness.balls import Balls
+from pindown.geometry.complex.twins import find_twins
+from pindown.geometry.exact.network import exact_signs
+from pindown.geometry.rounding import add_up
+from pindown.guarantees.robustness.cell_forms import CellForms, Sides, cell_forms
 from pindown.guarantees.robustness.distance_state import DistanceState, Problem
-from pindown.guarantees.robustness.nearest import LEFT_OUT, LEFT_OUT_MOVES, nearest_point
-from pindown.guarantees.robustness.norms import DUALS, lengths
+from pindown.guarantees.robustness.exact_forms import contradict, exact_rows, rounded_forms
+from pindown.guarantees.robustness.nearest import contradiction, nearest_point
+from pindown.guarantees.robustness.norms import length_up
 
-SAFETY = 1e-8  # of a distance: what float64 and the solvers may have lost
-_AROUND = 1.25  # how much larger than the best distance the box is that cells are cut to
 _METHOD = "cell walking"
+_FEW_PARAMETERS = 5_000  # of networks whose cells are computed in rational numbers where it helps
+_FAR = 1e6  # bounds beyond may stand for contradictions
+_ROUNDING = 1e-9
+
+Pattern = NDArray[np.bool_]
 
 
 @dataclass
 class _Walk:
-    """Cells to visit, by a lower bound on their distance."""
+    """Walls to look behind, by a proved lower bound on their distance."""
 
     problem: Problem
     deadline: float
-    heap: list[tuple[float, int, bool, Crossing]] = field(default_factory=list)
+    heap: list[tuple[float, int, bool, CellForms, int]] = field(default_factory=list)
     seen: set[bytes] = field(default_factory=set)
     numbers: count[int] = field(default_factory=count)
-    floor: float = inf  # the distance of a cell that could not be entered: no proof beyond it
-    tie: float = inf  # the nearest point found where another output is as large
-    visited: int = 0
-    room: Box | None = None  # in which cells are looked at: none beyond it matters
+    tie: float = inf  # proved: no nearer point of the cells seen has another class or a tie
+
+    def __post_init__(self) -> None:
+        net = self.problem.net
+        twins = find_twins(net)
+        starts = np.repeat(np.cumsum([0, *net.hidden_widths])[:-1], net.hidden_widths)
+        leaders = np.where(twins.leader >= 0, starts + twins.leader, -1)
+        self.leaders = np.unique(leaders[leaders >= 0])
+        self.led = {int(u): np.flatnonzero(leaders == u) for u in self.leaders}
+        self.opposite = twins.opposite.astype(bool)
+        self.box = self._box_sides()
+        self.box_rows = [[Fraction(v) for v in row] for row in np.column_stack([self.box.a, self.box.b])]
+        self.farthest = inf
+        if self.problem.box is not None:
+            ends = self.box.b.reshape(2, -1).max(axis=0)
+            self.farthest = length_up(ends, self.problem.norm)
 
     def run(self, state: DistanceState) -> DistanceState:
-        """Visit cells until the nearest point is proved, or the time is over."""
-        problem = self.problem
-        key, reached = 0.0, inf
-        self.room = _room(problem, state.upper)
-        region: Region | None = region_at(problem.net, problem.x, self.room)
-        while True:
-            if region is not None:
-                self.seen.add(region.pattern.tobytes())
-                state = self._search(region, state)
-                self._add_neighbours(region, key)
-            if not self.heap or self.heap[0][0] >= state.upper:
-                reached = state.upper
-                break
+        """Look behind walls until the nearest point is proved, or the time is over."""
+        state = self._visit(self._first_pattern(), state)
+        while self.heap and self.heap[0][0] < state.upper:
             if time.monotonic() > self.deadline:
-                reached = min(state.upper, self.heap[0][0])
-                break
-            key, region = self._next()
-        return state.raised(min(reached, self.tie, self.floor) * (1.0 - SAFETY), _METHOD)
+                return state.raised(min(self.heap[0][0], self.tie), _METHOD)
+            bound, _, refined, cell, unit = heappop(self.heap)
+            pattern = self._across(cell, unit)
+            if pattern.tobytes() in self.seen:
+                continue
+            if refined:
+                state = self._visit(pattern, state)
+            else:
+                bound = max(bound, self._wall_distance(cell, unit, state.upper))
+                if bound < state.upper:
+                    heappush(self.heap, (bound, next(self.numbers), True, cell, unit))
+        return state.raised(min(state.upper, self.tie), _METHOD)
 
-    def _next(self) -> tuple[float, Region | None]:
-        """Return the nearest cell, or None if it turned out to be farther and went back."""
-        key, _, exact, crossing = heappop(self.heap)
-        if not exact:
-            G, h = self._sides(crossing)
-            try:
-                near = nearest_point(G, h, self.problem.x, self.problem.norm)
-            except ArithmeticError:  # its bound from below stays
-                near = None
-            distance = key if near is None else max(key, near.distance)
-            if distance > key:
-                heappush(self.heap, (distance, next(self.numbers), True, crossing))
-                return key, None
-        try:
-            return key, crossing.region()
-        except (ArithmeticError, ValueError):  # thinner than float64 can tell
-            self.floor = min(self.floor, key)
-            return key, None
-
-    def _search(self, region: Region, state: DistanceState) -> DistanceState:
-        """Look for the nearest point of another class in one cell."""
-        self.visited += 1
+    def _first_pattern(self) -> Pattern:
+        """Return the pattern of x, where float64 cannot tell in rational numbers."""
         problem = self.problem
-        rows = problem.differences
-        A, c = rows @ region.A, rows @ region.c
-        value = A @ problem.x + c
-        sizes = lengths(A, DUALS[problem.norm])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            least = np.where(sizes > 0, np.maximum(value, 0.0) / sizes, np.where(value > 0, inf, 0.0))
-        H = region.halfspaces
+        pattern = problem.net.pattern(problem.x)
+        units = self._in_float64(pattern).units
+        if np.all(units.b > units.errors):
+            return pattern
+        pattern = exact_signs(problem.net, problem.x) >= 0
+        for unit, led in self.led.items():  # at zero as elsewhere: opposites are not both on
+            pattern[led] = pattern[unit] ^ self.opposite[led]
+        return pattern
+
+    def _in_float64(self, pattern: Pattern) -> CellForms:
+        problem = self.problem
+        return cell_forms(problem.net, problem.x, pattern, problem.differences, problem.norm)
+
+    def _forms(self, pattern: Pattern, upper: float) -> CellForms:
+        """Return a cell as seen from x, of a small network in rational numbers if float64 is coarse."""
+        problem = self.problem
+        cell = self._in_float64(pattern)
+        scale = upper if isfinite(upper) else float(np.abs(problem.x).max())
+        near = (-cell.units).distances() < upper
+        coarse = cell.margins.coarse(scale).any() or (near & cell.units.coarse(scale)).any()
+        if coarse and problem.net.n_parameters <= _FEW_PARAMETERS:
+            return rounded_forms(problem.net, problem.x, pattern, problem.differences, problem.norm)
+        return cell
+
+    def _box_sides(self) -> Sides:
+        problem, d = self.problem, len(self.problem.x)
+        if problem.box is None:
+            return Sides(np.zeros((0, d)), *(np.zeros(0),) * 3, problem.norm)
+        room = add_up(problem.x, -problem.box.lower), add_up(problem.box.upper, -problem.x)
+        none = np.zeros(2 * d)
+        return Sides(
+            np.concatenate([-np.eye(d), np.eye(d)]), np.concatenate(room), none, none, problem.norm
+        )
+
+    def _across(self, cell: CellForms, unit: int) -> Pattern:
+        pattern = cell.pattern.copy()
+        pattern[self.led[unit]] ^= True
+        return pattern
+
+    def _visit(self, pattern: Pattern, state: DistanceState) -> DistanceState:
+        """Look for the nearest point of another class in one cell, and put its walls on the heap."""
+        self.seen.add(pattern.tobytes())
+        cell = self._forms(pattern, state.upper)
+        here = float(max(cell.units.distances().max(initial=0.0), self.box.distances().max(initial=0.0)))
+        least = np.maximum(cell.margins.distances(), here)
         for j in np.argsort(least):
             if least[j] >= state.upper:
                 break
-            try:
-                state, distance = state.tried_on(problem, (H[:, :-1], -H[:, -1]), A[j], float(c[j]))
-            except ArithmeticError:
-                self.floor = min(self.floor, float(least[j]))
-                continue
-            self.tie = min(self.tie, distance)
+            sides, names = self._near(cell, state.upper)
+            sides = sides + cell.margins[np.array([j])]
+            state, bound = self._nearest_in(cell, sides, [*names, int(j)], state)
+            self.tie = min(self.tie, max(bound, float(least[j])))
+        walls = np.maximum((-cell.units)[self.leaders].distances(), here)
+        for unit, bound in zip(self.leaders.tolist(), walls.tolist(), strict=True):
+            if bound < state.upper and self._across(cell, unit).tobytes() not in self.seen:
+                heappush(self.heap, (bound, next(self.numbers), False, cell, unit))
         return state
 
-    def _add_neighbours(self, region: Region, key: float) -> None:
-        if _blurred(varying_sides(self.problem.net, region.pattern)[1][:, :-1], self.room):
-            self.floor = min(self.floor, key)  # a neighbour may be overlooked
+    def _near(self, cell: CellForms, upper: float) -> tuple[Sides, list[int]]:
+        """Return the sides of a cell that come nearer to x than ``upper``, then those of the box."""
+        near = np.flatnonzero((-cell.units).distances() < upper)
+        return cell.units[near] + self.box, near.tolist()
+
+    def _nearest_in(
+        self, cell: CellForms, sides: Sides, names: list[int], state: DistanceState
+    ) -> tuple[DistanceState, float]:
+        """Look for a witness where all sides hold; return a proved bound on its distance as well."""
+        problem = self.problem
+        G, h = sides.a, sides.b + sides.a @ problem.x
+        weights, bound = self._shown(sides, G, h)
+        if bound < state.upper:
+            try:
+                state, weights = state.tried_on(problem, G, h)
+            except ArithmeticError:
+                return state, bound
+            bound = max(bound, self._beyond(sides.distance(weights)))
+        if bound > _FAR and isfinite(bound) and state.upper == inf:
+            units, margins = exact_rows(problem.net, problem.x, cell.pattern, problem.differences)
+            every = [*(units[u] for u in names[:-1]), *self.box_rows, margins[names[-1]]]
+            bound = inf if contradict([every[i] for i in _used(weights)]) else bound
+        return state, bound
+
+    def _wall_distance(self, cell: CellForms, unit: int, upper: float) -> float:
+        """Bound the distance of a wall from below."""
+        problem, here = self.problem, cell.units[np.array([unit])]
+        sides, names = self._near(cell, upper)
+        sides = sides + here + -here
+        G, h = sides.a, sides.b + sides.a @ problem.x
+        weights, bound = self._shown(sides, G, h)
+        if bound < upper and problem.norm != "l2":
+            try:
+                near = nearest_point(G, h, problem.x, problem.norm, limit=upper)
+            except ArithmeticError:
+                return bound
+            if near is not None:
+                bound = max(bound, self._beyond(sides.distance(near.weights)))
+        if bound > _FAR and isfinite(bound) and upper == inf:
+            units, _ = exact_rows(problem.net, problem.x, cell.pattern, problem.differences)
+            own = units[unit]
+            every = [*(units[u] for u in names), *self.box_rows, own, [-v for v in own]]
+            bound = inf if contradict([every[i] for i in _used(weights)]) else bound
+        return bound
+
+    def _shown(self, sides: Sides, G: Array, h: Array) -> tuple[Array, float]:
+        """Return multipliers that are the best in l2, and show any contradiction; and what they show."""
         try:
-            for crossing in crossings(region):
-                name = crossing.pattern.tobytes()
-                if name not in self.seen:
-                    self.seen.add(name)
-                    G, h = self._sides(crossing)
-                    distance = _least_distance(G, h, self.problem)
-                    heappush(self.heap, (distance, next(self.numbers), False, crossing))
-        except (ArithmeticError, ValueError):
-            self.floor = min(self.floor, key)
+            weights = contradiction(G, h, self.problem.x)
+        except ArithmeticError:
+            return np.zeros(len(G)), 0.0
+        return weights, self._beyond(sides.distance(weights))
 
-    def _sides(self, crossing: Crossing) -> tuple[Array, Array]:
-        _, sides = varying_sides(self.problem.net, crossing.pattern)
-        G, h = self.problem.box_rows()
-        return np.concatenate([sides[:, :-1], G]), np.concatenate([-sides[:, -1], h])
+    def _beyond(self, bound: float) -> float:
+        """Return a bound on a distance, infinite if it leads out of the box."""
+        return inf if bound > self.farthest else bound
 
 
-def _room(problem: Problem, upper: float) -> Box | None:
-    """Return a box that holds all points nearer than ``upper``: bounded cells are kinder to float64."""
-    if not isfinite(upper):
-        return problem.box
-    ball = Balls.around(problem.x[None], np.array([_AROUND * upper]), problem.norm, problem.box)
-    return Box(ball.lower[0], ball.upper[0])
-
-
-def _blurred(sides: Array, room: Box | None) -> bool:
-    """Return whether linear programs over the room leave out entries of the sides that matter there."""
-    sizes = np.abs(sides)
-    small = np.where(sizes < LEFT_OUT * sizes.max(axis=1, keepdims=True, initial=0.0), sizes, 0.0)
-    if room is None or not small.any():
-        return bool(small.any())
-    widths = room.upper - room.lower
-    return bool(np.any(small @ widths > LEFT_OUT_MOVES * (sizes @ widths)))
-
-
-def _least_distance(G: Array, h: Array, problem: Problem) -> float:
-    """Bound the distance of a cell from below: the distance of its farthest violated side."""
-    if not len(G):
-        return 0.0
-    gaps = (G @ problem.x - h) / lengths(G, DUALS[problem.norm])
-    return max(0.0, float(gaps.max()))
+def _used(weights: Array) -> list[int]:
+    """Return which multipliers are not rounding."""
+    found: list[int] = np.flatnonzero(weights > _ROUNDING * weights.max(initial=0.0)).tolist()
+    return found
 
 
 def walk_cells(problem: Problem, state: DistanceState, *, deadline: float = inf) -> DistanceState:
@@ -165,8 +228,8 @@ def walk_cells(problem: Problem, state: DistanceState, *, deadline: float = inf)
         deadline: When to stop, as ``time.monotonic()`` counts.
 
     Returns:
-        Bounds that meet if the walk was completed. The lower one is computed in float64 and by
-        solvers; ``SAFETY`` is taken off for what they may lose.
+        Bounds that meet, to rounding, if the walk was completed. Both are proved, for the real-number
+        network.
 
     >>> from pindown.network import ReluNetwork
     >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0], [0.0, 0.0]], [0, 2])])

@@ -143,7 +143,7 @@ def _stepped(net: ReluNetwork, X: Array, labels: NDArray[np.intp], norm: Norm, b
         rows = -margin_rows(labels[part], net.out_features)
         form, score = rows @ A, np.einsum("njk,nk->nj", rows, net(X[part]))
         size = lengths(form, DUALS[norm])
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             radius = np.where(size > 0, np.maximum(score, 0.0) / size, np.inf)
         best = np.argmin(radius, axis=1)
         at = np.arange(len(best)), best

@@ -18,6 +18,7 @@ from math import inf, isfinite, nextafter
 import numpy as np
 
 from pindown.affine import Array, Matrix, stored_entries
+from pindown.bound_text import rounded_down, rounded_up
 from pindown.geometry.box import Box
 from pindown.geometry.intervals import interval_bounds
 from pindown.geometry.norms.balancing import balanced_weights
@@ -68,7 +69,8 @@ class LipschitzBounds:
         return "product of layer norms" if self.upper == self.product else "absolute weights"
 
     def __str__(self) -> str:
-        return f"Lipschitz constant between {self.lower:.4g} and {self.upper:.4g} (by {self.method})"
+        lower, upper = rounded_down(self.lower, 4), rounded_up(self.upper, 4)
+        return f"Lipschitz constant between {lower} and {upper} (by {self.method})"
 
 
 def lipschitz_bounds(

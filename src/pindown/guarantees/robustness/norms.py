@@ -97,7 +97,8 @@ def project(changes: Array, radius: Array, norm: Norm) -> Array:
         return np.clip(changes, -r, r)
     if norm == "l2":
         size = lengths(changes, "l2")[:, None]
-        return np.asarray(changes * np.minimum(1.0, r / np.where(size > 0, size, 1.0)))
+        with np.errstate(over="ignore"):  # a ratio beyond float64 is one above 1
+            return np.asarray(changes * np.minimum(1.0, r / np.where(size > 0, size, 1.0)))
     outside = lengths(changes, "l1") > radius
     result = changes.copy()
     result[outside] = _onto_l1_ball(changes[outside], radius[outside])

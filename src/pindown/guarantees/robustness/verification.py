@@ -15,8 +15,9 @@ neural networks using symbolic intervals" (cutting the input box).
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf, nan
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,11 +28,13 @@ from pindown.geometry.linear_bounds import LinearForms
 from pindown.geometry.rounding import add_up
 from pindown.guarantees.robustness.balls import Balls
 from pindown.guarantees.robustness.certificates import margin_forms
+from pindown.guarantees.robustness.float32 import float32_outputs
 from pindown.guarantees.robustness.inputs import BoxLike, as_seconds
-from pindown.guarantees.robustness.relaxed import balls_at_once
+from pindown.guarantees.robustness.relaxed import balls_at_once, interval_margins
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
 
+_MOST_RATIONALS = 20_000  # parameters of networks that are evaluated in rational numbers
 _SAMPLES = 4096  # points to try before anything is cut
 _WIDTH_SHARE = 0.05  # a coordinate whose slopes cancel here need not be harmless: its width counts, too
 
@@ -41,12 +44,16 @@ class Verification:
     """What is known about a property on a box.
 
     Attributes:
-        verdict: ``"holds"`` (proved, rounding included), ``"violated"`` (by ``witness``, in float64)
-            or ``"undecided"``.
+        verdict: ``"holds"`` or ``"violated"``, both proved for the real-number network, or
+            ``"undecided"``.
         witness: An input that violates it, (d,), or None.
         n_boxes: How many boxes were bounded.
         seconds: How long it took.
         kind: ``"exact"``.
+        margin: How far the worst row is above its limit at the witness, in float64: not above 0 but for
+            rounding.
+        float32_margin: The same where weights, inputs and sums are rounded to float32: the witness is
+            none there if this is above 0.
     """
 
     verdict: str
@@ -54,6 +61,8 @@ class Verification:
     n_boxes: int
     seconds: float
     kind: str = "exact"
+    margin: float = nan
+    float32_margin: float = nan
 
     def __repr__(self) -> str:
         return f"Verification({self.verdict}, {self.n_boxes:,} boxes, {self.seconds:.1f} s)"
@@ -102,7 +111,13 @@ def verify(
     forms, tops = _read(net, rows, limits)
     with few_threads(net):
         verdict, witness, boxes = _search(net, region, forms, tops, end, seed)
-    return Verification(verdict, witness, boxes, time.monotonic() - began)
+    found = Verification(verdict, witness, boxes, time.monotonic() - began)
+    if witness is None:
+        return found
+    outputs = net(witness), float32_outputs(net, witness[None])[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        margin, rounded = (float(np.max(forms @ values - tops)) for values in outputs)
+    return replace(found, margin=margin, float32_margin=rounded)
 
 
 def _read(net: ReluNetwork, rows: ArrayLike, limits: ArrayLike) -> tuple[Array, Array]:
@@ -150,14 +165,26 @@ def _search(
 
 
 def _violating(net: ReluNetwork, points: Array, rows: Array, limits: Array) -> Array | None:
-    """Return a point at which all rows are at most their limits, if there is one."""
+    """Return a point at which all rows are at most their limits, proved, if one is found."""
     worst = np.max(net(points) @ rows.T - limits, axis=1)
     best = int(np.argmin(worst))
-    if worst[best] > 0.0:
+    if worst[best] > 0.0 or not _violates(net, points[best], rows, limits):
         return None
     witness = points[best].copy()
     witness.flags.writeable = False
     return witness
+
+
+def _violates(net: ReluNetwork, point: Array, rows: Array, limits: Array) -> bool:
+    """Return whether all rows are at most their limits, in rationals if intervals do not tell."""
+    upper = interval_margins(net, Balls.around(point[None], np.zeros(1), "linf"), rows[None])[0]
+    if np.all(add_up(upper, -limits) <= 0.0):
+        return True
+    if net.n_parameters > _MOST_RATIONALS:
+        return False
+    values = np.array(net.as_fractions()(point.tolist()), dtype=object)
+    exact = [np.array([Fraction(r) for r in row], dtype=object).dot(values) for row in rows.tolist()]
+    return all(value <= Fraction(limit) for value, limit in zip(exact, limits.tolist(), strict=True))
 
 
 def _cut(lower: Array, upper: Array, slope: Array) -> tuple[Array, Array, bool]:
