@@ -1,5 +1,7 @@
 """Symmetric copies have one canonical form."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,21 @@ def test_extreme_weights(scale):
 def test_unknown_gauge():
     with pytest.raises(ValueError, match="gauge must be 'unit' or 'balanced'; got 'max'"):
         canonical(random_net(np.random.default_rng(0)), "max")
+
+
+def test_lengths_beyond_float64_are_refused_in_words():
+    """Two weights of 1.7e308 make a row that is too long."""
+    net = ReluNetwork.from_layers([([[1.7e308, 1.7e308]], [0.0]), ([[1.0]], [0.0])])
+    with pytest.raises(ValueError, match=r"hidden layer 1: the weights of a unit.* leave float64"):
+        canonical(net)
+
+
+def test_layers_that_nothing_reaches_or_leaves_have_a_form_too():
+    """Between two layers of zeros no scales balance; the sweeps must not run out of float64."""
+    inner = np.array([[0.0, 0.0, -0.4, 0.0], [0.09, -1.3, 0.7, -2.2]])
+    layers = [(np.zeros((4, 3)), np.zeros(4)), (inner, [-0.2, 0.003]), (np.zeros((4, 2)), np.zeros(4))]
+    net = ReluNetwork.from_layers([*layers, (np.ones((2, 4)), [0.4, -0.3])])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        copy = canonical(net, "balanced")
+    assert np.array_equal(copy(np.ones(3)), net(np.ones(3)))

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from pindown.equivalence.gap.cells import gap_by_cells
+from pindown.equivalence.gap.fold_bounds import sum_bound
+from pindown.equivalence.gap.fold_groups import Sum, near_multiples, relations, sides
 from pindown.equivalence.shallow import decide_shallow, shallow_normal_form
 from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
@@ -133,6 +135,70 @@ def test_copies_to_rounding_get_a_bound_that_holds_and_is_small(size, domain):
             length = Fraction(0) if box is not None else Fraction(float(np.linalg.norm(x)) * (1 + 1e-12))
             assert exact_gap(a, b, x) <= Fraction(found.upper) * (1 + length)
         assert found.upper < 1e3 * size + 1e-12
+
+
+def test_opposite_units_add_up_to_absolute_values_and_lines():
+    for sign in (1.0, -1.0):
+        net = ReluNetwork.from_layers([([[1.0], [-3.0]], [-2, 6]), ([[3.0, sign]], [0])])
+        form = shallow_normal_form(net)  # 3 relu(x - 2) +- relu(-3 (x - 2))
+        if sign > 0:
+            assert form.folds.tolist() == [[1, -2]] and form.kinks.tolist() == [[3]]
+            assert form.weight.tolist() == [[0]] and form.offset.tolist() == [0]
+        else:
+            assert form.n_folds == 0
+            assert form.weight.tolist() == [[3]] and form.offset.tolist() == [-6]
+
+
+@pytest.mark.parametrize(
+    ("units", "out", "plain", "on_box", "relative"),
+    [
+        ([[1, 0], [-1, 0]], [1, 1], [0, 0], 2, 1),  # |x|
+        ([[1, 0], [-1, 0]], [1, -1], [0, 0], 2, 1),  # x
+        ([[1, 0], [-2, 0]], [2, 1], [0, 1], 5, 2),  # 2 |x| + 1
+        ([[1, 0], [-1, 0]], [1, -1], [0, -5], 7, 5),  # x - 5, lowest at -2
+        ([[1, 0], [-1, 0]], [1, -1], [2, 1], 7, 3),  # 3 x + 1
+        ([[1, 0], [1, 0.25]], [-1, 1], [0, 0], 0.25, 0.25),  # relu(x + 1/4) - relu(x)
+        ([[1, 0], [1.25, 0]], [-1, 1], [0, 0], 0.5, 0.25),  # relu(1.25 x) - relu(x)
+    ],
+)
+def test_bounds_of_sums_are_attained(units, out, plain, on_box, relative):
+    """On [-2, 2] the largest value, and over 1 + |x| the larger of slope and offset."""
+    rows = np.array(units, dtype=float)
+    total = Sum(rows, np.array([out], dtype=float), np.array([plain], dtype=float), np.ones((1, 1)))
+    near = near_multiples(total, relations(total, 0.5))
+    assert sum_bound(total, near, Box([-2], [2])) == pytest.approx(on_box, rel=1e-9)
+    assert sum_bound(total, near, None) == pytest.approx(relative, rel=1e-9)
+
+
+def test_residuals_of_multiples_hold_in_rationals():
+    rng = np.random.default_rng(8)
+    lead = np.repeat(rng.normal(size=(10, 4)), 3, axis=0)
+    rows = lead * rng.normal(size=(30, 1)) * (1 + rng.choice([0, 1e-15, 1e-9], (30, 1)))
+    total = Sum(rows, np.ones((1, 30)), np.zeros((0, 4)), np.zeros((1, 0)))
+    near = near_multiples(total, relations(total))
+    assert len(np.unique(near.leader)) == 10
+    for row, of, factor, residual in zip(rows, near.leader, near.factor, near.residual, strict=True):
+        for entry, lead_entry, bound in zip(row, rows[of], residual, strict=True):
+            wrong = Fraction(entry) - Fraction(factor) * Fraction(lead_entry)
+            assert abs(wrong) <= Fraction(bound)
+
+
+def test_sides_of_units_agree_with_rationals():
+    """Offsets such that the largest or smallest value is 0, or 0 but for rounding."""
+    rng = np.random.default_rng(9)
+    W, box = rng.normal(size=(200, 3)), Box.around(rng.normal(size=(2, 3)))
+    ends = [np.where(side * W > 0, box.upper, box.lower) for side in (1, -1)]
+    offset = np.where(np.arange(200) < 100, *(-(W * end).sum(axis=1) for end in ends))
+    total = Sum(np.column_stack([W, offset]), np.ones((1, 200)), np.zeros((0, 4)), np.zeros((1, 0)))
+    found, seen = sides(total, list(range(200)), box), []
+    for i in range(200):
+        high, low = (
+            sum(Fraction(w) * Fraction(v) for w, v in zip(W[i], end[i], strict=True))
+            + Fraction(offset[i])
+            for end in ends
+        )
+        seen.append(1 if low >= 0 else -1 if high <= 0 else 0)
+    assert found.tolist() == seen and set(seen) == {-1, 0, 1}
 
 
 def test_denormal_and_huge_rows():

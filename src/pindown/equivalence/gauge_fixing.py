@@ -67,12 +67,16 @@ class CanonicalForm:
         return f"CanonicalForm({self.gauge} gauge, {ties}, {self.network})"
 
 
-def canonical(net: ReluNetwork | Any, gauge: Gauge = "unit") -> ReluNetwork:
+def canonical(
+    net: ReluNetwork | Any, gauge: Gauge = "unit", *, activation: str | None = None
+) -> ReluNetwork:
     """Return the representative of all symmetric copies of the network.
 
     Args:
         net: The network, or the path of a model file, a torch module or a fitted scikit-learn MLP.
         gauge: How scales are fixed, ``"unit"`` or ``"balanced"``.
+        activation: ``"relu"``, if a path is that of a state dict: that is what lies between its layers,
+            which the file does not say.
 
     A unit that is zero for every input (no incoming weights, no bias) has no scale of its own, so copies
     in which it feeds something may differ there; lossless shrinking removes such units.
@@ -84,7 +88,7 @@ def canonical(net: ReluNetwork | Any, gauge: Gauge = "unit") -> ReluNetwork:
     """
     from pindown.io.any_model import as_network
 
-    return canonical_form(as_network(net, "canonical"), gauge).network
+    return canonical_form(as_network(net, "canonical", activation), gauge).network
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what does not fit float64 is refused at the end
@@ -161,6 +165,11 @@ def _unit_gauge(net: ReluNetwork) -> tuple[Symmetry, tuple[tuple[int, int, int],
         lengths = np.where(lengths > 0.0, lengths, np.abs(bias))
         with np.errstate(over="ignore"):
             factors = np.where(lengths > 0.0, 1.0 / np.maximum(lengths, TINY), 1.0)
+        if not np.isfinite(lengths).all():
+            raise ValueError(
+                f"hidden layer {number}: the weights of a unit, scaled as the layers before ask, leave "
+                "float64; scale the model down."
+            )
         rows, offsets = scaled_rows(weight, factors), factors * bias
         r = np.random.default_rng((_SEED, number)).standard_normal(weight.shape[1] + 1)
         keys = np.asarray(rows @ r[:-1]) + offsets * r[-1]
@@ -192,6 +201,8 @@ def _balancing_scales(net: ReluNetwork) -> list[Array]:
             new[both] = np.sqrt(outgoing[both] / incoming[both])
             only_in, only_out = (incoming > 0.0) & ~both, (outgoing > 0.0) & ~both
             new[only_in], new[only_out] = 1.0 / incoming[only_in], outgoing[only_out]
+            # Layers that only feed each other have no balance: each sweep would move them on.
+            new = np.clip(new, _WEIGHTS[0] ** 2, _WEIGHTS[1] ** 2)
             change = max(change, float(np.max(np.abs(np.log(new / ends[i])), initial=0.0)))
             ends[i] = new
         if change < 2.0 * _SETTLED:

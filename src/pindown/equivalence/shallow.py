@@ -26,6 +26,7 @@ from math import inf
 import numpy as np
 
 from pindown.affine import Array
+from pindown.bound_text import rounded_down, rounded_up
 from pindown.equivalence.gap.fold_bounds import sum_bound
 from pindown.equivalence.gap.fold_groups import (
     Fold,
@@ -105,7 +106,8 @@ class ShallowDecision:
 
     def __repr__(self) -> str:
         word = {True: "equal", False: "different", None: "not decided exactly"}[self.equal]
-        return f"ShallowDecision({word}; {self.lower:.6g} <= gap <= {self.upper:.6g})"
+        lower, upper = rounded_down(self.lower, 6), rounded_up(self.upper, 6)
+        return f"ShallowDecision({word}; {lower} <= gap <= {upper})"
 
 
 def shallow_normal_form(net: ReluNetwork, box: Box | None = None) -> ShallowForm:

@@ -6,7 +6,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from pindown.equivalence.gap.branching import branch, cuts
+from pindown.equivalence.gap.branching import branch, cuts, halves
 from pindown.equivalence.gap.cover import Cover
 from pindown.equivalence.gap.parts import Part, explore
 from pindown.equivalence.gap.rounds import branch_in_rounds
@@ -49,6 +49,21 @@ def steps(states, n=FEW):
     return [state for state, _ in zip(states, range(n), strict=False)]
 
 
+def test_halves_cover_the_box():
+    rng = np.random.default_rng(0)
+    corners = np.sort(rng.normal(size=(2, 50, 3)), axis=0)
+    cut = rng.integers(0, 3, 50)
+    lower, upper, stuck = halves(*corners, cut)
+    assert not stuck.any()
+    rows = np.arange(50)
+    np.testing.assert_array_equal(lower[:50], corners[0])
+    np.testing.assert_array_equal(upper[50:], corners[1])
+    np.testing.assert_array_equal(upper[rows, cut], lower[rows + 50, cut])
+    others = np.arange(3) != cut[:, None]
+    np.testing.assert_array_equal(upper[:50][others], corners[1][others])
+    np.testing.assert_array_equal(lower[50:][others], corners[0][others])
+
+
 @ROUTES
 def test_nothing_is_proved_where_no_bound_is_a_number(route):
     bounds = bounded_by_end(lambda low, high: low > -1)
@@ -57,6 +72,37 @@ def test_nothing_is_proved_where_no_bound_is_a_number(route):
     assert all(state.upper == inf for state in found)
     below = list(route(bounds, lambda X: 0.1 * line(X), tol=2.0, deadline=time.monotonic() + 0.05))
     assert all(not state.upper <= 2.0 for state in below)  # nor that it is at most the tolerance
+
+
+def test_halves_are_bounded_by_what_holds_for_the_whole_and_by_no_less():
+    """At most 1 on the whole of [0, 1], and nothing known about its parts."""
+
+    def bounds(lower, upper, deadline=inf):
+        found = np.where(upper[:, 0] - lower[:, 0] == 1.0, 1.0, inf)
+        return found, LinearForms(np.ones((len(lower), 1, 1)), np.zeros((len(lower), 1)))
+
+    soon = time.monotonic() + 0.05
+    found = branch(bounds, lambda X: 0.1 * line(X), lambda x: 0.1 * float(x[0]), LINE, deadline=soon)
+    assert {state.upper for state in steps(found)} == {1.0}
+
+
+@ROUTES
+def test_what_is_below_the_tolerance_is_bounded_all_the_same(route):
+    bounds = bounded_by_end(lambda low, high: np.zeros_like(low, bool))
+    *_, last = route(bounds, line, tol=2.0)
+    assert 1.0 <= last.upper <= 2.0
+
+
+def test_a_box_too_thin_to_cut_keeps_its_bound_while_others_are_cut():
+    """Six neighbours of 1; near 1 itself no bound is better than 2."""
+
+    def bounds(lower, upper, deadline=inf):
+        found = np.where(lower[:, 0] == 1.0, 2.0, 1.5)
+        return found, LinearForms(np.ones((len(lower), 1, 1)), np.zeros((len(lower), 1)))
+
+    thin = Box([1.0], [1.0 + 5 * 2.0**-52])
+    value, proved = (lambda X: 0.5 * line(X)), (lambda x: 0.5 * float(x[0]))
+    assert all(state.upper >= 2.0 for state in branch(bounds, value, proved, thin))
 
 
 @ROUTES

@@ -10,8 +10,9 @@ import pytest
 from pindown.equivalence.gap.branching import gap_by_branching
 from pindown.equivalence.gap.cells import gap_by_cells
 from pindown.equivalence.gap.difference import difference
-from pindown.equivalence.gap.milp import gap_by_milp, open_units
+from pindown.equivalence.gap.milp import gap_by_milp, largest_output, open_units
 from pindown.geometry.box import Box
+from pindown.geometry.conditions.big_m import SOLVER_TOLERANCE, encode
 from pindown.network import ReluNetwork
 from tests.equivalence.gap.nets import perturbed, random_net, unit_box
 
@@ -172,6 +173,16 @@ def test_programs_whose_units_are_far_apart_in_size():
     b = ReluNetwork.from_layers([([[1.0]], [-5e-324]), ([[2.0]], [0])])
     for box in (Box([-5e-324], [1]), Box([-1], [1])):
         assert largest_on_lattice(a, b, box) <= gap_by_milp(a, b, box, budget=2.0).upper
+
+
+def test_tolerances_of_the_solver_are_added():
+    rng = np.random.default_rng(11)
+    for scale in (1.0, 1e4):
+        net = random_net((2, 4, 2), rng, scale)
+        encoding = encode(net, unit_box(2))
+        found = largest_output(encoding, 0, 1.0, 5.0)
+        weight = np.abs(encoding.output.weight.toarray()[0]).max()
+        assert found.bound - found.attained >= SOLVER_TOLERANCE * weight * 0.99
 
 
 def test_late_calls_prove_what_they_can():

@@ -1,6 +1,7 @@
 """Disagreements of classifiers: found where they are, excluded where they are not."""
 
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -75,3 +76,13 @@ def test_one_output_has_no_labels():
     a = ReluNetwork.from_layers([([[1.0]], [0])])
     with pytest.raises(ValueError, match="two outputs"):
         search_labels(a, a, unit_box(1))
+
+
+def test_slopes_whose_squares_leave_float64_cause_no_warning():
+    """The lengths of slopes of 1e200 overflow; the search goes on without a word, and is right."""
+    a = ReluNetwork.from_layers([([[1e200], [-1e200]], [0.0, 0.0])])
+    b = ReluNetwork.from_layers([([[1e200], [-1e200]], [0.0, 1e199])])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = search_labels(a, b, None)
+    assert 0 < found.gap < 1e199

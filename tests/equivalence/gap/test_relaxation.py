@@ -5,9 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pindown.equivalence.gap.relaxation import gap_bounds
-from pindown.equivalence.gap.tied import tied
-from pindown.geometry.linear_bounds import relax
+from pindown.equivalence.gap.relaxation import gap_bounds, sum_of_forms
+from pindown.equivalence.gap.tied import _delta_lines, tied
+from pindown.geometry.intervals import Interval
+from pindown.geometry.linear_bounds import LinearForms, largest, relax
 from pindown.network import ReluNetwork
 from tests.equivalence.gap.nets import exact_gap, perturbed, random_net, unit_box
 
@@ -67,6 +68,58 @@ def test_forms_lie_above_the_difference():
     X = box.sample(2000, rng)
     delta = a(X) - b(X)
     assert np.all(X @ forms.weight[0].T + forms.offset[0] >= np.hstack([delta, -delta]) - 1e-12)
+
+
+def test_differences_of_units_hold_where_everything_cancels():
+    """Biases differ in a direction that the last layer, of size 1e9, does not see but for rounding."""
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        W, b, moved = rng.normal(size=(12, 2)), 2 + rng.random(12), rng.random(12)
+        V = 1e9 * rng.normal(size=(1, 12))
+        V -= (V @ moved) / (moved @ moved) * moved
+        x = 1e-9 * rng.normal(size=(1, 2))
+        nets = [ReluNetwork.from_layers([(W, c), (V, [0.0])]) for c in (b + moved, b)]
+        pair = tied(*(relax(net, x, x) for net in nets))
+        f, g = (net.as_fractions()(list(x[0]))[0] for net in nets)
+        upper, lower = largest(pair.upper_forms(np.array([[1.0], [-1.0]])), x, x)[0]
+        assert -Fraction(lower) <= f - g <= Fraction(upper)
+
+
+def test_sums_of_forms_are_rounded_up():
+    rng = np.random.default_rng(6)
+    one, two = rng.normal(size=(2, 300, 1, 3)) * 10.0 ** rng.integers(-8, 8, (2, 300, 1, 3))
+    c = rng.normal(size=(2, 300, 1))
+    reach = rng.random((300, 3)) * 100
+    found = sum_of_forms(LinearForms(one, c[0]), LinearForms(two, c[1]), reach)
+    for i in range(300):
+        for x in (reach[i], -reach[i], reach[i] * rng.choice([-1, 1], 3)):
+            point = [Fraction(v) for v in x]
+            p, q, r = (
+                sum(map(Fraction.__mul__, map(Fraction, A[i, 0]), point))
+                for A in (one, two, found.weight)
+            )
+            assert p + q + Fraction(c[0, i, 0]) + Fraction(c[1, i, 0]) <= r + Fraction(
+                found.offset[i, 0]
+            )
+
+
+def test_lines_of_differences_enclose_them():
+    rng = np.random.default_rng(7)
+    za, zb = (np.sort(rng.normal(size=(2, 1, 600)) + rng.normal(size=(1, 1, 600)), axis=0) for _ in "ab")
+    mix = rng.random((200, 2, 600))
+    mix[:4] = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])[:, :, None]
+    va, vb = za[0] + mix[:, 0] * (za[1] - za[0]), zb[0] + mix[:, 1] * (zb[1] - zb[0])
+    delta = va - vb
+    # Closer than the ends of both allow, as tied weights give it; only such points count.
+    ends = np.stack([za[0] - zb[1], za[1] - zb[0]])
+    z = Interval(0.7 * ends[0] + 0.3 * ends[1], 0.3 * ends[0] + 0.7 * ends[1])
+    lines = _delta_lines(z, Interval(*za), Interval(*zb))
+    true = np.maximum(va, 0) - np.maximum(vb, 0)
+    above = lines.above * delta + lines.own_part * va + lines.above_shift
+    below = lines.below * delta + lines.own_part * va + lines.below_shift
+    inside = (delta >= z.lower) & (delta <= z.upper)
+    assert inside.any(axis=0).mean() > 0.9
+    assert np.all((below <= true + 1e-12)[inside]) and np.all((true <= above + 1e-12)[inside])
 
 
 def test_every_pattern_of_signs_of_a_pair_is_enclosed():

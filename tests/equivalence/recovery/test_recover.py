@@ -8,6 +8,7 @@ from pindown.equivalence.comparison import diff
 from pindown.equivalence.identifiable import identifiable_network
 from pindown.equivalence.matching import match
 from pindown.equivalence.recovery import Recovered, recover
+from pindown.equivalence.recovery.fresh import excluded_share
 from pindown.equivalence.recovery.lower import Lower
 from pindown.equivalence.recovery.oracle import Oracle
 from pindown.equivalence.recovery.run import proved
@@ -231,6 +232,36 @@ def test_wrong_widths_never_give_a_wrong_function(widths):
 def test_a_function_that_no_such_network_computes_is_not_recovered():
     found = recover(lambda X: np.abs(X).max(axis=1), 3, box=BOX, widths=(3, 3, 2, 1))
     assert found.network is None and found.reason
+
+
+def bumped(net, share):
+    """A network's values with a bump of height 0.5 on this share of the box."""
+
+    def query(X):
+        inside = (X[:, 0] > 0.777) & (X[:, 0] < 0.777 + share * (BOX[1] - BOX[0]))
+        return net(X)[:, 0] + 0.5 * inside
+
+    return query
+
+
+def test_a_bump_that_was_missed_is_within_the_share_that_is_not_excluded():
+    net = identifiable_network((2, 2, 1))
+    missed = recover(bumped(net, 2e-5), 2, box=BOX, widths=(2, 2, 1))
+    assert missed.status == ("recovered",)
+    assert missed.max_error < 1e-9
+    assert missed.kind == "probability"
+    assert 2e-5 < missed.excluded_share < 1e-3
+    assert "at most 0.00075 of the box with 95% confidence" in str(missed)
+    seen = recover(bumped(net, 5 * missed.excluded_share), 2, box=BOX, widths=(2, 2, 1))
+    assert seen.network is None
+
+
+def test_the_excluded_share_holds_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    for n in (1, 7, 60):
+        largest = rng.uniform(size=(20_000, n)).max(axis=1)  # errors whose share above t is 1 - t
+        failed = np.mean(1 - largest > excluded_share(n, 0.05))
+        assert failed == pytest.approx(0.05, abs=0.005)
 
 
 def test_the_same_seed_gives_the_same_network():

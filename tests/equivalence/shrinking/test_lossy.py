@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,29 @@ def test_the_gap_never_passes_the_tolerance():
 def test_a_large_tolerance_leaves_little():
     net = random_net(np.random.default_rng(0), [2, 8, 8, 1], scale=0.1)
     assert shrink(net, box=(-1, 1), tol=100.0, budget=5.0).network.size == 0
+
+
+def test_error_bound_is_attained_by_one_path():
+    """At x = -3 all errors of one path add up, and nothing cancels."""
+    net = ReluNetwork.from_layers([([[-2.0]], [0.5]), ([[-5.0]], [0.25])])
+    off = ReluNetwork.from_layers([([[-2.1]], [0.7]), ([[-5.1]], [-0.05])])
+    errors = {0: (np.array([[0.1]]), np.array([0.2])), 1: (np.array([[0.1]]), np.array([0.3]))}
+    bound = error_bound(net, errors, Box([-3], [1]))
+    assert bound == pytest.approx(abs(off([-3.0]) - net([-3.0]))[0], rel=1e-12)
+
+
+def test_error_bound_without_a_box_counts_the_bias():
+    net = ReluNetwork.from_layers([([[0.1]], [3.0]), ([[1.0]], [0])])
+    assert error_bound(net, {1: (np.array([[0.5]]), 0.0)}, None) >= 0.5 * 3.0
+
+
+def test_error_bound_is_rounded_up():
+    """Beside 1, terms of 2^-54 are lost one by one, and together they are many."""
+    row = np.full((1, 4000), 2.0**-54)
+    row[0, 0] = 1.0
+    net = ReluNetwork.from_layers([(np.ones((4000, 1)), np.zeros(4000)), (row, [0])])
+    bound = error_bound(net, {0: (0.0, np.ones(4000))}, Box([0], [1]))
+    assert Fraction(bound) >= 1 + 3999 * Fraction(1, 2**54)
 
 
 @pytest.mark.parametrize("box", [None, Box.cube(3, -2, 2)])

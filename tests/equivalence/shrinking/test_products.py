@@ -9,7 +9,14 @@ import pytest
 import scipy.sparse as sp
 
 from pindown.affine import dense
-from pindown.equivalence.shrinking.products import add, affine_image, matmul, multiply, same_products
+from pindown.equivalence.shrinking.products import (
+    add,
+    affine_image,
+    matmul,
+    multiply,
+    same_products,
+    sum_up,
+)
 
 NUMBERS = np.array([0.0, 1.0, -1.0, 0.1, 3.0, -1e300, 1e300, 1e-300, 5e-324, 2.0**-600, 1.0 + 2.0**-52])
 
@@ -32,6 +39,13 @@ def test_single_operations_on_hard_numbers():
                 product, total = multiply(x, y), add(x, y)
             check_bounded(exact(a) * exact(b), product.value[0], product.error[0])
             check_bounded(exact(a) + exact(b), total.value[0], total.error[0])
+
+
+def test_sums_are_rounded_up():
+    a, b = np.random.default_rng(3).random((2, 200)) * 10.0 ** np.linspace(-20, 20, 200)
+    for p, q, total in zip(a, b, sum_up(a, b), strict=True):
+        assert exact(p) + exact(q) <= exact(total) <= (exact(p) + exact(q)) * Fraction(1 + 1e-15)
+    assert sum_up(np.array([0.1, 0.0]), np.array([0.0, 0.3])).tolist() == [0.1, 0.3]
 
 
 def test_same_products_is_exact():
@@ -64,6 +78,22 @@ def test_large_products_are_bounded_too():
     for i, k in [(0, 0), (17, 250), (299, 299)]:
         true = sum(exact(A[i, j]) * exact(B[j, k]) for j in range(300))
         assert abs(true - exact(value[i, k])) <= exact(error[i, k]) < 1e-10
+
+
+def test_products_too_large_to_be_followed_are_bounded_where_sums_lose_most():
+    """Beside 1, terms of 2^-54 are lost one by one, and together they are many."""
+    row = np.full(4000, 2.0**-54)
+    row[0] = 1.0
+    value, error = matmul(np.tile(row, (64, 1)), np.ones((4000, 128)))
+    true = 1 + 3999 * Fraction(1, 2**54)
+    assert abs(true - exact(value[0, 0])) <= exact(error[0, 0]) < 1e-9
+
+
+def test_errors_of_affine_images_count_the_last_sum():
+    A, b, c = np.eye(2), np.array([1.0, 1.0]), np.array([1e-30, 2.0])
+    value, error = affine_image(A, b, c)
+    assert value.tolist() == [1.0, 3.0]
+    assert error[0] >= 1e-30 and error[1] == 0.0
 
 
 def test_affine_image():

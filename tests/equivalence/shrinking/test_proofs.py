@@ -7,10 +7,12 @@ import time
 import numpy as np
 import pytest
 
+from pindown.equivalence.comparison import diff
 from pindown.equivalence.shrinking import shrink
 from pindown.equivalence.shrinking.by_splitting import signs_by_splitting
 from pindown.geometry.box import Box
 from pindown.geometry.intervals import interval_bounds
+from pindown.geometry.linear_bounds import linear_bounds
 from pindown.network import ReluNetwork
 from tests.equivalence.shrinking.redundancy import random_net
 
@@ -74,3 +76,21 @@ def test_budget_is_kept_and_nothing_is_lost():
     assert time.monotonic() - start < 4.0  # 2 s on an idle machine
     assert result.saved >= 7
     assert shrink(ReluNetwork.from_layers(layers), box=(-1, 1), budget=0.0).complete is False
+
+
+def test_what_rests_on_a_solver_says_so():
+    """Where only programs prove units dead, shrink and diff name the solver; elsewhere they do not."""
+    rng = np.random.default_rng(4)
+    W, b, V = rng.normal(size=(6, 4)), 0.3 * rng.normal(size=6), rng.normal(size=(3, 6))
+    box = Box.cube(4, -1, 1)
+    units = ReluNetwork.from_layers([(W, b), (V, np.zeros(3))])
+    reached, bound = units(box.sample(10_000, rng)).max(axis=0), linear_bounds(units, box)[-1].upper
+    net = ReluNetwork.from_layers(
+        [(W, b), (V, -0.65 * reached - 0.35 * bound), (np.ones((1, 3)), [0.0])]
+    )
+    nothing = ReluNetwork.from_layers([(np.zeros((1, 4)), [0.0])])
+    small, answer = shrink(net, box=box), diff(net, nothing, box=box)
+    assert small.network.size == 0 and answer.verdict == "same"
+    assert "HiGHS" in small.assumptions[-1] and "HiGHS" in answer.assumptions[-1]
+    assert "HiGHS" in str(answer)
+    assert shrink(units, box=box).assumptions == () == diff(units, units, box=box).assumptions

@@ -21,6 +21,7 @@ from pindown.geometry.box import Box, as_box
 from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads, n_workers
+from pindown.visible_text import printable
 
 Model: TypeAlias = ReluNetwork | str | PathLike[str] | Any
 
@@ -41,6 +42,7 @@ def diff(
     labels: float | None = None,
     progress: Report | None = None,
     n_jobs: int | None = None,
+    activation: str | None = None,
 ) -> Diff:
     r"""Decide whether two networks are the same function, with a proof, a witness or an interval.
 
@@ -65,6 +67,8 @@ def diff(
         progress: Called with a message, steps done and steps in all.
         n_jobs: Workers for branch and bound, -1 for all cores; None: as an enclosing
             :func:`pindown.parallel.workers` says, else one.
+        activation: ``"relu"``, if a path is that of a state dict: that is what lies between its layers,
+            which the file does not say.
 
     Returns:
         The verdict with its proved interval. Ctrl-C returns what was proved so far.
@@ -87,7 +91,7 @@ def diff(
     from pindown.io.any_model import as_network
 
     began = time.monotonic()
-    first, second = as_network(a, "diff"), as_network(b, "diff")
+    first, second = (as_network(model, "diff", activation) for model in (a, b))
     domain = _checked(first, second, box, tol, budget, labels, seed)
     n_workers(n_jobs)  # complains now, not after minutes
     run = Comparison(first, second, domain, float(tol), began + budget, seed, progress, n_jobs, began)
@@ -124,11 +128,12 @@ def diff(
         names=(_name(a, "the first network"), _name(b, "the second network")),
         seconds=time.monotonic() - began,
         interrupted=interrupted,
+        by_programs=run.by_programs or state.by_programs,
     )
 
 
 def _name(model: Model, otherwise: str) -> str:
-    return Path(model).name if isinstance(model, (str, PathLike)) else otherwise
+    return printable(Path(model).name) if isinstance(model, (str, PathLike)) else otherwise
 
 
 def _checked(

@@ -91,6 +91,7 @@ def _standing_for(
     slack = pair.slack
     for name, shrunk in zip(("first", "second"), found, strict=True):
         slack = float(add_up(slack, product_up([shrunk.gap_upper, growth])))
+        run.by_programs |= shrunk.by_programs
         if record:
             run.steps += tuple(f"{name} network: {step}" for step in shrunk.steps)
     return Pair(found[0].network, found[1].network, slack)

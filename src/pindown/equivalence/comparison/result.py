@@ -8,7 +8,9 @@ from os import PathLike
 from typing import Literal, TypeAlias
 
 from pindown.affine import Array
+from pindown.bound_text import interval_text, rounded_down, rounded_up
 from pindown.equivalence.gap import Progress
+from pindown.equivalence.gap.state import TRUSTED
 from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 from pindown.notebook import card
@@ -62,7 +64,7 @@ class LabelDiff:
     labels: tuple[int, int] | None
 
     def __str__(self) -> str:
-        interval = f"largest disagreement in [{self.lower:.3g}, {self.upper:.3g}]"
+        interval = f"largest disagreement in {interval_text(self.lower, self.upper)}"
         if self.verdict == "same":
             return f"labels never differ by more than {self.margin:g} ({interval})"
         if self.verdict == "different" and self.labels is not None:
@@ -97,6 +99,7 @@ class Diff:
         names: What to call the two networks: their files, if they were read from files.
         seconds: How long it took.
         interrupted: Whether Ctrl-C ended it.
+        by_programs: Whether ``gap_upper`` may rest on mixed-integer programs.
     """
 
     verdict: Verdict
@@ -115,6 +118,7 @@ class Diff:
     names: tuple[str, str] = ("the first network", "the second network")
     seconds: float = 0.0
     interrupted: bool = False
+    by_programs: bool = False
 
     @property
     def answer(self) -> Verdict:
@@ -125,6 +129,22 @@ class Diff:
     def kind(self) -> Literal["exact"]:
         """How it is known: ``"exact"``, both ends of the interval are proved."""
         return "exact"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the readers of the two models took for granted, and the solver where it proved something.
+
+        Empty if the files say themselves which function they are (a state dict does not) and no
+        mixed-integer program had to be solved.
+        """
+        first, second = self.first.notes, self.second.notes
+        both = [note for note in first if note in second]
+        return (
+            *(f"Both: {note}" for note in both),
+            *(f"{self.names[0]}: {note}" for note in first if note not in both),
+            *(f"{self.names[1]}: {note}" for note in second if note not in both),
+            *[TRUSTED] * self.by_programs,
+        )
 
     @property
     def same(self) -> bool:
@@ -144,12 +164,14 @@ class Diff:
     _repr_html_ = card
 
     def __str__(self) -> str:
-        upper = f"{self.gap_upper:.4g}" if isfinite(self.gap_upper) else "unknown"
+        upper = rounded_up(self.gap_upper, 4) if isfinite(self.gap_upper) else "unknown"
         text = (
             f"{self.verdict.upper()} at tolerance {self.tol:g}: largest gap between "
-            f"{self.gap_lower:.4g} and {upper} on {self.domain} ({self.proof})"
+            f"{rounded_down(self.gap_lower, 4)} and {upper} on {self.domain} ({self.proof})"
         )
-        return text if self.labels is None else f"{self.answer.upper()}: {self.labels}; values {text}"
+        if self.labels is not None:
+            text = f"{self.answer.upper()}: {self.labels}; values {text}"
+        return ". ".join([text, *self.assumptions])
 
     __repr__ = __str__
 

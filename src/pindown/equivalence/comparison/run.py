@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pindown.bound_text import interval_text
 from pindown.equivalence.comparison.result import LayerDifference, verdict_of
 from pindown.equivalence.gap import GapState
 from pindown.equivalence.gap.witness import proved_gap
@@ -36,6 +37,7 @@ class Comparison:
     state: GapState = field(default_factory=GapState)
     layers: tuple[LayerDifference, ...] = ()
     steps: tuple[str, ...] = ()
+    by_programs: bool = False
 
     @property
     def left(self) -> float:
@@ -72,5 +74,5 @@ class Comparison:
             total = self.deadline - self.began
             steps = 1000 if isfinite(total) else 1
             done = int(steps * min(1.0, (time.monotonic() - self.began) / total)) if total > 0 else 0
-            interval = f"gap in [{self.state.lower:.3g}, {self.state.upper:.3g}]"
+            interval = f"gap in {interval_text(self.state.lower, self.state.upper)}"
             self.report(f"{what}: {interval}", done, steps)

@@ -49,7 +49,7 @@ def gap_by_cells(
     Example:
         >>> nets = [ReluNetwork.from_layers([([[1.0]], [b]), ([[1.0]], [0])]) for b in (0.0, -1.0)]
         >>> gap_by_cells(*nets, Box([-2], [2]))
-        GapState(1 <= gap <= 1, by cells)
+        GapState(0.999999 <= gap <= 1.00001, by cells)
 
     Mukherjee 2020, Theorem 2.A.1.
     """

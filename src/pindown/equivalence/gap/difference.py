@@ -11,7 +11,7 @@ Mukherjee 2020, Lemma 2.A.3 (sums of networks), with the padding changed.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, nextafter
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from pindown.affine import Affine, Array, block_diagonal, blocks, compact
 from pindown.geometry.box import Box
 from pindown.geometry.linear_bounds import linear_bounds
-from pindown.geometry.rounding import gamma
+from pindown.geometry.rounding import fraction_up, gamma
 from pindown.network import ReluNetwork
 
 
@@ -65,7 +65,9 @@ def difference(a: ReluNetwork, b: ReluNetwork, box: Box, *, deadline: float = in
         bias = np.array([float(value) for value in exact])
     except OverflowError:
         return None
-    rounding = np.array([_up(abs(Fraction(x) - y)) for x, y in zip(bias.tolist(), exact, strict=True)])
+    rounding = np.array(
+        [fraction_up(abs(Fraction(x) - y)) for x, y in zip(bias.tolist(), exact, strict=True)]
+    )
     pairs = list(zip(first.layers, second.layers, strict=True))
     layers = [
         Affine.of(blocks([[p.weight], [q.weight]]), np.concatenate([p.bias, q.bias]))
@@ -93,17 +95,9 @@ def _deepened(net: ReluNetwork, depth: int, box: Box, deadline: float) -> _Deep 
     weight, bias = net.layers[-1]
     moved = bias + shift
     lost = [
-        _up(2 * abs(Fraction(m) - Fraction(b) - Fraction(s)))  # twice: it may also turn a unit off
+        # Twice: it may also turn a unit off.
+        fraction_up(2 * abs(Fraction(m) - Fraction(b) - Fraction(s)))
         for m, b, s in zip(moved.tolist(), bias.tolist(), shift.tolist(), strict=True)
     ]
     eye = Affine.of(compact(sp.eye_array(k, format="csr")), np.zeros(k))
     return _Deep((*net.layers[:-1], Affine.of(weight, moved), *[eye] * extra), shift, np.array(lost))
-
-
-def _up(value: Fraction) -> float:
-    """Return a float64 that is at least the fraction."""
-    try:
-        nearest = float(value)
-    except OverflowError:
-        return inf
-    return nearest if Fraction(nearest) >= value else nextafter(nearest, inf)

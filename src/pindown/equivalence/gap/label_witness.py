@@ -167,6 +167,7 @@ def disagreement(a: ReluNetwork, b: ReluNetwork, X: Array, relative: bool) -> Ch
     return Chosen(np.where(np.isfinite(value), value, -np.inf), i, j, sizes)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a point that leaves float64 is not chosen
 def _step(
     a: ReluNetwork, b: ReluNetwork, box: Box | None, X: Array, size: float, consider: object
 ) -> Array:

@@ -11,7 +11,7 @@ Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mix
 from __future__ import annotations
 
 import time
-from math import inf
+from math import inf, nextafter
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ _SLOPE_TOLERANCE = 1e-7  # HiGHS takes a slope of an objective of size one for z
 _SHORTEST = 0.01  # seconds; HiGHS takes 0 for no limit
 
 
-class _Solved(NamedTuple):
+class Solved(NamedTuple):
     """Largest value of one signed output: what was attained, what is proved, and all variables."""
 
     attained: float
@@ -84,7 +84,7 @@ def gap_by_milp(a: ReluNetwork, b: ReluNetwork, box: Box, *, budget: float = 60.
         if left <= 0:
             upper = inf
             break
-        found = _solve(encoding, k, sign, _SOLVER_SHARE * left / (len(jobs) - i))
+        found = largest_output(encoding, k, sign, _SOLVER_SHARE * left / (len(jobs) - i))
         upper = max(upper, float(add_up(add_up(found.bound, encoding.error[k]), joint.error[k])))
         if found.point is not None and found.attained >= best:
             point = encoding.inputs(found.point)
@@ -93,8 +93,8 @@ def gap_by_milp(a: ReluNetwork, b: ReluNetwork, box: Box, *, budget: float = 60.
     return GapState().narrowed(time.monotonic() - began, "milp", lower=lower, upper=upper, witness=where)
 
 
-def _solve(encoding: Encoding, output: int, sign: float, seconds: float) -> _Solved:
-    """Maximise ``sign`` times an output over the encoding."""
+def largest_output(encoding: Encoding, output: int, sign: float, seconds: float) -> Solved:
+    """Maximise ``sign`` times an output over the encoding; ``encoding.error`` is still to be added."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     row = encoding.output.weight[[output]].toarray().reshape(-1)
@@ -112,7 +112,9 @@ def _solve(encoding: Encoding, output: int, sign: float, seconds: float) -> _Sol
     dual = getattr(result, "mip_dual_bound", None)
     if dual is None and result.status == 0:  # a linear program, solved
         dual = result.fun
-    bound = inf if dual is None or not np.isfinite(dual) else offset - scale * float(dual) + doubt
+    bound = inf
+    if dual is not None and np.isfinite(dual):
+        bound = float(add_up(add_up(offset, nextafter(-scale * float(dual), inf)), doubt))
     if result.x is None:
-        return _Solved(-inf, bound, None)
-    return _Solved(offset - scale * float(result.fun), bound, np.asarray(result.x))
+        return Solved(-inf, bound, None)
+    return Solved(offset - scale * float(result.fun), bound, np.asarray(result.x))

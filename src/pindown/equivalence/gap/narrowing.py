@@ -24,7 +24,7 @@ from pindown.equivalence.gap.milp import gap_by_milp, open_units
 from pindown.equivalence.gap.norm_bounds import norm_gap
 from pindown.equivalence.gap.relaxation import gap_bounds
 from pindown.equivalence.gap.rounds import Frontier, gap_in_rounds
-from pindown.equivalence.gap.state import GapState
+from pindown.equivalence.gap.state import PROGRAMS, GapState
 from pindown.equivalence.gap.witness import search
 from pindown.geometry.box import Box
 from pindown.geometry.intervals import interval_bounds
@@ -219,7 +219,7 @@ def _milp(run: _Run, box: Box) -> None:
     if open_units(run.a, run.b, box, deadline=time.monotonic() + 0.3 * run.left) > _MILP_UNITS:
         return
     budget = 0.1 * _LONGEST if run.left == inf else 0.6 * run.left
-    run.take(gap_by_milp(run.a, run.b, box, budget=budget), "mixed-integer programs")
+    run.take(gap_by_milp(run.a, run.b, box, budget=budget), PROGRAMS)
 
 
 def _branch(run: _Run, box: Box, share: float) -> None:

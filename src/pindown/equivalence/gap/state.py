@@ -7,7 +7,10 @@ from math import inf
 from typing import NamedTuple
 
 from pindown.affine import Array
+from pindown.bound_text import rounded_down, rounded_up
 
+PROGRAMS = "mixed-integer programs"
+TRUSTED = "Mixed-integer programs by HiGHS were used: its tolerances are added, its search is trusted."
 _SAME_MOMENT = 0.1  # seconds within which steps of one method are kept as one
 
 
@@ -64,6 +67,15 @@ class GapState:
             earlier = earlier[:-1]  # a thousand small steps are one
         return replace(state, history=(*earlier, step))
 
+    @property
+    def by_programs(self) -> bool:
+        """Whether mixed-integer programs lowered the upper bound."""
+        uppers = [inf, *(step.upper for step in self.history)]
+        return any(
+            step.method == PROGRAMS and step.upper < before
+            for before, step in zip(uppers, self.history, strict=False)
+        )
+
     def settled(self, tol: float | None, precision: float) -> bool:
         """Return whether the bounds decide about ``tol``, or (without it) meet to ``precision``."""
         if tol is not None and (self.upper <= tol or self.lower > tol):
@@ -72,4 +84,4 @@ class GapState:
 
     def __repr__(self) -> str:
         by = f", by {self.history[-1].method}" if self.history else ""
-        return f"GapState({self.lower:.6g} <= gap <= {self.upper:.6g}{by})"
+        return f"GapState({rounded_down(self.lower, 6)} <= gap <= {rounded_up(self.upper, 6)}{by})"

@@ -197,6 +197,7 @@ class _Pool:
         return Witness(point, self._known[key])
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a point that leaves float64 is not chosen
 def _ascended(pool: _Pool, X: Array, step: float) -> Array:
     """Move each point uphill: towards the best corner of its affine map, or along its slope."""
     a, b, box = pool.a, pool.b, pool.box
@@ -206,8 +207,7 @@ def _ascended(pool: _Pool, X: Array, step: float) -> Array:
     rows = np.zeros((len(X), a.out_features))
     rows[np.arange(len(X)), k] = sign
     g = gradients(a, X, rows) - gradients(b, X, rows)
-    with np.errstate(over="ignore"):
-        length = np.linalg.norm(g, axis=1, keepdims=True)
+    length = np.linalg.norm(g, axis=1, keepdims=True)
     uphill = np.divide(g, length, out=np.zeros_like(g), where=length > 0)
     if box is not None:
         corner = np.where(g > 0, box.upper, np.where(g < 0, box.lower, X))

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 
 from pindown.equivalence.flat_directions import n_parameters
 from pindown.equivalence.recovery.choices import PeelError
-from pindown.equivalence.recovery.fresh import fresh_error
+from pindown.equivalence.recovery.fresh import excluded_share, fresh_error
 from pindown.equivalence.recovery.lower import Lower
 from pindown.equivalence.recovery.oracle import Oracle, Query, StopAskingError
 from pindown.equivalence.recovery.peel import Peeler, Progress
 from pindown.equivalence.recovery.polish import polish
-from pindown.equivalence.recovery.result import Recovered
+from pindown.equivalence.recovery.result import DELTA, Recovered
 from pindown.geometry.box import Box, as_box
 from pindown.network import ReluNetwork
 
@@ -64,8 +64,10 @@ def recover(
         progress: Called with ``(title, done, total)``.
 
     Returns:
-        The network with its largest error on fresh points; or no network, and why. A network that fails
-        the check is never returned. If the query is a network, ``comparison`` holds what
+        The network with its largest error on fresh points, and the share of the box on which, with 95 %
+        confidence, it can be worse; or no network, and why. A network that fails the check is never
+        returned; a difference on a share below that, such as a narrow bump, can have been missed. If
+        the query is a network, ``comparison`` holds what
         :func:`~pindown.equivalence.comparison.diff` proves about the two.
 
     Raises:
@@ -172,7 +174,7 @@ def _run(
     lower = peeler.peel(Lower(oracle.d))
     net = _close(oracle, lower, peeler, rng)
     progress("checking on fresh points", net.depth - 1, net.depth)
-    error = fresh_error(oracle, net, rng)
+    error, n_uniform = fresh_error(oracle, net, rng)
     if not error <= max(_EXACT, _NOISES * oracle.noise):
         return _nothing(
             oracle,
@@ -184,6 +186,7 @@ def _run(
         to_box(net, oracle),
         oracle.n_queries,
         error * float(oracle.spread.max()),
+        excluded_share=excluded_share(n_uniform, DELTA),
         noise=oracle.noise,
         notes=tuple(peeler.notes),
     )

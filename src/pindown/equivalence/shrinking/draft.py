@@ -49,6 +49,7 @@ class Draft:
         known: For every hidden layer, bounds found by search; they move with the units.
         steps: The steps taken.
         gap: Proved bound on the gap between the given network and ``net``.
+        by_programs: Whether mixed-integer programs proved a sign.
     """
 
     net: ReluNetwork
@@ -60,6 +61,7 @@ class Draft:
     known: list[Interval] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     gap: float = 0.0
+    by_programs: bool = False
     _domain: Box | None = None
     _bounds: list[Interval] | None = None
     _parallel: dict[int, tuple[Affine, list[Sides]]] = field(default_factory=dict)

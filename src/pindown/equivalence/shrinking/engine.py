@@ -58,6 +58,7 @@ def shrink(
     tol: float = 0.0,
     budget: float = 60.0,
     progress: Progress | None = None,
+    activation: str | None = None,
 ) -> Shrunk:
     r"""Make a network smaller without changing its function, by every reduction that can be proved.
 
@@ -71,10 +72,14 @@ def shrink(
         net: The network, or the path of a model file, a torch module or a fitted scikit-learn MLP.
         box: The inputs that count, a Box or a pair (lower, upper). Without one only reductions that
             hold for every input are made.
-        tol: With 0 only steps that are identities in real arithmetic. Above, units that are nearly
-            copies or nearly constant go as well, while the proved gap stays at most ``tol``.
+        tol: With 0 only steps that are identities in real arithmetic; what rounding of their weights
+            changes is part of ``gap_upper``, at most 1e-9 of the function's size in each. Above,
+            units that are nearly copies or nearly constant go as well, each only if the proved gap of
+            all steps together is at most ``tol`` then.
         budget: Seconds. When they are over, what was found is returned.
         progress: Called after every step with its text and the number of steps so far.
+        activation: ``"relu"``, if a path is that of a state dict: that is what lies between its layers,
+            which the file does not say.
 
     Returns:
         The network, the steps with their reasons, and ``gap_upper``: a proved bound on what rounding
@@ -99,7 +104,7 @@ def shrink(
     """
     from pindown.io.any_model import as_network
 
-    network = as_network(net, "shrink")
+    network = as_network(net, "shrink", activation)
     domain = _checked(network, box, tol, budget)
     return _shrunk(_reduced(network, domain, tol, budget, progress), network)
 
@@ -181,7 +186,10 @@ def _shrunk(draft: Draft, net: ReluNetwork) -> Shrunk:
                     "the smaller network contradicts the proof that it is the same function; this is "
                     "a defect of pindown: please report it with the model."
                 )
-    return Shrunk(draft.net, tuple(draft.steps), draft.gap, net, not draft.out_of_time)
+    steps = tuple(draft.steps)
+    return Shrunk(
+        draft.net, steps, draft.gap, net, not draft.out_of_time, draft.by_programs and bool(steps)
+    )
 
 
 def _checked(net: object, box: Any, tol: object, budget: object) -> Box | None:

@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 from pindown.affine import Affine, stored_entries
+from pindown.equivalence.gap.milp import largest_output
 from pindown.equivalence.shrinking.by_splitting import MOST_INPUTS, signs_by_splitting
 from pindown.equivalence.shrinking.columns import Mask
 from pindown.equivalence.shrinking.draft import Draft
@@ -20,6 +21,7 @@ from pindown.geometry.conditions.big_m import encode
 from pindown.geometry.intervals import Interval
 from pindown.geometry.linear_bounds import linear_bounds
 from pindown.geometry.norms.spectral import FLOPS_PER_SECOND
+from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
 
 _Proved = tuple[list[Mask], list[Mask]]
@@ -76,7 +78,9 @@ def _by_search(draft: Draft) -> bool:
     for share, method in zip((_FIRST_SHARE, 1.0), methods, strict=True):
         until = time.monotonic() + share * (draft.until - time.monotonic())
         proved = method(draft, dead, on, until)
-        new |= _learn(draft, [_as_bounds(*masks) for masks in zip(*proved, strict=True)])
+        learned = _learn(draft, [_as_bounds(*masks) for masks in zip(*proved, strict=True)])
+        draft.by_programs |= learned and method is _by_programs
+        new |= learned
         dead, on = (
             [mask & ~done for mask, done in zip(masks, found, strict=True)]
             for masks, found in zip((dead, on), proved, strict=True)
@@ -161,8 +165,6 @@ def _by_programs(draft: Draft, dead: list[Mask], on: list[Mask], until: float) -
 
 def _never_positive(draft: Draft, layer: int, unit: int, sign: float, seconds: float) -> bool:
     """Return whether a program proves ``sign * z <= 0`` for one unit, with room for the solver."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     assert draft.box is not None
     switches = sum(int(_undecided(draft, below).sum()) for below in range(layer))
     if seconds <= 0 or switches > _MOST_BINARIES:
@@ -173,15 +175,5 @@ def _never_positive(draft: Draft, layer: int, unit: int, sign: float, seconds: f
     program = encode(ReluNetwork((*below.layers[:-1], only)), draft.box)
     if program is None:
         return False
-    goal = sign * program.output.weight.toarray()[0]
-    answer = milp(
-        -goal,
-        constraints=LinearConstraint(program.rows, program.row_lower, program.row_upper),
-        bounds=Bounds(program.lower, program.upper),
-        integrality=program.integrality,
-        options={"time_limit": seconds},
-    )
-    bound = getattr(answer, "mip_dual_bound", None)
-    if bound is None or not np.isfinite(bound):
-        return False
-    return bool(-bound + sign * float(program.output.bias[0]) + float(program.error[0]) <= 0.0)
+    found = largest_output(program, 0, sign, seconds)
+    return bool(add_up(found.bound, program.error[0]) <= 0.0)

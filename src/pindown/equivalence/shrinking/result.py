@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pindown.bound_text import rounded_up
+from pindown.equivalence.gap.state import TRUSTED
 from pindown.network import ReluNetwork
 from pindown.notebook import card
 
@@ -35,7 +37,7 @@ class Step:
     gap: float = 0.0
 
     def __str__(self) -> str:
-        gap = "" if self.gap == 0.0 else f" (gap <= {self.gap:.2g})"
+        gap = "" if self.gap == 0.0 else f" (gap <= {rounded_up(self.gap, 2)})"
         return f"layer {self.layer}, {self.rule}, {_listed(self.units)}: {self.reason}{gap}"
 
     __repr__ = __str__
@@ -74,6 +76,7 @@ class Shrunk:
             step was an identity that float64 carried out without rounding.
         original: The network that was given.
         complete: Whether every rule was tried to the end; False if the budget stopped the proofs.
+        by_programs: Whether signs that steps may rest on were proved by mixed-integer programs.
     """
 
     network: ReluNetwork
@@ -81,11 +84,17 @@ class Shrunk:
     gap_upper: float
     original: ReluNetwork
     complete: bool = True
+    by_programs: bool = False
 
     @property
     def kind(self) -> Literal["exact"]:
         """How it is known that the function is the same, to ``gap_upper``: every step is proved."""
         return "exact"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the steps rest on: how the model was read, and the solver where it proved signs."""
+        return (*self.original.notes, *[TRUSTED] * self.by_programs)
 
     @property
     def saved(self) -> int:
@@ -100,7 +109,7 @@ class Shrunk:
         ended = "" if self.complete else ", stopped by the budget"
         return (
             f"{before.size} -> {after.size} ReLUs, {before.depth} -> {after.depth} layers, "
-            f"{steps}, gap <= {self.gap_upper:.3g}{ended}"
+            f"{steps}, gap <= {rounded_up(self.gap_upper)}{ended}"
         )
 
     __repr__ = __str__
