@@ -116,3 +116,11 @@ def test_gradients_of_another_shape_are_refused(method):
 def test_a_gradient_that_is_not_a_number_is_named():
     with pytest.raises(ValueError, match=r"at time 0 it returned .* NaN"):
         gradient_flow(lambda w: np.nan * w, [1.0], time=1.0, method="ivp")
+
+
+def test_directions_have_length_one_and_zero_stays_zero():
+    path = gradient_flow(lambda w: w, [3.0, 4.0], time=2.0, step=1.0)  # the second step reaches zero
+    np.testing.assert_allclose(path.directions[0], [0.6, 0.8])
+    assert not path.directions[-1].any()
+    half = gradient_flow(lambda w: w, [3.0, 4.0], time=2.0, step=0.5)
+    np.testing.assert_allclose(np.linalg.norm(half.directions, axis=1), 1.0)

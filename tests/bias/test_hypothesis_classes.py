@@ -19,6 +19,18 @@ def test_every_class_fits_and_predicts():
         assert error < 0.02, name
 
 
+@pytest.mark.parametrize("gamma", [None, 0.7])
+def test_features_and_kernel_have_the_same_gamma(gamma):
+    """Inner products of random features are the kernel of the other class: 1 / d unless given."""
+    X = 3.0 * np.random.default_rng(2).normal(size=(12, 5))  # not of variance 1
+    models = hypothesis_classes(width=20_000, gamma=gamma, random_state=0)
+    features = models["features"].fit(X, X[:, 0])[:-1].transform(X)
+    kernel = models["kernel"].fit(X, X[:, 0])._get_kernel(X)
+    wanted = np.exp(-(0.2 if gamma is None else gamma) * ((X[:, None] - X) ** 2).sum(axis=-1))
+    np.testing.assert_allclose(kernel, wanted, atol=1e-12)
+    np.testing.assert_allclose(features @ features.T, kernel, atol=0.05)
+
+
 def test_a_kernel_expansion_with_explicit_features_is_the_feature_model():
     from sklearn.kernel_ridge import KernelRidge
     from sklearn.linear_model import Ridge

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pindown.bias.intrinsic_dimension import intrinsic_dimension, layer_dimensions
+from pindown.bias.intrinsic_dimension import _SHARED, intrinsic_dimension, layer_dimensions
 
 torch.set_num_threads(1)
 
@@ -22,20 +22,57 @@ def test_cubes_in_fifty_dimensions(d, method):
     assert moved.value == pytest.approx(found.value, rel=1e-3)
 
 
-def test_interval_covers_on_a_torus_without_edges():
-    """On a flat torus intervals of 95 % hold the dimension most of the time."""
+def circles(rng, n, d):
+    angles = rng.uniform(0, 2 * np.pi, (n, d))
+    return np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def sphere(rng, n, d):
+    X = rng.standard_normal((n, d + 1))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+CLOUDS = {
+    "cube": lambda rng, n, d: rng.uniform(size=(n, d)),
+    "ball": lambda rng, n, d: sphere(rng, n, d - 1) * rng.uniform(size=(n, 1)) ** (1 / d),
+    "normal": lambda rng, n, d: rng.standard_normal((n, d)),
+    "sphere": sphere,
+    "simplex": lambda rng, n, d: rng.dirichlet(np.ones(d + 1), n),
+    "circles": circles,
+}
+
+
+def held(cloud, n, d, runs):
     hits = 0
-    for seed in range(40):
-        angles = 2 * np.pi * np.random.default_rng(seed).uniform(size=(400, 2))
-        X = np.column_stack([np.cos(angles), np.sin(angles)])
-        low, high = intrinsic_dimension(X).interval
-        hits += low <= 2 <= high
-    assert hits >= 32
+    for seed in range(runs):
+        low, high = intrinsic_dimension(cloud(np.random.default_rng([seed, n, d]), n, d)).interval
+        hits += low <= d <= high
+    return hits / runs
 
 
-def test_edges_of_a_cube_in_ten_dimensions_pull_the_estimate_down():
-    X = np.random.default_rng(0).uniform(size=(2000, 10))
-    assert 8.0 < intrinsic_dimension(X).value < 9.5
+@pytest.mark.parametrize("kind", CLOUDS)
+@pytest.mark.parametrize("d", [2, 5, 10])
+def test_the_interval_holds_the_dimension_as_often_as_it_says(kind, d):
+    assert held(CLOUDS[kind], 300, d, 20) >= 0.9
+
+
+def test_neighbours_that_points_share_widen_the_interval():
+    """On a circle there are no edges and next to no curvature: independent ratios would give 0.89."""
+    assert held(circles, 60, 1, 400) > 0.925
+
+
+def test_the_interval_of_many_points_is_that_of_the_normal_law_at_95_percent():
+    """In one dimension the biases vanish, and the logarithm has a variance of that share over n."""
+    low, high = intrinsic_dimension(circles(np.random.default_rng(0), 2000, 1)).interval
+    assert np.log(high / low) == pytest.approx(2 * 1.96 * np.sqrt(_SHARED / 2000), rel=0.03)
+
+
+def test_edges_of_a_cube_in_ten_dimensions_pull_the_estimate_down_and_not_out_of_the_interval():
+    for seed in range(3):
+        found = intrinsic_dimension(np.random.default_rng(seed).uniform(size=(2000, 10)))
+        low, high = found.interval
+        assert 7.9 < found.value < 9.5
+        assert 6.5 < low < 8.0 and 10 < high < 13
 
 
 def test_duplicates_are_left_out_and_degenerate_clouds_refused():

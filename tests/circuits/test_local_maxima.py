@@ -79,6 +79,10 @@ def test_printed_slope_is_not_continuous():
     from_left = -2 * (middle - x1) / gap + 1
     assert 1 * (middle - x2) / gap + 1 != from_left
     assert 2 * (middle - x2) / gap + 1 == from_left
+    net = local_maxima_network([x1, x2], height=1)
+    assert net([middle]) == [from_left] == [0]
+    for x in (Fraction(5, 8), Fraction(3, 4)):  # beyond the midpoint it has slope 2 / gap
+        assert net([x]) == [2 * (x - x2) / gap + 1] != [(x - x2) / gap + 1]
 
 
 def can_have_maxima(m, units):
@@ -125,6 +129,11 @@ def test_height_one_needs_its_bias():
             bounds=[(None, None)] * 2,
         )
         assert answer.status == 2  # infeasible
+    # Height 0 works with as many units, and height 1 with the bias.
+    for height in (0, 1):
+        net = local_maxima_network([0], height=height)
+        assert hidden_units(net) == 2 and net.layers[-1][1] == (height,)
+        assert [net([x]) for x in (-1, 0, 2)] == [[height - 1], [height], [height - 2]]
 
 
 def test_indicator_is_right_away_from_the_points_and_has_its_pieces():

@@ -9,7 +9,9 @@ import torch
 from scipy.stats import norm
 
 from pindown.experiments import pac_bayes_images
-from pindown.guarantees.bounds import WeightList, mixture_bound, spectral_margin_bound
+from pindown.guarantees.bounds import WeightList, mixture_bound, niceness, spectral_margin_bound
+from pindown.guarantees.bounds.bound import half_square
+from pindown.guarantees.bounds.perturbation import norm_level
 from pindown.guarantees.bounds.spectral_source import beta_interval, source_scale
 from pindown.optim import RMSPropRule
 from pindown.optim.path_geometry import TrainingPathGeometry
@@ -33,6 +35,13 @@ def test_geometric_sum_of_the_averages(t):
     assert total == (b - b**t) / (1 - b) > (b - b ** (t - 1)) / (1 - b)
     # What the theorem needs is unharmed: with the weight of the newest, the weights stay below 1.
     assert (1 - b) * (1 + total) == 1 - b**t < 1
+    # And so says the rule: with gradients of one its average is the sum of the weights.
+    rule, state = RMSPropRule(0.1, 0.9, 0.0), {"v": np.zeros(1)}
+    for k in range(1, t + 1):
+        rule.move(state, np.ones(1), k)
+    assert state["v"].item() == pytest.approx(float((1 - b) * (1 + total)), rel=1e-12)
+    printed = (1 - b) * (1 + (b - b ** (t - 1)) / (1 - b))
+    assert abs(state["v"].item() - float(printed)) > 0.01
 
 
 def test_the_sum_of_squares_of_unit_matrices_is_a_multiple_of_the_identity():
@@ -47,6 +56,13 @@ def test_the_sum_of_squares_of_unit_matrices_is_a_multiple_of_the_identity():
     assert np.array_equal(total, h * sigma**2 * np.eye(h))
     assert not np.array_equal(total, sigma**2 * np.ones((h, h)))
     assert np.linalg.norm(total, 2) == np.linalg.norm(sigma**2 * np.ones((h, h)), 2) == h * sigma**2
+    # That norm is what the tail rests on, and it holds; with sigma^2, each entry's, it would not.
+    level = norm_level(h, h, 0.05, form="source")
+    assert level**2 == pytest.approx(2 * np.linalg.norm(total, 2) / sigma**2 * math.log(2 * h / 0.05))
+    draws = np.random.default_rng(0).standard_normal((4_000, h, h))
+    norms = np.linalg.norm(draws, 2, axis=(1, 2))
+    assert (norms > level).mean() <= 0.05
+    assert (norms > level / math.sqrt(h)).mean() > 8 * 0.05
 
 
 def test_the_inequality_above_the_grid_has_the_wrong_exponent():
@@ -54,9 +70,17 @@ def test_the_inequality_above_the_grid_has_the_wrong_exponent():
     d, h = 2, 1
     rest = d**2 * h * math.log(4 * d * h)
     assert math.exp(-4 / (d - 1)) * rest < 1 < math.exp(4 / (d - 1)) * rest
+    n, margin, B = 1_000, 0.7, 2.0
     for d in range(2, 9):
         for h in (1, 2, 50):
-            assert math.exp(4 / (d - 1)) * d**2 * h * math.log(4 * d * h) > 1
+            ours = math.exp(4 / (d - 1)) * d**2 * h * math.log(4 * d * h)
+            assert ours > 1
+            # It says that above the interval of beta the square root of the bound exceeds one.
+            _, high = beta_interval(margin, n, d, B)
+            kl = half_square(math.sqrt(d) * high, source_scale(high, margin, d, h, B))
+            assert kl / (n - 1) == pytest.approx(d * math.exp(-2) * ours, rel=1e-9)
+            assert kl > n - 1
+    assert 2 * math.exp(-2) * math.exp(-4) * rest < 1  # which the printed sign does not give
 
 
 def test_points_of_the_grid_are_norms_and_no_scales():
@@ -81,6 +105,10 @@ def test_for_all_where_there_exists_is_meant():
     delta = 0.02
     assert off.all(axis=1).mean() < delta  # the printed event
     assert off.any(axis=1).mean() > 9 * delta  # what is to be excluded
+    noise = rng.standard_normal((200_000, 2))
+    level = norm_level(1, 2, delta)  # no input at all is off by more than this times its length
+    assert (np.linalg.norm(noise, axis=1) > level).mean() <= delta
+    assert (np.abs(noise) > level).any(axis=1).mean() <= delta
 
 
 def test_given_niceness_is_not_niceness_implies():
@@ -93,6 +121,15 @@ def test_given_niceness_is_not_niceness_implies():
     holds = np.arange(20) != 0
     assert holds.mean() == 0.95 == (holds | ~nice).mean()
     assert holds[nice].mean() == 0
+    # Ours does not condition: where the sample is not nice it says 1, which holds.
+    rng = np.random.default_rng(0)
+    shapes = ((6, 3), (2, 6))
+    draws = (tuple(0.5 * rng.standard_normal(s) for s in shapes) for _ in range(2))
+    centre, far = (WeightList("given", matrices) for matrices in draws)
+    X = rng.standard_normal((50, 3))
+    margin = 0.5 * niceness(centre, [far], X).gaps.max()
+    found = mixture_bound(centre, [far], [far], X, centre(X).argmax(axis=1), margin=margin)
+    assert found.value == 1.0 and not any("nice" in a.text for a in found.assumptions)
 
 
 def test_the_norm_of_the_path_is_that_of_all_weights_stacked():
@@ -112,8 +149,17 @@ def test_the_norm_of_the_path_is_that_of_all_weights_stacked():
 
 
 def test_widths_of_the_image_experiment():
-    """Section 6.4.1: widths between 100 and 200 in the text, 100 and 400 in the figures: all are run."""
-    assert set(pac_bayes_images.EXPERIMENT.settings["paper"]["widths"]) == {100, 200, 400}
+    """Section 6.4.1: widths between 100 and 200 in the text, 100 and 400 in the figures.
+
+    Paper scale has all of them; quick scale, whose results are shown, has 50.
+    """
+    settings = pac_bayes_images.EXPERIMENT.settings
+    widths = {
+        scale: {cell["width"] for cell in pac_bayes_images.cells(settings[scale])}
+        for scale in ("paper", "quick")
+    }
+    assert widths == {"paper": {100, 200, 400}, "quick": {50}}
+    assert not all(100 <= width <= 200 for width in widths["paper"])  # as the text has it
 
 
 def test_the_factor_eight_turns_the_comparison_of_the_two_bounds_round():

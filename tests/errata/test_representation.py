@@ -13,6 +13,7 @@ from pindown.circuits.l1_hardness import l1_distance, l1_lower_bound
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
 from pindown.geometry.counts.zonotope import zonotope_family, zonotope_network, zonotope_vertices
 from pindown.geometry.folds.representability import flatten_to_one_hidden
+from pindown.learn.gates import ModifiedSGDRegressor
 from pindown.learn.gates.confinement import confinement
 from pindown.learn.gates.noisy_gd import gate_gradient
 
@@ -88,15 +89,18 @@ def test_generators_are_determined_up_to_order_and_sign_only():
 def test_the_update_in_the_proof_has_the_wrong_sign():
     """Proof of Theorem 3.3.1: w + eta g; with alpha < 0 it runs away, w - eta g arrives."""
     true, alpha, eta = np.array([1.0, -2.0, 0.5]), -1.0, 0.05
+    X = np.random.default_rng(1).standard_normal((600, 3))
+    y = np.maximum(X @ true, 0.0)
     ends = []
     for sign in (1, -1):
         w = np.zeros(3)
-        for x in np.random.default_rng(1).standard_normal((600, 3)):
-            y = max(0.0, true @ x)
-            w = w + sign * eta * (alpha * (y > 0) * (y - w @ x) * x)
+        for x, label in zip(X, y, strict=True):
+            w = w + sign * eta * (alpha * (label > 0) * (label - w @ x) * x)
         ends.append(np.linalg.norm(w - true))
     assert ends[1] < 1e-3
     assert ends[0] > 100
+    model = ModifiedSGDRegressor(eps=1e-3).fit(X, y)
+    assert np.linalg.norm(model.coef_ - true) <= model.error_bound_ <= 1e-3
 
 
 def test_the_pull_near_the_truth_is_of_first_order():

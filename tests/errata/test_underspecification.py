@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pindown.bias import orthogonal_separability
+from pindown.bias.flow import gradient_flow
 from pindown.equivalence import functional_dimension, identifiable_network
 from pindown.geometry import Box
 from pindown.geometry.folds.fold_set import fold_set
@@ -116,6 +117,8 @@ def test_the_complement_is_of_the_span_of_differences():
     complement = [v for v in np.eye(2) if np.abs(subgradients @ v).max() < 1e-12]
     assert complement == []
     assert np.linalg.matrix_rank(subgradients) == 2  # all of the plane: every subgradient qualifies
+    path = gradient_flow(lambda w: np.array([1.0, float(w[1] > 0)]), [0.0, 0.0], time=1.0, step=0.1)
+    np.testing.assert_allclose(path.end, ours[0], atol=1e-12)
 
 
 def test_a_constant_accuracy_is_no_accuracy_for_short_students():

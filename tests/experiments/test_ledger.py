@@ -13,6 +13,7 @@ from pindown.experiments import write_ledger as write_all
 from pindown.experiments.declaration import Declared, SourceData
 from pindown.experiments.ledger import ERROR, MARK
 from pindown.experiments.ledger_page import FIGURES, LARGEST_SVG, SUBJECTS, subject, write_page
+from pindown.json_files import sealed
 
 
 def draw_line(results):
@@ -142,7 +143,7 @@ def test_time_is_that_of_the_cells_of_this_run(folder):
     records = folder / "lines" / "cells"
     for n, path in enumerate(sorted(records.glob("*.json"))):
         record = json.loads(path.read_text())
-        path.write_text(json.dumps({**record, "cpu_seconds": 10.0**n}))
+        path.write_text(json.dumps(sealed({**record, "cpu_seconds": 10.0**n})))
     other = {"schema": 1, "cell": {"n": 77}, "result": {}, "seconds": 5.0, "cpu_seconds": 5e3}
     (records / "older.json").write_text(json.dumps(other))
     ledger = read_ledger(folder, [made(), made("later")])

@@ -5,11 +5,13 @@ import math
 import pytest
 import torch
 
+from pindown.datasets.sparse_codes import SparseCodingModel, hadamard_dictionary, perturbed
 from pindown.experiments import EXPERIMENTS
 from pindown.experiments import sparse_coding_digits as digits
 from pindown.experiments import sparse_coding_gradient as gradient
 from pindown.experiments import sparse_coding_landscape as landscape
 from pindown.experiments import sparse_coding_recovery as recovery
+from pindown.learn.sparse_coding import recover_support, recovery_threshold
 
 
 def run_all(module, settings):
@@ -22,7 +24,7 @@ def test_they_are_registered():
         assert {"quick", "paper"} <= set(module.EXPERIMENT.settings)
 
 
-def test_printed_gradients_cannot_be_had_from_the_text():
+def test_printed_gradients_do_not_come_from_the_theorems_threshold():
     """With the theorem's threshold all units are dead and the gradient is zero; printed is .0137."""
     results = run_all(
         gradient, {"sizes": [256, 512], "exponents": [0.01, 0.1], "points": 1, "samples": 500}
@@ -54,7 +56,7 @@ def test_published_decreases_are_no_better_than_the_zero_matrix():
 def test_recovery_reports_the_zero_matrix_beside():
     cells = [
         {"kind": "far", "h": 256, "p": 0.05, "bias": "zero", "samples": 50, "max_iter": 3},
-        {"kind": "near", "n": 32, "distance": 0.25, "samples": 200, "max_iter": 20},
+        {"kind": "near", "n": 32, "distance": 0.25, "bias": "a fifth", "samples": 200, "max_iter": 20},
     ]
     results = [(cell, recovery.run(cell)) for cell in cells]
     (_, far), (_, near) = results
@@ -65,6 +67,26 @@ def test_recovery_reports_the_zero_matrix_beside():
     assert outcome.rows[0][zero] == pytest.approx(96.6, abs=0.05)
     assert math.isnan(outcome.rows[1][1])
     assert "4 of 10 cells" in outcome.words
+
+
+def test_near_starts_are_certified_with_the_threshold_that_they_use():
+    """The certificate is about a distance and a threshold; a fifth of the threshold has none."""
+    settings = recovery.EXPERIMENT.settings["quick"] | {"sizes": []}
+    results = run_all(recovery, settings)
+    certified = [(cell["distance"], cell["bias"]) for cell, r in results if r["certified"]]
+    assert certified == [(0.05, "theorem")]
+    model = SparseCodingModel(hadamard_dictionary(32), 1, 1.0, 1.2)
+    Y, X = model.sample(2000, 5)
+    W = perturbed(model.dictionary, 0.05, 1)
+    eps = recovery_threshold(model, 0.05)
+    assert (recover_support(W, Y, eps) == (X > 0)).all()
+    assert not (recover_support(W, Y, 0.2 * eps) == (X > 0)).all()
+    found = {(cell["distance"], cell["bias"]): r for cell, r in results}
+    assert found[0.05, "theorem"]["direction"] < 1e-4
+    assert found[0.05, "a fifth"]["direction"] > 0.1
+    assert "distance and threshold certified, that end nearer in direction: 1 of 1." in (
+        recovery.compare(results).words
+    )
 
 
 def test_the_landscape_is_flat_where_units_are_dead():

@@ -50,6 +50,8 @@ def test_reliable_with_reasons():
     assert answer
     assert answer.best_competitor == 1  # the better one has a false positive and does not count
     assert "eps + loss of competitor 1" in str(answer)
+    loose = is_reliable(Y, h, [good_but_unclean, clean_but_poor], eps=0.2)
+    assert loose.best_competitor == 1  # whatever eps allows the hypothesis itself
     assert not is_reliable(Y, h, [[0, 0, 0, 0.5, 1, 0.25]], eps=0.01)
     assert is_reliable(Y, h, [[0, 0, 0, 0.5, 1, 0.25]], eps=0.06)
 

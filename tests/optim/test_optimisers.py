@@ -74,8 +74,8 @@ def weights(net):
             lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
         ),
         (
-            lambda p: HeavyBall(p, lr=0.05, momentum=0.9, maximize=True),
-            lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, maximize=True),
+            lambda p: HeavyBall(p, lr=0.05, momentum=0.9, maximize=True, weight_decay=0.1),
+            lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, maximize=True, weight_decay=0.1),
         ),
         (
             lambda p: RMSProp(p, lr=0.01, decay=0.95, shift=1e-3, style="torch"),
@@ -123,7 +123,7 @@ RULES = {
 
 @pytest.mark.parametrize(("make", "rule"), RULES.values(), ids=RULES.keys())
 def test_equal_to_the_numpy_reference(make, rule):
-    start = np.array([2.0, -1.5, 0.7, 0.0])
+    start = np.array([2.0, -1.5, 0.0, 0.7])
     problem = log_cosh(4, scale=1.5)
     # two tensors in two groups: norms and inner products go over all of them
     parts = [torch.nn.Parameter(torch.tensor(start[:3])), torch.nn.Parameter(torch.tensor(start[3:]))]
@@ -401,3 +401,18 @@ def test_a_step_costs_at_most_1_3_times_torch_adam():
     from benchmarks.optimisers import ratios
 
     assert all(ratio <= 1.3 for _, ratio in ratios().values())
+
+
+def test_an_optimal_step_against_the_gradient_is_not_taken():
+    """Momentum that still points uphill: the best step along it has length zero."""
+    x = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    optimiser = Adam([x], 0.5, (0.9, 0.9), 0.1, schedule="optimal")
+    rule = AdamRule(0.5, (0.9, 0.9), 0.1, "optimal")
+    state, places, moves = rule.start(np.zeros(1)), [], []
+    for t, g in enumerate((1.0, -0.01, -4.0), 1):
+        x.grad = torch.tensor([g], dtype=torch.float64)
+        optimiser.step()
+        places.append(x.item())
+        moves.append(float(rule.move(state, np.array([g]), t)[0]))
+    assert moves[1] == 0 and places[1] == places[0] < 0 < moves[2]
+    assert places == pytest.approx(np.cumsum(moves))

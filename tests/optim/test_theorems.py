@@ -4,11 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq, minimize_scalar
 
 from pindown.optim import (
     AdamRule,
     Constants,
+    Problem,
     RMSPropRule,
+    Trace,
     adam_plan,
     bounded_well,
     dynamic_shift_holds,
@@ -174,6 +177,9 @@ def test_printed_adam_horizon_depends_on_the_unit_of_the_loss():
 def test_the_general_formula_gives_the_explicit_one():
     c, eps, gap = Constants(3.0, 2.0), 0.7, 5.0
     explicit = adam_plan(c, gap, eps)
+    # alpha_t = |g|^2 4 eps / (3 L (1 - beta1^t)^2 (eps + 2 sigma)^2)
+    assert explicit.lr * (eps + 4.0) ** 2 * 9.0 == pytest.approx(4 * eps)
+    assert (explicit.betas[0], explicit.shift) == (pytest.approx(eps / (eps + 4.0)), 4.0)
     general = adam_plan(c, gap, eps, beta1=eps / (eps + 4.0), shift=4.0)
     assert explicit.horizon == math.ceil(1 + 4.5 * 3.0 * (eps + 4.0) ** 4 * gap / eps**6)
     assert explicit.horizon == general.horizon and explicit.schedule != general.schedule
@@ -345,3 +351,188 @@ def test_results_print_in_a_line():
     assert "least expected" in str(sign_constrained_plan(c, 1.0, horizon=10))
     assert "/ sqrt(t)" in str(rmsprop_unshifted_plan(c, 2, 0.1))
     assert "no convergence follows" in str(interpolation_diagnostic([[1.0]], 1.0))
+
+
+def test_steps_and_horizons_are_the_best_of_the_descent_inequalities():
+    """One step lowers f by what the proof says; the plans take the step that makes most of it."""
+    L, sigma, gap, decay, shift, T = 3.0, 1.7, 5.0, 0.6, 0.4, 800
+    c, root, least = Constants(L, sigma), math.hypot(sigma, math.sqrt(shift)), (1 - decay) * shift
+
+    def fall(a):  # per squared gradient norm: slope against curvature, v between least and root^2
+        return a / root - L * a**2 / (2 * least)
+
+    best = minimize_scalar(lambda a: -fall(a), bounds=(0, 2 * least / L), method="bounded")
+    plan = rmsprop_plan(c, gap, 0.1, decay=decay, shift=shift)
+    assert plan.lr == pytest.approx(best.x, rel=1e-4) and plan.descent == pytest.approx(-best.fun)
+    assert plan.horizon == math.ceil(gap / (-best.fun * 0.1**2) * (1 - 1e-9))
+
+    def mean_square(a):  # the same inequality summed over T draws of terms of norm sigma at most
+        return root * (gap / (a * T) + L * a * sigma**2 / (2 * least))
+
+    best = minimize_scalar(mean_square, bracket=(1e-3, 1e-2))
+    plan = sign_constrained_plan(c, gap, horizon=T, decay=decay, shift=shift)
+    assert plan.lr == pytest.approx(best.x, rel=1e-4) and plan.epsilon**2 == pytest.approx(best.fun)
+    precise = sign_constrained_plan(c, gap, epsilon=plan.epsilon / 2, decay=decay, shift=shift)
+    assert precise.horizon == 16 * T  # four times the square for half the norm, twice the fourth power
+
+
+def test_unshifted_bound_is_that_of_the_summed_inequality():
+    """A coordinate moves by alpha_t / sqrt(1 - decay) at most, so d of them by d times its square."""
+    L, sigma, low, high, alpha, decay, d = 2.0, 1.3, -0.5, 2.0, 0.3, 0.75, 4
+    plan = rmsprop_unshifted_plan(Constants(L, sigma, low, high), d, 0.5, decay=decay, lr=alpha)
+    for T in (1, 7, 400):
+        curved = sum(L / 2 * d / (1 - decay) * alpha * t**-0.5 for t in range(1, T + 1))
+        summed = sigma / T * ((high - low) * math.sqrt(T + 1) / alpha + curved)
+        assert summed <= plan.bound(T) * (1 + 1e-12)
+        assert plan.bound(T) - summed <= sigma / T * L / 2 * d / (1 - decay) * alpha * 0.5
+
+
+def test_unshifted_bound_of_copies_of_a_function():
+    """d copies of a function of one variable take d copies of its path: every term scales alike."""
+    one = bounded_well(1)
+    single = rmsprop_unshifted_plan(one.constants, 1, 0.2)
+    for d in (2, 9):
+        many = bounded_well(d)
+        plan = rmsprop_unshifted_plan(many.constants, d, 0.2)
+        assert plan.lr == pytest.approx(single.lr)
+        assert plan.bound(50) == pytest.approx(d**1.5 * single.bound(50))
+        alone = minimize(one, [0.8], single.rule, steps=30)
+        beside = minimize(many, np.full(d, 0.8), plan.rule, steps=30)
+        assert np.allclose(beside.point, alone.point[0])
+        assert np.allclose(beside.gradient_norms, math.sqrt(d) * alone.gradient_norms)
+    best = minimize_scalar(
+        lambda a: rmsprop_unshifted_plan(many.constants, 9, 0.2, lr=a).bound(10**8), bracket=(0.1, 0.2)
+    )
+    assert best.x == pytest.approx(plan.lr, rel=1e-2)
+
+
+def trace_of(falls, norms):
+    values = 100 - np.concatenate([[0.0], np.cumsum(falls)])
+    return Trace(values, np.array(norms), np.zeros(1), {})
+
+
+def test_steps_that_fall_short_of_their_promise_are_named():
+    plan, norms = rmsprop_plan(Constants(1.0, 2.0), 1.0, 0.1), np.array([2.0, 1.0, 3.0, 0.5])
+    promised = plan.descent * norms**2
+    kept = trace_of(promised[:3] * (1 + 1e-9), norms)
+    assert plan.broken_steps(kept) == () and kept.first_below(1.0) == 2 and kept.first_below(0.5) == 4
+    assert kept.first_below(0.4) is None
+    assert plan.broken_steps(trace_of(promised[:3] * [1, 0.99, 1], norms)) == (2,)
+    adam = adam_plan(Constants(1.0, 2.0), 1.0, 0.6)
+    t = np.arange(1, 5)
+    promised = adam.descent * norms**4 / (1 - adam.betas[0] ** t) ** 2
+    assert adam.broken_steps(trace_of(promised[:3] * (1 + 1e-9), norms)) == ()
+    # The first step is free, and so is one below epsilon.
+    assert adam.broken_steps(trace_of(promised[:3] * [0, 0.99, 1], norms)) == (2,)
+    assert adam.broken_steps(trace_of(promised[:3] * 0.99, [2.0, 0.5, 3.0, 0.5])) == (3,)
+
+
+def test_optimal_steps_of_adam_end_at_the_bottom_of_a_parabola():
+    """On L/2 |x|^2 the quadratic bound is the function: the gradient is then across the direction."""
+    L = 5.0
+    parabola = Problem("parabola", 2, lambda x: L / 2 * float(x @ x), lambda x: L * x, Constants(L, 9.0))
+    plan = adam_plan(parabola.constants, 10.0, 1.0, beta1=0.05, shift=10.0)
+    x = np.array([1.5, -0.4])
+    after = minimize(parabola, x, plan.rule, steps=1).point
+    assert parabola.gradient(after) @ (after - x) == pytest.approx(0, abs=1e-12)
+    assert np.linalg.norm(after - x) > 0.1
+
+
+def test_a_mean_of_functions_has_the_constants_of_its_terms():
+    rng = np.random.default_rng(5)
+    C = rng.uniform(0.2, 3, (4, 2))
+    problem, X = finite_sum(C), rng.uniform(-9, 9, (2000, 2))
+    terms = np.array([problem.terms(x) for x in X])
+    gradients = np.array([problem.gradient(x) for x in X])
+    assert np.allclose(terms.mean(axis=1), gradients)
+    longest = np.linalg.norm(terms, axis=2).max()
+    assert 0.999 * problem.constants.gradient_bound < longest <= problem.constants.gradient_bound
+    steep = estimate_constants(problem.gradient, [np.zeros(2), X[0]])
+    assert steep.smoothness == pytest.approx(problem.constants.smoothness, rel=1e-3)
+    h = 1e-6 * np.eye(2)
+    slopes = [(problem.value(X[0] + e) - problem.value(X[0] - e)) / 2e-6 for e in h]
+    assert np.allclose(slopes, gradients[0], rtol=1e-5, atol=1e-8)
+    well = finite_sum(C, convex=False)
+    top = np.linalg.norm(well.terms(np.full(2, 1 / math.sqrt(3))), axis=1).max()
+    assert well.constants.gradient_bound == pytest.approx(top)  # there all slopes are greatest
+
+
+def test_the_oracle_draws_every_term_and_the_method_sees_it():
+    problem, x = finite_sum([[1.0], [2.0], [6.0]]), np.array([0.7])
+    rng = np.random.default_rng(0)
+    draws = np.array([one_term(problem)(x, rng) for _ in range(900)])[:, 0]
+    seen, counts = np.unique(draws, return_counts=True)
+    assert np.allclose(seen, problem.terms(x)[:, 0]) and counts.min() > 240
+    blind = minimize(problem, x, RMSPropRule(0.1), steps=5, oracle=lambda at, rng: np.zeros(1))
+    assert blind.point == x
+    rule, draw = RMSPropRule(0.1, shift=1.0), one_term(problem)
+    ends = {float(minimize(problem, x, rule, steps=4, oracle=draw, seed=s).point[0]) for s in range(4)}
+    assert len(ends) > 1
+
+
+def test_estimates_are_the_largest_over_the_points():
+    found = estimate_constants(lambda x: x**3, [[0.5], [-2.0], [1.0]])
+    assert found.gradient_bound == pytest.approx(8) and found.smoothness == pytest.approx(12, rel=1e-6)
+
+
+def test_diagnosis_by_hand_in_two_dimensions():
+    """Terms (3, 4) and (0, 0): mean (1.5, 2) of norm 2.5, norms 5 and 0; sqrt(d xi) = 4."""
+    found = interpolation_diagnostic([[3.0, 4.0], [0.0, 0.0]], shift=8.0)
+    assert found.gradient_norm == pytest.approx(2.5)
+    assert found.strong_growth == pytest.approx(12.5 / 6.25)
+    assert found.constant == pytest.approx((12.5 + 4 * 2.5) / 6.25)
+    assert found.floor == pytest.approx(4 / (3.6 - 1))
+    # With equal terms the floor is where the condition of the proof is an equality.
+    for norm in (0.3, 2.0):
+        equal = interpolation_diagnostic(np.full((3, 4), norm / 2), shift=0.25)
+        assert equal.floor == pytest.approx(norm)
+
+
+def test_the_lemma_of_the_signs_is_sharp():
+    """One term along one axis, no memory: the slope is the promise."""
+    sharp = preconditioned_descent([[2.0, 0.0]], [0.0, 0.0], gradient_bound=2, decay=0.0, shift=0.7)
+    assert sharp.holds and sharp.slope == pytest.approx(sharp.promised)
+    known = {"gradient_bound": 3, "decay": 0.5, "shift": 1}
+    assert preconditioned_descent([[-2.0, 1.0], [-1.0, 2.0]], [0, 0], **known).same_signs
+    assert not preconditioned_descent([[-2.0, -1.0], [-1.0, 2.0]], [0, 0], **known).same_signs
+
+
+def test_fast_rmsprop_from_its_descent_inequality():
+    """Slope 1/sqrt(b v) less the drift, against the curvature c L a^2 / (2 xi b (1 - b))."""
+    c, sigma, shift, b, L, gap, G = 0.2, 1.25, 1.0, 0.3, 2.0, 3.0, 0.5
+
+    def both(**more):
+        return fast_rmsprop(
+            c=c, gradient_bound=sigma, shift=shift, decay=b, smoothness=L, gap=gap, **more
+        )
+
+    printed, right = both(variant="as_printed"), both(sample_bound=G)
+    best = minimize_scalar(
+        lambda a: (
+            c * L * a**2 / (2 * shift * b * (1 - b))
+            - a * ((b * (G**2 + shift)) ** -0.5 - c * sigma / shift / b / math.sqrt(1 - b))
+        ),
+        bracket=(0.01, 0.1),
+    )
+    assert right.conditions_hold and right.lr == pytest.approx(best.x, rel=1e-4)
+    assert right.factor == pytest.approx(gap / -best.fun)
+    # G^2 + xi = sigma here: there the two forms agree, and the printed one says
+    drift = c * sigma / math.sqrt(b * shift) - math.sqrt(shift * (1 - b) / sigma)
+    assert printed.factor == pytest.approx(2 * c * L * gap / drift**2) == right.factor
+    assert printed.lr == pytest.approx(right.lr)
+
+
+def test_conditions_of_fast_rmsprop_at_their_ends():
+    c, shift, b = 3.0, 2.0, 0.3
+    limit = brentq(lambda s: c * s * math.sqrt(s**2 + shift) / shift - math.sqrt(b * (1 - b)), 0, 9)
+    for sigma, holds in ((0.999 * limit, True), (1.001 * limit, False)):
+        found = fast_rmsprop(c=c, gradient_bound=sigma, shift=shift, decay=b)
+        assert found.conditions_hold is holds
+    first, second = (shift / (2 * c)) ** (2 / 3), (math.sqrt(b * (1 - b)) * shift / c) ** (2 / 3)
+    for sigma, holds in ((0.999 * min(first, second), True), (1.001 * min(first, second), False)):
+        found = fast_rmsprop(c=c, gradient_bound=sigma, shift=shift, decay=b, variant="as_printed")
+        assert found.conditions_hold is holds
+    for sigma in (0.999, 1.001):  # sqrt(xi) / (sqrt(c) - 1) is one
+        assert fast_rmsprop(c=9, gradient_bound=sigma, shift=4, decay=b).reachable is (sigma > 1)
+    for norm in (0.999, 1.001):  # (9 - 1) / 3 against 2 sqrt(1 / 4) norm is an equality at 8 / 3
+        assert dynamic_shift_holds(9, 1, 4, 8 / 3 * norm) is (norm > 1)

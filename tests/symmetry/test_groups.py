@@ -134,6 +134,9 @@ def test_generated_groups_are_the_known_ones():
     rotation = [[np.cos(sixth), -np.sin(sixth)], [np.sin(sixth), np.cos(sixth)]]
     assert sorted(element_orders(generate([rotation]).table)) == [1, 2, 3, 3, 6, 6]
     assert generate([(1, 0, 2, 3, 4), (1, 2, 3, 4, 0)]).order == 120
+    for n, order in ((3, 3), (4, 12), (5, 60)):  # the even permutations, of determinant 1
+        even = alternating(n).permuting().matrices
+        assert len(even) == order and np.linalg.det(even) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 from pindown.symmetry import cyclic, dihedral, invariant_gram, invariant_kernel, pooled_features
-from pindown.symmetry.kernels import is_known_invariant
+from pindown.symmetry.kernels import base_gram, is_known_invariant
 from tests.symmetry.layers.actions import polygon, skewed
 
 CORNERS = dihedral(4).permuting()
@@ -51,6 +51,9 @@ def test_the_matrix_is_invariant_positive_and_the_double_sum(base, group):
     assert np.abs(invariant_gram(base, group, X, Z, mode="double") - K).max() < 1e-12 * (
         1 + np.abs(K).max()
     )
+    moved = [group.act(g, X) for g in range(8)], [group.act(h, Z) for h in range(8)]
+    by_hand = np.mean([base_gram(base, x, z, {}) for x in moved[0] for z in moved[1]], axis=0)
+    np.testing.assert_allclose(K, by_hand, atol=1e-12 * (1 + np.abs(K).max()))
     total = invariant_gram(base, group, X, Z, reduce="sum")
     assert np.allclose(total, 64 * K)
 
@@ -132,6 +135,7 @@ def test_kernel_ridge_svc_and_gaussian_processes_take_it():
     by_hand = across @ np.linalg.solve(K + 1e-3 * np.eye(60), y)
     assert np.allclose(ridge.predict(Z), by_hand, atol=1e-8)
     assert np.abs(ridge.predict(CORNERS.act(3, Z)) - ridge.predict(Z)).max() < 1e-8
+    np.testing.assert_allclose(kernel.diag(Z), np.diag(kernel(Z)))
     svc = SVC(kernel=kernel).fit(X, y > np.median(y))
     assert (svc.predict(CORNERS.act(5, Z)) == svc.predict(Z)).all()
     process = GaussianProcessRegressor(

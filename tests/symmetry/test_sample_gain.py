@@ -41,6 +41,9 @@ def test_worth_reads_the_plain_curve_backwards():
     gain = InvarianceGain((10, 20, 40), (1.0, 0.5, 0.25), (0.5, 0.4, 0.01), 4, 100)
     assert gain.worth(10) == pytest.approx(2.0) and gain.worth(40) == np.inf
     assert 1.0 < gain.worth(20) < 2.0
+    # Errors that rise again do not undo what fewer samples have reached: 0.55 lies between 10 and 20.
+    bumpy = InvarianceGain((10, 20, 40, 80), (1.0, 0.5, 0.6, 0.25), (0.55, 0.5, 0.4, 0.3), 4, 100)
+    assert bumpy.worth(10) == pytest.approx(2 / 1.1)
     with pytest.raises(ValueError, match="sizes tried"):
         gain.worth(15)
 

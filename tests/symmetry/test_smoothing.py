@@ -151,6 +151,9 @@ def test_a_regressor_becomes_invariant_and_better():
     for g in range(6):
         assert np.abs(model.predict(model.group_.act(g, fresh)) - model.predict(fresh)).max() < 1e-12
     assert model.score(fresh, truth(fresh)) > plain.score(fresh, truth(fresh)) + 0.1
+    some = GroupSmoothed(KNeighborsRegressor(3), group=cyclic, elements=[0, 2]).fit(X, truth(X))
+    by_hand = (plain.predict(fresh) + plain.predict(some.group_.act(2, fresh))) / 2
+    np.testing.assert_allclose(some.predict(fresh), by_hand)
     pairs = np.column_stack([truth(X), X.sum(axis=1)])
     assert GroupSmoothed(LinearRegression(), cyclic).fit(X, pairs).predict(fresh).shape == (400, 2)
 
@@ -250,6 +253,10 @@ def test_a_class_does_not_depend_on_the_other_rows_of_the_batch():
     ordinary, huge = np.array([[1.0, 1.0]]), np.array([[1e15, 1e15]])
     assert model.predict(ordinary) == [1]
     assert model.predict(np.concatenate([ordinary, huge])).tolist() == [1, 1]
+    more = [*X, [0.1, -0.1], [-0.1, 0.1]]
+    three = GroupSmoothed(LinearSVC(), group=cyclic).fit(more, [1, 0, 1, 0, 2, 2])
+    alone = three.predict(ordinary).tolist()
+    assert alone == [1] and three.predict(np.concatenate([ordinary, huge]))[:1].tolist() == alone
 
 
 def test_a_group_that_is_none_is_refused():

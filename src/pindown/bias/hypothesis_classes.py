@@ -46,18 +46,26 @@ def hypothesis_classes(
     from sklearn.linear_model import Ridge
     from sklearn.neural_network import MLPRegressor
     from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
 
     trained = {"solver": "lbfgs", "alpha": penalty, "max_iter": 500, "random_state": random_state}
+    scaling = FunctionTransformer(_over_root_of_columns if gamma is None else None)
     features = RBFSampler(
-        gamma="scale" if gamma is None else gamma, n_components=width, random_state=random_state
+        gamma=1.0 if gamma is None else gamma, n_components=width, random_state=random_state
     )
     return {
         "linear": Ridge(penalty),
-        "features": make_pipeline(features, Ridge(penalty)),
+        "features": make_pipeline(scaling, features, Ridge(penalty)),
         "kernel": KernelRidge(penalty, kernel="rbf", gamma=gamma),
         "shallow network": MLPRegressor(hidden_layer_sizes=(width,), **trained),
         "deep network": MLPRegressor(hidden_layer_sizes=(width, width, width), **trained),
     }
+
+
+def _over_root_of_columns(X: ArrayLike) -> Array:
+    """Return X over the root of its width: a kernel with gamma 1 then has gamma 1 / width of X."""
+    rows = np.asarray(X, dtype=float)
+    return rows / np.sqrt(rows.shape[1])
 
 
 def frozen_network(

@@ -1,12 +1,17 @@
 r"""How many degrees of freedom a cloud of points has, from its two nearest neighbours.
 
-On a manifold of dimension d with locally even density the ratio of the distances to the second and the
-first neighbour is Pareto distributed,
+Where points lie evenly in d dimensions as far as the second neighbour, the ratio of its distance to that
+of the first is Pareto distributed, whatever the density and the scale,
 
-.. math:: P(r_2/r_1 > \mu) = \mu^{-d}, \qquad \hat d = \frac{N - 1}{\sum_i\ln\mu_i},
+.. math:: P(r_2/r_1 > \mu) = \mu^{-d}, \qquad \hat d = \frac{N - 1}{\sum_i\ln\mu_i}.
 
-whatever the density and the scale. Layer by layer it shows how many directions a network's
-representation of its data uses.
+With N points neighbours are about :math:`N^{-1/d}` of the cloud away, which in ten dimensions is half of
+it: edges of the cloud, met in proportion to that distance, lower the estimate, and curvature, met in
+proportion to its square, raises it. The interval leaves room for both,
+
+.. math:: -0.5\, N^{-1/d} \le E[\ln \hat d] - \ln d \le 0.85\, N^{-2/d}.
+
+Layer by layer it shows how many directions a network's representation of its data uses.
 """
 
 from __future__ import annotations
@@ -24,6 +29,13 @@ from pindown.bias.least_squares.checks import number, table
 
 _LEAST = 10  # below this many different points the interval is too wide to mean anything
 _LEVEL = 0.95
+# Measured, in dimensions 1 to 12 on 200 to 2,000 points. Edges lower the estimate most on simplices
+# (0.47; exponentials 0.44, cubes 0.33, balls 0.22, normal points 0.1); curvature raises it most on
+# products of circles (0.85). Points share neighbours: the variance is 1.3 to 1.7 times that of
+# independent ratios.
+_EDGES = 0.5
+_CURVATURE = 0.85
+_SHARED = 1.7
 
 
 @dataclass(frozen=True)
@@ -32,7 +44,8 @@ class IntrinsicDimension:
 
     Attributes:
         value: The estimate.
-        interval: Interval of 95 %, as if the ratios of different points were independent.
+        interval: Holds the dimension in at least 95 % of samples from clouds with no more edges than a
+            simplex and no more curvature than a product of circles: see :func:`intrinsic_dimension`.
         n_points: Different points used.
         duplicates: Points left out because they repeat another one.
         kind: ``"estimate"``.
@@ -53,6 +66,15 @@ def intrinsic_dimension(
     X: ArrayLike, *, method: Literal["likelihood", "fit"] = "likelihood", discard: float = 0.1
 ) -> IntrinsicDimension:
     r"""Estimate the dimension of the manifold that points lie on.
+
+    The estimate itself is too low for clouds with edges (a cube with d = 10 and N = 2,000: 8.4). The
+    interval allows for that, for curvature, and for neighbours that points share; in ten dimensions it
+    is about 5 wide. Its constants were chosen on eleven kinds of clouds. On fresh samples, 200 of each
+    of 19 kinds with d from 1 to 10 and N from 200 to 2,000, half of them turned into more dimensions, it
+    held d in 98 to 100 % of each kind: cubes, balls, half balls, shells, spheres, simplices, products of
+    circles, paraboloids, random smooth surfaces; normal (round, correlated, rectified, two clusters),
+    Laplace, Student, exponential, log-normal, beta and triangular densities. Nothing is promised where
+    the cloud is much thinner in some directions than neighbours are apart, with noise, or on grids.
 
     Args:
         X: Points (n, d), at least ten different ones.
@@ -94,14 +116,26 @@ def intrinsic_dimension(
         raise ValueError("all points are as far from their second neighbour as from the first: a grid.")
     from scipy.stats import chi2
 
-    tail = (1 - _LEVEL) / 2
-    interval = tuple(float(chi2.ppf(q, 2 * n) / (2 * total)) for q in (tail, 1 - tail))
+    tail, freedom = (1 - _LEVEL) / 2, 2 * n / _SHARED
+    low, high = (float(n / total * chi2.ppf(q, freedom) / freedom) for q in (tail, 1 - tail))
+    interval = (_before_bias(low, n, _CURVATURE, 2.0), _before_bias(high, n, -_EDGES, 1.0))
     value = (n - 1) / total
     if method == "fit":
         kept = max(2, int((1 - discard) * n))
         x, survival = logs[:kept], 1 - np.arange(kept) / n
         value = float(x @ -np.log(survival) / (x @ x))
-    return IntrinsicDimension(value, (interval[0], interval[1]), n, len(X) - n)
+    return IntrinsicDimension(value, interval, n, len(X) - n)
+
+
+def _before_bias(biased: float, n: int, size: float, power: float) -> float:
+    """Return the d with ``ln d + size * n^(-power / d) = ln biased``."""
+    from scipy.optimize import brentq
+
+    def excess(log_d: float) -> float:
+        return float(log_d + size * np.exp(-power * np.log(n) / np.exp(log_d)) - np.log(biased))
+
+    centre = np.log(biased)
+    return float(np.exp(brentq(excess, centre - abs(size), centre + abs(size))))
 
 
 def layer_dimensions(

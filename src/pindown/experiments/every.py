@@ -119,4 +119,5 @@ def _run_one(
         return "stopped", f"{type(failure).__name__}: {failure}", time.monotonic() - began
     error.unlink(missing_ok=True)
     mark = f" {MARK}" if read_entry(Path(out), experiment).stand_in else ""
-    return f"{run.outcome.verdict}{mark}", run.outcome.words, time.monotonic() - began
+    words = " ".join([run.outcome.words, *run.notes])
+    return f"{run.outcome.verdict}{mark}", words, time.monotonic() - began

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pindown.experiments.declaration import Cell, Declared, Experiment
+from pindown.json_files import read_record
 
 ERROR = "error.txt"  # the last words of a run that stopped, beside its cells
 MARK = "◇"  # an outcome on other data than the source's
@@ -117,15 +118,16 @@ def read_entry(folder: Path, experiment: Experiment) -> Entry:
         said = error.read_text(encoding="utf-8").strip().splitlines()
         return Entry(experiment, "stopped", said[-1] if said else "An error without words.")
     try:
-        content = json.loads(done.read_text(encoding="utf-8"))
+        if not done.is_file():
+            return Entry(experiment, "not run", "There are no results in this folder.")
+        content = read_record(done)
         results = tuple((part["cell"], part["result"]) for part in content["cells"])
         rows = tuple(tuple(row) for row in content["rows"])
         verdict, words, scale = (str(content[name]) for name in ("verdict", "words", "scale"))
         columns = tuple(map(str, content["columns"]))
-    except FileNotFoundError:
-        return Entry(experiment, "not run", "There are no results in this folder.")
     except (OSError, ValueError, KeyError, TypeError) as fault:
-        return Entry(experiment, "stopped", f"results.json cannot be read ({fault}); run it again.")
+        words = str(fault).rstrip(".")
+        return Entry(experiment, "stopped", f"results.json cannot be read ({words}); run it again.")
     seconds = _seconds(place, content)
     stand_in = experiment.stand_in(results)
     return Entry(experiment, verdict, words, scale, columns, rows, seconds, stand_in, results)
@@ -137,7 +139,7 @@ def _seconds(place: Path, content: Mapping[str, Any]) -> float:
     total = 0.0
     for path in (place / "cells").glob("*.json"):
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
+            record = read_record(path)
             if json.dumps(record["cell"], sort_keys=True) in own:
                 total += float(record.get("cpu_seconds") or record["seconds"])
         except (OSError, ValueError, KeyError, TypeError):

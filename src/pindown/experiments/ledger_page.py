@@ -5,13 +5,15 @@ from __future__ import annotations
 import html
 import io
 import math
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from pindown.experiments.declaration import Declared
 from pindown.experiments.ledger import MARK, Entry, Ledger
+from pindown.experiments.storage import write_whole
+from pindown.visible_text import printable
+from pindown.whole_files import together
 
 FIGURES = "images/reproduction"  # beside the page
 LARGEST_SVG = 60_000  # bytes; larger drawings become pixels, so that all of them stay below 4 MB
@@ -52,13 +54,7 @@ def write_page(ledger: Ledger, target: Path | str, *, command: str = "") -> Path
     # drawn aside first: a page keeps its old figures if drawing new ones fails
     with tempfile.TemporaryDirectory() as scratch:
         drawn = {entry.experiment.id: draw_figure(entry, Path(scratch)) for entry in ledger.entries}
-        if figures.is_dir():
-            for old in (*figures.glob("*.svg"), *figures.glob("*.png")):
-                old.unlink()
-        figures.mkdir(parents=True, exist_ok=True)
-        for file in drawn.values():
-            if file is not None:
-                shutil.copy(file, figures / file.name)
+        pictures = {file.name: file.read_bytes() for file in drawn.values() if file is not None}
     lines = _head(ledger, command)
     for number, (name, title) in enumerate(SUBJECTS):
         entries = [e for e in ledger.entries if subject(e.experiment.source) == number]
@@ -70,7 +66,14 @@ def write_page(ledger: Ledger, target: Path | str, *, command: str = "") -> Path
             lines += _section(entry, drawn[entry.experiment.id], REMARKS.get(entry.experiment.id, ""))
         for one in declared:
             lines += _declared(one)
-    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    figures.mkdir(parents=True, exist_ok=True)
+    with together():
+        write_whole(page, "\n".join(lines) + "\n")
+        for name, picture in pictures.items():
+            write_whole(figures / name, picture)
+    for old in (*figures.glob("*.svg"), *figures.glob("*.png")):
+        if old.name not in pictures:
+            old.unlink()
     return page
 
 
@@ -189,7 +192,7 @@ def _cell(value: Any) -> str:
 
 def _text(value: Any) -> str:
     """Return words that Markdown shows as they are."""
-    words = html.escape(" ".join(str(value).split()), quote=False).replace("&amp;", "&")
+    words = html.escape(printable(" ".join(str(value).split())), quote=False).replace("&amp;", "&")
     for special in "*_$":
         words = words.replace(special, "\\" + special)
     return words

@@ -21,7 +21,7 @@ from pindown.experiments.multi_exit_common import (
     shown,
     trained,
 )
-from pindown.experiments.multi_exit_published import BUDGET
+from pindown.experiments.multi_exit_published import BUDGET, published_gains
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ def judge(results: Results, key: str, published: Mapping[str, tuple[float, ...]]
             measured = "-"
             if len(difference):
                 measured = shown(float(difference[:, m].mean()), float(half_width(difference)[m]))
-            row += [measured, f"{published[loss][place] - published['exit-wise'][place]:+.1f}"]
+            row += [measured, f"{published_gains(published, loss)[place]:+.1f}"]
         rows.append((*row, place + 1))
     ours = found["distillation"]
     good = bool(

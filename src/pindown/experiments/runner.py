@@ -11,16 +11,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pindown.errors import DataFileError
 from pindown.experiments.declaration import Cell, Experiment, Outcome
 from pindown.experiments.storage import (
+    CELL_SCHEMA,
     SCHEMA,
     cell_file,
     read_cell,
     svg_of,
     write_whole,
 )
+from pindown.json_files import CHECKSUM, sealed
 from pindown.parallel import each, workers
-from pindown.whole_files import only_writer, writing_to
+from pindown.whole_files import only_writer, together, writing_to
 
 Record = Mapping[str, Any]
 
@@ -36,6 +39,7 @@ class Reproduction:
         seconds: How long the cells took, those taken from an earlier run included.
         folder: Where results, table and figure are.
         cpu_seconds: Processor time of the cells; None if an earlier run did not note it.
+        notes: What was found about cells of an earlier run: damaged ones, and those without a checksum.
     """
 
     experiment: Experiment
@@ -44,9 +48,11 @@ class Reproduction:
     seconds: float
     folder: Path
     cpu_seconds: float | None = None
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.experiment.id} ({self.scale}): {self.outcome.verdict}. {self.outcome.words}"
+        said = f"{self.experiment.id} ({self.scale}): {self.outcome.verdict}. {self.outcome.words}"
+        return " ".join([said, *self.notes])
 
 
 def reproduce(
@@ -87,8 +93,7 @@ def reproduce(
     with writing_to(folder):
         (folder / "cells").mkdir(parents=True, exist_ok=True)
     with only_writer(folder):
-        found = [read_cell(cell_file(folder, cell), cell) if resume else None for cell in cells]
-        records: dict[int, Record] = {i: record for i, record in enumerate(found) if record is not None}
+        records, notes = _finished(cells, folder) if resume else ({}, ())
         with nullcontext() if cluster is None else workers(n_jobs, cluster=cluster):
             _run_cells(experiment, cells, records, folder, n_jobs if cluster is None else None, progress)
         results = [(cell, records[i]["result"]) for i, cell in enumerate(cells)]
@@ -101,10 +106,31 @@ def reproduce(
             seconds=sum(record["seconds"] for record in records.values()),
             folder=folder,
             cpu_seconds=None if None in used else sum(used),
+            notes=notes,
         )
-        _write(run, results)
-        _write_timing(run, [records[i] for i in range(len(cells))])
+        with writing_to(folder), together():
+            _write(run, results)
+            _write_timing(run, [records[i] for i in range(len(cells))])
     return run
+
+
+def _finished(cells: list[Cell], folder: Path) -> tuple[dict[int, Record], tuple[str, ...]]:
+    """Return the cells that an earlier run finished, and what is to be said about them."""
+    records: dict[int, Record] = {}
+    damaged: list[str] = []
+    for i, cell in enumerate(cells):
+        try:
+            record = read_cell(cell_file(folder, cell), cell)
+        except DataFileError as error:
+            damaged.append(str(error))
+        else:
+            records |= {} if record is None else {i: record}
+    notes = [f"Damaged, so run again: {damaged[0]}"] if len(damaged) == 1 else []
+    if len(damaged) > 1:
+        notes = [f"{len(damaged)} cells were damaged, so run again; the first: {damaged[0]}"]
+    if old := sum(CHECKSUM not in record for record in records.values()):
+        notes.append(f"{old} cells of an earlier version have no checksum; they are taken as they are.")
+    return records, tuple(notes)
 
 
 def _run_cells(
@@ -133,13 +159,13 @@ def _run_cell(run: Callable[[Cell], Mapping[str, Any]], cell: Cell) -> str:
     began, cpu_began = time.monotonic(), time.process_time()
     result = dict(run(cell))
     record = {
-        "schema": SCHEMA,
+        "schema": CELL_SCHEMA,
         "cell": cell,
         "result": result,
         "seconds": time.monotonic() - began,
         "cpu_seconds": time.process_time() - cpu_began,
     }
-    return json.dumps(record, sort_keys=True)
+    return json.dumps(sealed(record), sort_keys=True)
 
 
 def _write(run: Reproduction, results: list[tuple[Cell, Mapping[str, Any]]]) -> None:
@@ -158,7 +184,7 @@ def _write(run: Reproduction, results: list[tuple[Cell, Mapping[str, Any]]]) -> 
         "rows": outcome.rows,
         "cells": [{"cell": cell, "result": result} for cell, result in results],
     }
-    text = json.dumps(content, indent=2, ensure_ascii=False)
+    text = json.dumps(sealed(content), indent=2, ensure_ascii=False)
     write_whole(run.folder / "results.json", text + "\n")
     write_whole(run.folder / "table.md", markdown(run))
     if experiment.draw is not None:

@@ -1,7 +1,8 @@
-"""Gradients near a Gaussian dictionary: the printed table, and why it cannot be computed from the text.
+"""Gradients near a Gaussian dictionary: the printed table beside those of three thresholds.
 
 The table does not say which threshold it used. With the theorem's own threshold every unit is off on
 every signal and the gradient is exactly zero; without one it is hundreds of times what was printed.
+Other thresholds are not tried here.
 """
 
 from __future__ import annotations

@@ -9,10 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pindown.errors import DataFileError
 from pindown.experiments.declaration import Cell
+from pindown.json_files import CHECKSUM, read_record
 from pindown.whole_files import whole_file, writing_to
 
 SCHEMA = 1
+CELL_SCHEMA = 2
+_UNSEALED = 1  # cells of earlier versions have no checksum
 
 
 def cell_file(folder: Path, cell: Cell) -> Path:
@@ -26,16 +30,21 @@ def cell_file(folder: Path, cell: Cell) -> Path:
 
 
 def read_cell(path: Path, cell: Cell) -> Mapping[str, Any] | None:
-    """Return a cell that was finished earlier; None if there is none, or its file is damaged."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    """Return a cell that was finished earlier; None if there is none.
+
+    Raises:
+        DataFileError: If its file is damaged, or not as it was written.
+    """
+    if not path.exists():
         return None
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA or "seconds" not in record:
-        return None
+    record = read_record(path)
+    schema = _UNSEALED if CHECKSUM not in record else CELL_SCHEMA
+    kept = record.get("result"), record.get("seconds")
     # As JSON has it: a tuple in a cell comes back as a list.
-    same = record.get("cell") == json.loads(json.dumps(cell)) and "result" in record
-    return record if same else None
+    same = record.get("schema") == schema and record.get("cell") == json.loads(json.dumps(cell))
+    if not same or not isinstance(kept[0], dict) or not isinstance(kept[1], int | float):
+        raise DataFileError(f"{path} does not hold the result of this cell.")
+    return record
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -44,7 +53,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Raises:
         OSError: In one line, if the disk is full or the folder cannot be written to.
     """
-    with writing_to(path.parent), whole_file(path) as file:
+    with writing_to(path.parent), whole_file(path, sweep=False) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 

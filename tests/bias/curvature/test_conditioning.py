@@ -88,3 +88,13 @@ def test_recursion_by_simulation_and_refusals():
 def test_huge_inputs_are_standardised_like_others():
     X = np.random.default_rng(0).standard_normal((30, 3))
     assert conditioning(1e200 * X).standardised == pytest.approx(conditioning(X).standardised)
+
+
+def test_speed_up_is_steps_over_steps():
+    rng = np.random.default_rng(1)
+    a = rng.standard_normal(300)
+    X = np.stack([a, 0.5 * a + 0.2 * rng.standard_normal(300)], axis=1) * [1.0, 9.0]
+    found = conditioning(X)
+    assert found.standardised_steps > 1
+    assert found.speed_up * found.standardised_steps == pytest.approx(found.raw_steps)
+    assert found.speed_up > 1

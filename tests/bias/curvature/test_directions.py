@@ -106,3 +106,37 @@ def test_refusals():
         sharpness(lambda v: v.sum() / 0, w * 0)
     with pytest.raises(ValueError, match="no trainable"):
         flat_loss(torch.nn.ReLU(), lambda f: f(torch.ones(1)).sum())
+
+
+def quadratic(p=6, seed=0):
+    """w' H w / 2 for a dense H, with H itself."""
+    H = torch.as_tensor(np.random.default_rng(seed).standard_normal((p, p)))
+    H = H + H.T
+    return (lambda w: w @ H @ w / 2), H.numpy()
+
+
+def test_residual_of_a_quadratic_is_rounding():
+    loss, H = quadratic()
+    found = top_eigenvalues(loss, torch.zeros(6, dtype=torch.float64), 3)
+    assert found.residual <= 1e-12 * np.linalg.norm(H)
+    np.testing.assert_allclose(
+        H @ found.vectors, found.vectors * found.values, atol=1e-12 * np.linalg.norm(H)
+    )
+
+
+def test_standard_error_of_the_trace_is_that_of_random_signs():
+    """The variance of z' H z over random signs is twice the sum of the squares off the diagonal."""
+    loss, H = quadratic(seed=1)
+    found = trace_estimate(loss, torch.zeros(6, dtype=torch.float64), 800)
+    off = 2 * (np.sum(H**2) - np.sum(np.diag(H) ** 2))
+    assert found.standard_error == pytest.approx(np.sqrt(off / 800), rel=0.15)
+    assert abs(found.value - np.trace(H)) <= 4 * found.standard_error
+
+
+def test_standard_error_of_the_rise_is_that_of_random_directions():
+    """Over the sphere u^T H u has variance 2 (tr H^2 - (tr H)^2 / d) / (d (d + 2))."""
+    H = torch.diag(torch.arange(1.0, 6.0, dtype=torch.float64))
+    found = sharpness(lambda w: w @ H @ w / 2, torch.ones(5, dtype=torch.float64), probes=2000)
+    variance = 2 * (55 - 15**2 / 5) / (5 * 7)
+    assert found.standard_error == pytest.approx(0.1**2 / 2 * (variance / 2000) ** 0.5, rel=0.1)
+    assert found.rise == pytest.approx(0.1**2 / 2 * 3, abs=5 * found.standard_error)

@@ -35,6 +35,19 @@ def test_printed_sums_diverge_where_one_step_serves_all_batch_sizes():
     np.testing.assert_allclose(ours.end, best, atol=1e-3)
 
 
+def test_batches_hold_different_samples_and_each_as_often():
+    seen = []
+
+    def record(w, chosen):
+        seen.append(np.sort(chosen))
+        return np.zeros((len(chosen), 3))
+
+    batch_descent(record, 20, np.zeros(3), step=0.1, batch=5, n_steps=2_000)
+    assert all(len(np.unique(chosen)) == 5 for chosen in seen)
+    counts = np.bincount(np.concatenate(seen), minlength=20)
+    np.testing.assert_allclose(counts, 500, atol=5 * np.sqrt(500))
+
+
 def test_full_batches_are_gradient_descent_and_seeds_repeat():
     w = np.zeros(3)
     for _ in range(10):

@@ -96,9 +96,9 @@ def test_printed_expansion_with_the_old_flow_leaves_an_equation_without_solution
     h = 1e-3
     reached = POINT + h * f
     old = POINT + h * f + h**2 / 2 * acceleration
-    f1 = -acceleration / 2
-    slope = -H @ (f + h * f1)
-    new = POINT + h * (f + h * f1) + h**2 / 2 * slope
+    flow = -modified_gradient(loss, h)(POINT)
+    torch.testing.assert_close(flow, f - h * acceleration / 2)  # f + h f1 with f1 = -(grad f) f / 2
+    new = POINT + h * flow - h**2 / 2 * H @ flow
     assert float((old - reached).norm()) > 0.1 * h**2 * float(acceleration.norm())
     assert float((new - reached).norm()) < 10 * h**3
 

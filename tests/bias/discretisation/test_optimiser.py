@@ -66,6 +66,21 @@ def test_small_steps_do_what_large_ones_would():
         ends[name] = w.detach()
     near = float((ends["emulated"] - ends["large"]).norm())
     assert 3 * near < float((ends["small"] - ends["large"]).norm())
+    assert emulating_multiple(0.3, 0.3) == 0.0  # a step does what it would, without help
+
+
+def test_emulation_is_right_to_the_second_order_of_the_step():
+    gaps = []
+    for large in (0.08, 0.04):
+        ends = []
+        for h, multiple in ((large, 0.0), (large / 2, emulating_multiple(large / 2, large))):
+            w = start()
+            descent = ImplicitRegularisation(torch.optim.SGD([w], lr=h), "add", multiple)
+            for _ in range(round(0.48 / h)):
+                descent.step(lambda w=w: loss(w))
+            ends.append(w.detach())
+        gaps.append(float((ends[0] - ends[1]).norm()))
+    assert 3.4 < gaps[0] / gaps[1] < 4.6
 
 
 def test_groups_with_steps_of_their_own_and_weight_decay():

@@ -230,3 +230,24 @@ def test_divergence_and_matrices_that_are_no_kernels_are_refused():
     with pytest.raises(ValueError, match="no kernel matrix"):
         spectral_bias(-np.eye(2), [1.0, 0.0])
     assert sorted(spectral_bias(np.eye(2), [1e200, 0.0]).shares.tolist()) == [0.0, 1.0]
+
+
+def test_times_of_two_known_rates():
+    """Rates 2 and 1/2 and a direction that is never learned, equal shares: the answer by hand."""
+    found = spectral_bias(np.diag([2.0, 0.5, 0.0]), [1.0, 1.0, 1.0])
+    assert found.time_to(0.0) == 0.0
+    assert found.time_to(0.7) == np.inf  # a third is never learned
+    t = found.time_to(0.4)
+    assert (np.exp(-4 * t) + np.exp(-t) + 1) / 3 == pytest.approx(0.6)
+    single = spectral_bias([[3.0]], [5.0])
+    assert single.time_to(0.9) == pytest.approx(np.log(10) / 6)
+
+
+def test_a_share_is_gone_when_the_predicted_loss_has_fallen_by_it():
+    rng = np.random.default_rng(0)
+    A, y, f0 = rng.standard_normal((5, 5)), rng.standard_normal((5, 2)), rng.standard_normal((5, 2))
+    for loss in ("half-sum", "sum", "mean"):
+        options = {"f0": f0, "lr": 0.3, "loss": loss}
+        t = spectral_bias(A @ A.T, y, **options).time_to(0.6)
+        first, then = ntk_predict(A @ A.T, y, [0.0, t], **options).loss
+        assert then == pytest.approx(0.4 * first)

@@ -286,3 +286,11 @@ def test_the_closed_form_in_blocks_of_rows(outputs):
     for Z in (None, X[:9] + 1):
         whole, blocks = (empirical_ntk(net, X, Z, outputs=outputs, memory=m) for m in (2**30, 1.0))
         np.testing.assert_allclose(blocks, whole, rtol=1e-12, atol=1e-12)
+
+
+def test_an_antisymmetric_network_starts_at_zero_with_the_kernel_of_its_half():
+    X = np.random.default_rng(3).standard_normal((4, 3))
+    both = tangent_network([3, 6, 1], antisymmetric=True, random_state=2)
+    assert not both(torch.as_tensor(X)).detach().any()
+    alone = tangent_network([3, 6, 1], random_state=2)
+    np.testing.assert_allclose(empirical_ntk(both, X), empirical_ntk(alone, X))

@@ -193,3 +193,22 @@ def test_the_infinite_kernel_has_the_depth_of_a_sequential():
     assert kernel_versus_network(*data).infinite != kernel_versus_network(*data, depth=2).infinite
     with pytest.raises(ValueError, match="one column per output"):
         kernel_versus_network(deep, deep, X, X[:, :2], Z, Z[:, :2])
+
+
+def test_a_product_of_two_weights_becomes_its_tangent_plane():
+    net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)).double()
+    a, b = (p.item() for p in net.parameters())
+    model = Linearised(net)
+    with torch.no_grad():
+        for p, value in zip(model.parameters(), (a + 2.0, b - 3.0), strict=True):
+            p.fill_(value)
+    x = torch.tensor([[1.5]], dtype=torch.float64)
+    assert model(x).item() == pytest.approx(1.5 * (a * b + 2.0 * b - 3.0 * a))
+
+
+def test_distance_of_kernels_does_not_depend_on_their_scale():
+    rng = np.random.default_rng(0)
+    A, B = (Z @ Z.T for Z in rng.standard_normal((2, 4, 4)))
+    expected = np.linalg.norm(B - A) / np.linalg.norm(A)
+    for scale in (1.0, 1e-180, 1e180):
+        assert kernel_distance(scale * A, scale * B) == pytest.approx(expected)

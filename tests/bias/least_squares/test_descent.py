@@ -141,3 +141,13 @@ def test_tensors_are_read_as_arrays():
     assert predict_descent(X, torch.ones(1), step=0.1).rank == 1
     with pytest.raises(TypeError, match="must hold real numbers"):
         predict_descent([["a"]], [1.0], step=0.1)
+
+
+def test_the_rate_is_the_slowest_factor_of_the_error():
+    X, step = np.diag([1.0, 2.0, 0.5]), 0.3
+    found = predict_descent(X, np.zeros(3), step=step, start=np.ones(3))
+    assert found.rate == pytest.approx(1 - step * 0.25)
+    w, before = np.ones(3), 1.0
+    for _ in range(200):
+        w, before = w - step * X.T @ X @ w, np.linalg.norm(w)
+    assert np.linalg.norm(w) / before == pytest.approx(found.rate, rel=1e-9)

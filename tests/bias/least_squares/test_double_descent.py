@@ -27,6 +27,21 @@ def test_error_and_norm_peak_at_the_number_of_samples(features):
     assert tuned.test_error.max() < 3 * tuned.test_error.min() and "peaks at" in str(curve)
 
 
+def test_many_features_are_the_kernel_that_they_stand_for():
+    """Waves: the Gaussian kernel of width one; ReLUs: the arc-cosine kernel of inputs over root d."""
+    from sklearn.metrics.pairwise import rbf_kernel
+
+    from pindown.bias.kernel import infinite_ntk
+    from pindown.bias.least_squares.double_descent import _features
+
+    X = data(6, 3)[0] / 3
+    limits = {"fourier": rbf_kernel(X, gamma=0.5), "relu": infinite_ntk(X / 10**0.5, kernel="nngp")}
+    for kind, K in limits.items():
+        train, test = _features(X, X[:3], 10_000, kind, np.random.default_rng(0))
+        np.testing.assert_allclose(train @ train.T, K, atol=0.05 * K.max())
+        np.testing.assert_allclose(test @ train.T, K[:3], atol=0.05 * K.max())
+
+
 def test_ridge_is_scikit_learns():
     from sklearn.linear_model import Ridge
 

@@ -29,6 +29,8 @@ def test_weights_minimise_the_mean_over_all_masks(n, d, keep):
     np.testing.assert_allclose(found.trained, brute, atol=1e-9)
     assert found.loss == pytest.approx(np.sum((np.array(rows) @ brute - targets) ** 2))
     np.testing.assert_allclose(found.weights, keep * brute, atol=1e-9)
+    penalised = X.T @ X + np.diag(found.penalties)  # ridge, with a penalty for each input
+    np.testing.assert_allclose(penalised @ found.weights, X.T @ y, atol=1e-9)
 
 
 def test_training_with_torch_dropout_gets_there():

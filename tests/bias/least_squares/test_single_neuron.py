@@ -62,6 +62,30 @@ def test_other_monotone_activations(activation):
             np.testing.assert_allclose(found.weights, found.nearest, atol=1e-4)
 
 
+@pytest.mark.parametrize("activation", ["relu", "softplus", "tanh", "identity"])
+def test_the_path_is_the_flow_of_half_the_squared_error_and_the_nearest_weights_fit(activation):
+    import torch
+    from scipy.integrate import solve_ivp
+
+    forms = {"softplus": torch.nn.functional.softplus, "identity": lambda z: z}
+    form = forms.get(activation) or getattr(torch, activation)
+    X, _, rng = problem(7)
+    X, start = 3 * X, rng.standard_normal(6) / 4
+    A = torch.tensor(X)
+    y = form(A @ torch.tensor(rng.standard_normal(6) / 4))
+
+    def downhill(_, w):
+        at = torch.tensor(w, requires_grad=True)
+        (slope,) = torch.autograd.grad(((form(A @ at) - y) ** 2).sum() / 2, at)
+        return -slope.numpy()
+
+    found = single_neuron_flow(X, y.numpy(), start, activation=activation, time=0.2, record=4)
+    theirs = solve_ivp(downhill, (0, 0.2), start, t_eval=found.path.times, rtol=1e-8, atol=1e-10).y.T
+    assert np.linalg.norm(theirs[-1] - start) > 0.05
+    np.testing.assert_allclose(found.path.points, theirs, atol=1e-5)
+    np.testing.assert_allclose(form(A @ torch.tensor(found.nearest)), y, atol=1e-9)
+
+
 def test_printed_equality_at_the_end_is_an_inequality():
     X, y, _ = problem(0)
     found = single_neuron_flow(X, y, activation="identity", time=60.0)
@@ -143,3 +167,12 @@ def test_the_default_time_follows_the_scale_of_the_data():
         scaled = single_neuron_flow(scale * X, y, record=5)
         assert scaled.converged == plain.converged
         np.testing.assert_allclose(scale * scaled.weights, plain.weights, atol=1e-3)
+
+
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e8])
+def test_arrival_does_not_depend_on_the_unit_of_the_targets(size):
+    X = np.eye(2)
+    stopped = single_neuron_flow(X, [size, size], time=0.1)
+    assert stopped.loss > 0.1 * size**2 and not stopped.converged
+    ended = single_neuron_flow(X, [size, size])
+    assert ended.converged == (ended.loss <= 1e-10 * size**2)

@@ -35,6 +35,13 @@ def test_stopped_weights_are_those_of_descent_and_of_ridge_in_each_direction(ran
     np.testing.assert_allclose(np.linalg.solve(H + P, X.T @ y / n + P @ start), w, atol=1e-8)
     ridge = np.linalg.solve(H + found.penalty * np.eye(6), X.T @ y / n + found.penalty * start)
     np.testing.assert_allclose(found.ridge, ridge, atol=1e-10)
+    assert found.penalty == pytest.approx(1 / (30 * step))
+    ways = (Q.T @ (w - start))[order] / (Q.T @ (ridge - start))[order]
+    assert ways.min() >= 1 and ways.max() <= 2 and found.ratio == pytest.approx(ways.max())
+    assert found.distance == pytest.approx(np.linalg.norm(w - ridge) / np.linalg.norm(w - start))
+    # Along directions that are nearly flat the two are one.
+    flat = stopping_as_ridge(1e-4 * X, y, step=step, n_steps=30)
+    assert flat.exact == pytest.approx(flat.penalty, rel=1e-4) and flat.ratio == pytest.approx(1)
 
 
 def test_ridge_is_that_of_scikit_learn():

@@ -79,6 +79,9 @@ def test_negative_curvature_is_named():
     w = torch.nn.Parameter(torch.tensor([0.0, 0.0], dtype=torch.float64))
     found = weight_decay_of_module(lambda: w[0] ** 2 - w[1] ** 2, [w], 1.0)
     assert any("negative curvature" in text for text in found.violated)
+    v = torch.nn.Parameter(torch.tensor([1.0, 2.0], dtype=torch.float64))
+    left = weight_decay_of_module(lambda: v[0] ** 2 - v[1] ** 2, [v], 1.0)
+    np.testing.assert_allclose(left.predicted, [2 / 3, 2.0])  # decay helps nowhere to go down
 
 
 @pytest.mark.parametrize(

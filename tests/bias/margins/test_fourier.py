@@ -84,6 +84,27 @@ def test_the_transform_is_unitary_with_its_own_index():
     assert spectrum(w) == pytest.approx(ours)
     assert np.linalg.norm(ours) == pytest.approx(np.linalg.norm(w))
     assert np.abs(printed - printed[0]).max() < 1e-9  # every entry is the same: no transform
+    assert fourier_norm(w, 2.0) == pytest.approx(np.linalg.norm(w))
+    for p in (0.5, 1.0, 2.0, 3.0):
+        assert fourier_norm(-3 * w, p) == pytest.approx(3 * fourier_norm(w, p))
+
+
+def test_the_bound_from_weights_holds_in_many_digits():
+    """The largest frequency of a convex combination, summed without rounding."""
+    import mpmath
+
+    from pindown.bias.margins.fourier import _largest_frequency
+
+    rng = np.random.default_rng(0)
+    with mpmath.workdps(40):
+        for d in (5, 6, 8):
+            part, Z = rng.uniform(size=3), rng.standard_normal((3, d))
+            weights = [mpmath.mpf(v) for v in part]
+            point = [sum(v * mpmath.mpf(z) for v, z in zip(weights, row, strict=True)) for row in Z.T]
+            waves = [mpmath.expjpi(mpmath.mpf(-2 * k) / d) for k in range(d)]
+            largest = max(abs(sum(x * w**i for i, x in enumerate(point))) for w in waves)
+            exact = largest / mpmath.sqrt(d) / sum(weights)
+            assert exact <= _largest_frequency(part, Z, None) <= exact * (1 + mpmath.mpf("1e-12"))
 
 
 def test_the_radius_is_where_a_sample_changes_its_side():

@@ -8,6 +8,7 @@ import pytest
 
 from pindown.bias import max_margin
 from pindown.bias.margins import NoMarginError, signed_labels
+from pindown.guarantees.robust_linear import worst_change
 
 NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
 DUALS = {"l1": np.inf, "l2": 2, "linf": 1}
@@ -186,6 +187,7 @@ def test_printed_margin_uses_the_wrong_norm_of_w():
         assert (y[i] * ((X[i] + radius * worst) @ found.w) < 0) == crossed
     # So the printed radius promises too much.
     assert printed > 1.001 * found.margin
+    assert found.distance_norm == "linf" and max_margin(X, y, "linf").distance_norm == "l1"
 
 
 def test_scaling_the_classifier_scales_its_offset():
@@ -199,14 +201,13 @@ def test_scaling_the_classifier_scales_its_offset():
 
 
 def test_the_worst_perturbation_follows_the_label():
-    """The course takes the infimum of w d without the label; the value is the same, the minimiser is "
-    "not."""
+    """The course takes the infimum of w d without the label; same value, another minimiser."""
     w, radius = np.array([1.0, -2.0]), 0.5
     for label in (-1, 1):
-        worst = -label * radius * np.sign(w)
+        worst = worst_change(w, label, radius, "linf")
         assert label * (w @ worst) == pytest.approx(-radius * np.abs(w).sum())
-    printed = -radius * np.sign(w)
-    assert -1 * (w @ printed) > 0  # for a negative sample the printed one helps
+    printed = -radius * np.sign(w)  # for a negative sample the printed one helps
+    assert -1 * (w @ printed) > 0 > -1 * (w @ worst_change(w, -1, radius, "linf"))
 
 
 @pytest.mark.parametrize("seed", range(70, 100))
@@ -239,3 +240,32 @@ def test_numbers_too_small_for_a_classifier_and_other_norms_are_refused():
         max_margin([[1e-310]], [1])
     with pytest.raises(ValueError, match="norm must be"):
         max_margin([[1.0]], [1], norm=[1])
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+@pytest.mark.parametrize("seed", range(6))
+def test_both_ends_hold_in_rational_arithmetic(norm, bias, seed):
+    """The margin of w from below and the bound of the weights from above, without rounding."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((9, 3)) * 10.0 ** rng.integers(-2, 3, 3)
+    X[1] = -X[0]
+    y = np.where(X @ rng.standard_normal(3) > 0, 1, -1)
+    found = max_margin(X + 100.0 * bias, y, norm, bias=bias)
+    rows = [[Fraction(v) for v in x] for x in (X + 100.0 * bias).tolist()]
+    w, offset = [Fraction(v) for v in found.w.tolist()], Fraction(found.offset)
+    size = sum(map(abs, w)) if norm == "l1" else max(map(abs, w))
+    least = min(
+        s * (sum(a * b for a, b in zip(x, w, strict=True)) + offset)
+        for x, s in zip(rows, y.tolist(), strict=True)
+    )
+    assert found.margin <= least / size
+    a = [Fraction(v) for v in found.weights.tolist()]
+    if bias:  # made even, which an exact dual solution is
+        for sign in (-1, 1):
+            part = sum(v for v, s in zip(a, y.tolist(), strict=True) if s == sign)
+            a = [v / part / 2 if s == sign else v for v, s in zip(a, y.tolist(), strict=True)]
+    mixed = [sum(v * s * x[j] for v, s, x in zip(a, y.tolist(), rows, strict=True)) for j in range(3)]
+    dual = max(map(abs, mixed)) if norm == "l1" else sum(map(abs, mixed))
+    assert dual / sum(a) <= found.upper * (1 + Fraction(1, 10**14) * bias)
+    assert 0.0 <= found.gap < 1e-7

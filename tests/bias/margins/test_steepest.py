@@ -52,6 +52,7 @@ def test_the_loss_never_rises(norm):
         loss = np.logaddexp.reduce(-Z @ w)
         assert loss <= last + 1e-12
         w, last = w - step * steepest_direction(gradient(w), norm), loss
+    np.testing.assert_allclose(steepest_descent(X, y, norm, steps=300).w, w, rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", [2, 3])

@@ -28,6 +28,7 @@ def test_against_the_definition(seed):
     assert found.min_same == min(same) and found.max_cross == max(cross, default=-np.inf)
     assert found.same_violations == pytest.approx(np.mean([value <= 0 for value in same]))
     assert found.cross_violations == pytest.approx(np.mean([v > 0 for v in cross]) if cross else 0.0)
+    assert found.violations == max(found.same_violations, found.cross_violations)
 
 
 def test_the_published_data_pass_and_a_shift_fails():
@@ -85,6 +86,10 @@ def test_drawn_samples_are_an_estimate():
     X, y = orthogonally_separable(100, n_features=4)
     assert orthogonal_separability(X, y, max_samples=20).kind == "estimate"
     assert orthogonal_separability(X, y).kind == "exact"
+    net = ReluNetwork.from_layers([(np.eye(4), np.zeros(4)), (np.ones((1, 4)), np.zeros(1))])
+    for most, kind in ((20, "estimate"), (None, "exact")):
+        found = layer_separability(net, X, y, max_samples=most)
+        assert {part.kind for part in found.values()} == {kind}
 
 
 def test_layers_of_a_network_and_of_its_module_agree():
@@ -146,4 +151,7 @@ def test_signs_of_inner_products_at_every_scale(scale):
     X, y = np.array([[1.0, 0.5], [0.5, 1.0], [-1.0, -2.0]]), [1, 1, -1]
     found = orthogonal_separability(scale * X, y)
     assert found.ok and found.min_same_cosine == pytest.approx(0.8)
+    near = orthogonal_separability(scale**0.5 * X, y)  # whose products are floats
+    assert near.min_same == pytest.approx(scale) and near.max_cross == pytest.approx(-2 * scale)
+    assert near.cross == pytest.approx([-2 * scale, -2.5 * scale])
     assert not orthogonal_separability(scale * np.abs(X), y).ok

@@ -33,6 +33,8 @@ def test_sectors_live_in_weight_space():
     w = np.array([2.0, -1.0])
     assert sector(w, X).tolist() == sector(3 * w, X).tolist() == [1, -1]
     assert sector(w + 0.5, X).tolist() == [1, -1]  # a neighbourhood of w
+    on_the_border = np.array([[0.1 + 0.2, -0.3], [0.0, 0.0]])  # orthogonal to (1, 1) but for rounding
+    assert sector(np.ones(2), on_the_border).tolist() == [0, 0]
 
 
 def test_the_search_finds_one_of_each():

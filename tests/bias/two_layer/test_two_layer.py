@@ -1,6 +1,8 @@
 """Two-layer networks: trained ones against the predicted two neurons, invariants, and the KKT "
 "conditions."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -18,7 +20,9 @@ from pindown.bias.two_layer import (
     margin_certificate,
     train_two_layer,
 )
+from pindown.bias.two_layer.training import log_logistic
 from pindown.datasets.orthogonally_separable import orthogonally_separable
+from pindown.network import ReluNetwork
 
 X2 = np.array([(1, 0.3), (0.2, 0.9), (2, 2.5), (-3, -0.5), (-0.8, -2.5), (-4, -4)])
 Y2 = np.array([1, 1, 1, -1, -1, -1])
@@ -64,6 +68,27 @@ def test_the_network_collapses_to_two_neurons(trained):
     assert (np.sign(values[clear]) == np.sign(limit(points[clear]))).mean() > 0.995
 
 
+def test_neurons_on_one_ray_merge_exactly_and_near_ones_by_what_they_contribute():
+    W, a = np.array([[3.0, 4.0], [0.6, 0.8], [0.0, 1.0]]), np.array([-2.0, -1.0, 3.0])
+    merged = collapse(Neurons(W, a), X2)
+    assert merged.sizes == (2, 1) and merged.gap == pytest.approx(0, abs=1e-15)
+    near = collapse(Neurons(np.array([[1.0, 0.0], [2.0, 0.2]]), np.array([1.0, 5.0])), X2).network
+    assert near.W[0, 1] / near.W[0, 0] == pytest.approx(5 * 0.2 / (1 + 5 * 2.0))  # that of sum a_i w_i
+    assert near.imbalance == pytest.approx(0, abs=1e-15)
+    assert Neurons(np.array([[3.0, 4.0]]), np.array([-2.0])).imbalance == pytest.approx(3)
+
+
+def test_slopes_of_the_log_loss_by_differences():
+    margins, h = np.array([-20.0, -3.0, 0.0, 2.0, 29.0, 31.0, 40.0]), 1e-6
+    for shift in (0.0, 50.0):  # far out, where losses are no longer floats
+        value, slopes = log_logistic(margins + shift)
+        if not shift:
+            assert value == pytest.approx(np.log(np.logaddexp(0, -margins).sum()))
+        moved = [log_logistic(margins + shift + h * e)[0] for e in np.eye(len(margins))]
+        back = [log_logistic(margins + shift - h * e)[0] for e in np.eye(len(margins))]
+        np.testing.assert_allclose((np.array(back) - moved) / (2 * h), slopes, atol=1e-7)
+
+
 def test_rank_two_on_the_published_data():
     X, y = orthogonally_separable()
     net = train_two_layer(X, y, width=30, scale=1e-4, steps=800, step=0.5).network
@@ -88,6 +113,43 @@ def test_constructed_points_meet_the_conditions():
         assert margin_certificate(net, X, y, multipliers=named).stationarity < 1e-10
 
 
+@pytest.mark.parametrize("depth", [2, 3])
+def test_residuals_of_the_conditions_follow_their_definition(depth):
+    """Weights scaled to smallest margin 1, and derivatives by autograd: an independent route."""
+    rng = np.random.default_rng(depth)
+    sizes = [2, *[3] * (depth - 1), 1]
+    weights = [torch.tensor(np.abs(rng.standard_normal((m, n)))) for n, m in pairwise(sizes)]
+    X, multipliers = torch.tensor(np.abs(rng.standard_normal((5, 2)))), rng.uniform(size=5)
+
+    def outputs(parts):
+        a = X
+        for W in parts[:-1]:
+            a = torch.relu(a @ W.T)
+        return (a @ parts[-1].T)[:, 0]
+
+    network = ReluNetwork.from_layers([(W.numpy(), np.zeros(len(W))) for W in weights])
+    found = margin_certificate(network, X.numpy(), np.ones(5), multipliers=multipliers)
+    length = float(torch.cat([W.reshape(-1) for W in weights]).norm())
+    least = float(outputs(weights).min())
+    assert found.degree == pytest.approx(depth)
+    assert found.margin == pytest.approx(least / length**depth)
+
+    scaled = [(least ** (-1 / depth) * W).requires_grad_() for W in weights]
+    margins = outputs(scaled)
+    assert float(margins.detach().min()) == pytest.approx(1)
+    slopes = torch.autograd.grad(margins @ torch.tensor(multipliers), scaled)
+    theta, pull = (torch.cat([p.detach().reshape(-1) for p in parts]) for parts in (scaled, slopes))
+    assert found.stationarity == pytest.approx(float((theta - pull).norm() / theta.norm()))
+    slack = margins.detach().numpy() - 1
+    assert found.complementarity == pytest.approx((multipliers * slack).max() / float(theta.norm()) ** 2)
+
+    larger = ReluNetwork.from_layers([(5 * W.numpy(), np.zeros(len(W))) for W in weights])
+    best, again = (margin_certificate(net, X.numpy(), np.ones(5)) for net in (network, larger))
+    assert best.stationarity == pytest.approx(again.stationarity)
+    assert best.margin == pytest.approx(again.margin)
+    assert best.stationarity <= found.stationarity or best.complementarity <= found.complementarity
+
+
 def test_the_conditions_hold_better_the_longer_it_is_trained(trained):
     residuals = [margin_certificate(net, X2, Y2).stationarity for net in trained.path[5::15]]
     assert (np.diff(residuals) < 0).all() and residuals[-1] < 1e-3
@@ -109,8 +171,6 @@ def test_certificates_of_modules_and_networks_agree(trained):
 
 
 def test_certificates_of_deeper_networks_have_their_degree():
-    from pindown.network import ReluNetwork
-
     rng = np.random.default_rng(0)
     layers = [(np.abs(rng.standard_normal(s)), np.zeros(s[0])) for s in ((3, 2), (3, 3), (1, 3))]
     X = np.abs(rng.standard_normal((4, 2)))
@@ -180,6 +240,8 @@ def test_one_class_alone():
 
 def test_limits_of_unusual_data():
     limit = two_layer_limit([[3.0, 4.0], [-3.0, -4.0]], [1, -1])
+    assert limit.kind == "heuristic" and len(limit.violated) == 2  # one sample does not span the plane
+    assert two_layer_limit(X2, Y2).violated == ()
     assert limit.positive == pytest.approx([0.6, 0.8]) and limit.negative == pytest.approx([-0.6, -0.8])
     assert two_layer_limit(X2 + 10, Y2).violated[0] == "the samples are not orthogonally separable"
     with pytest.raises(ValueError, match="hull of the positive samples"):
@@ -189,8 +251,6 @@ def test_limits_of_unusual_data():
 
 
 def test_neurons_of_other_networks_are_refused():
-    from pindown.network import ReluNetwork
-
     with pytest.raises(ValueError, match="two-layer network with one output"):
         Neurons.of(ReluNetwork.from_layers([(np.eye(2), np.zeros(2))]))
     with pytest.raises(ValueError, match="without offsets"):
@@ -215,6 +275,25 @@ def test_the_estimator_is_the_limit_of_training():
     values = two_layer_limit(X, y)(points)
     clear = values != 0
     assert (TwoNeuronMaxMargin().fit(X, y).predict(points)[clear] == np.sign(values[clear])).all()
+
+
+def test_samples_that_both_neurons_miss_and_classes_without_a_margin():
+    X, y = orthogonally_separable(60, n_features=4)
+    model = TwoNeuronMaxMargin().fit(X, y)
+    points = np.random.default_rng(0).standard_normal((500, 4))
+    values = points @ model.coef_.T
+    missed = (values < 0).all(axis=1)
+    assert missed.any()
+    assert (
+        model.predict(points[missed]) == np.where(values[missed, 1] > values[missed, 0], 1, -1)
+    ).all()
+    # Around zero: the derivative of |w|^2 + C sum xi^2 vanishes, in units of the largest entry.
+    around = 3 * np.random.default_rng(1).standard_normal((20, 2))
+    soft = TwoNeuronMaxMargin(slack_price=0.7).fit(np.vstack([around, X2[:3]]), [-1] * 20 + [1] * 3)
+    w, unit = soft.coef_[0], np.abs(around).max()
+    slack = np.maximum(1 - around @ w, 0)
+    np.testing.assert_allclose(unit**2 * w, 0.7 * slack @ around, atol=1e-6)
+    assert np.isnan(soft.margins_[0]) and np.isfinite(soft.margins_[1])
 
 
 def test_negative_multipliers_are_refused_and_modules_stay_as_they_were():

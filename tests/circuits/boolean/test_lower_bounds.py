@@ -36,6 +36,12 @@ def test_random_functions_agree_by_luck_as_rarely_as_claimed(n):
         assert abs(np.mean(agreement >= 0.5 + epsilon) - exact) <= 4 * error + 1e-3
 
 
+def test_the_exponent_of_luck_is_that_of_the_binomial_law():
+    n, epsilon = 20, 0.01
+    exact = binom.logsf(math.ceil((0.5 + epsilon) * 2**n) - 1, 2**n, 0.5)
+    assert exact <= math.log(agreement_tail(n, epsilon)) < 0.97 * exact
+
+
 def test_union_bound_multiplies():
     one = agreement_tail(8, 0.2)
     assert agreement_tail(8, 0.2, log2_functions=10) == pytest.approx(1024 * one)

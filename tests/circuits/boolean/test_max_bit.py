@@ -106,7 +106,8 @@ def test_sign_rank_of_small_cases_is_below_the_upper_bound(n, t):
     real = 0.5 - equal @ weights
     np.testing.assert_array_equal(np.sign(real), signs)
     bound = sign_rank_upper_of_function(n, t=t)
-    assert exact_rank(real) <= bound
+    ranks = [exact_rank(equal[:, :, i].astype(int)) for i in range(n)]
+    assert exact_rank(real) <= bound == 1 + sum(ranks)  # of the constant, and of every equality
     assert forster_lower(signs) <= sign_rank_upper(real) <= bound
 
 

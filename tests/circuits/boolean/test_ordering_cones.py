@@ -115,6 +115,7 @@ def test_weight_restriction_names_what_is_broken():
     assert weight_restriction(good, 3).holds
     assert weight_restriction(good.as_fractions(), 3).holds
     assert "size 3 > 2" in repr(weight_restriction(good, 2))
+    assert "size 3 > 2" in repr(weight_restriction(net([[-1.0, -2, 0, -1], [-1, -3, -1, -1]]), 2))
     assert "not whole" in repr(weight_restriction(net([[0.5, 2, 0, 1], [1, 3, 1, 1]]), 3))
     assert "weights of x" in repr(weight_restriction(net([[1.0, 2, 0, 1], [2, 1, 1, 1]]), 3))
     assert "weights of y" in repr(weight_restriction(net([[1.0, 2, 0, 1], [1, 3, 1, -1]]), 3))

@@ -110,6 +110,11 @@ def test_claim_five_is_attained():
     one = np.repeat([[0], [1]], [3, 5], axis=0)
     two = np.repeat([[0], [1]], [5, 3], axis=0)
     assert row_blocks(one + two) == blocks_of_sum(2, 2) == 3
+    for n, blocks in ((1, 4), (3, 2), (4, 3)):  # every matrix changes at places of its own
+        rows = np.arange(n * blocks)
+        parts = [sum((rows >= j * n + i + 1).astype(int) for j in range(blocks - 1)) for i in range(n)]
+        assert all(row_blocks(part[:, None]) == blocks for part in parts)
+        assert row_blocks(sum(parts)[:, None]) == blocks_of_sum(n, blocks)
 
 
 def test_bottom_width_of_the_function():

@@ -109,6 +109,13 @@ def test_estimates_agree_with_exact_probabilities(gate, bias):
     assert "estimate" in repr(found)
 
 
+def test_standard_error_is_the_spread_of_repeated_estimates():
+    weights = [3, 1, 2, 1, 1, 4, 0, 2]
+    runs = [collapse_rate(weights, 2, samples=100, seed=seed) for seed in range(300)]
+    spread = np.std([run.surviving for run in runs], ddof=1)
+    assert np.mean([run.standard_error for run in runs]) == pytest.approx(spread, rel=0.15)
+
+
 def test_majority_of_four_by_hand():
     # Two fixed signs: they cancel half of the time, and then the two free ones decide.
     majority = LinearForm.of([1, 1, 1, 1])

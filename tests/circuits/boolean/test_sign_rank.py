@@ -70,6 +70,10 @@ def test_zero_entries_count_as_positive():
     # Rank 1 as it stands, but the signs are those of [[+, -], [+, +]]: sign-rank 2.
     M = [[0, -1], [0, 0]]
     assert exact_rank(M) == 1 and sign_rank_upper(M) == 2
+    for a, b, c, d in product((1, 0, -1), repeat=4):
+        signs = [1 if v >= 0 else -1 for v in (a, b, c, d)]
+        assert sign_rank_upper([[a, b], [c, d]]) >= (1 if np.prod(signs) == 1 else 2)
+    assert sign_rank_upper([[0, -1], [-1, 0]]) == 1
 
 
 def test_output_matrix_in_rationals():

@@ -1,7 +1,7 @@
 """Two ReLUs make a threshold gate on the cube (Mukherjee 2020, Claim 4), and circuits of them follow."""
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -112,6 +112,10 @@ def test_two_relus_for_every_gate_that_is_not_constant():
 def test_zero_counts_as_positive():
     gate = ThresholdGate.of([1, -1])
     assert gate([1, 1]) == 1 and threshold_to_relu(gate)([1, 1]) == [1]
+    conjunction = ThresholdGate.of([1, 1], -2)  # zero at its largest, and so not constant
+    assert conjunction.constant is None
+    for x in product((-1, 1), repeat=2):
+        assert threshold_to_relu(conjunction)(x) == [conjunction(x)] == [1 if x == (1, 1) else -1]
 
 
 def test_a_ramp_that_is_too_wide_is_wrong():

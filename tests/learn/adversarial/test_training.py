@@ -1,5 +1,6 @@
 """Training finds a normal distribution, does what its equations say, and can be stopped."""
 
+import copy
 import math
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from torch import nn
 
 from pindown.learn import train_gan
+from pindown.learn.adversarial import GanHistory
 
 
 def networks(seed, data_features=1, width=16):
@@ -120,3 +122,44 @@ def test_refuses(change, words):
         train_gan(**given | change)
     with pytest.raises(TypeError, match="torch"):
         train_gan(None, D, np.zeros((5, 1)), latent_features=1)
+
+
+@pytest.mark.parametrize("loss", ["non-saturating", "minimax"])
+def test_two_rounds_by_hand(loss):
+    """Three steps of the discriminator on fresh draws, then one of the generator, both by Adam."""
+    data = torch.linspace(1, 3, 20)[:, None]
+    G, D = networks(8)
+    other_g, other_d = copy.deepcopy(G), copy.deepcopy(D)
+    history = train_gan(
+        G, D, data, latent_features=1, steps=2, inner_steps=3, batch_size=7, generator_rate=0.01,
+        discriminator_rate=0.02, generator_loss=loss, random_state=5, verbose=0,
+    )  # fmt: skip
+    source = torch.Generator().manual_seed(5)
+    torch.randn(7, 1, generator=source)  # one draw to check shapes
+    for_d = torch.optim.Adam(other_d.parameters(), 0.02, (0.5, 0.999))
+    for_g = torch.optim.Adam(other_g.parameters(), 0.01, (0.5, 0.999))
+    for step in range(2):
+        for _ in range(3):
+            real = data[torch.randint(20, (7,), generator=source)]
+            made = other_g(torch.randn(7, 1, generator=source)).detach()
+            p, q = other_d(real).sigmoid(), other_d(made).sigmoid()
+            value = p.log().mean() + (1 - q).log().mean()
+            for_d.zero_grad()
+            (-value).backward()
+            for_d.step()
+        assert history.value[step] == pytest.approx(float(value.detach()), rel=1e-4)
+        assert history.real[step] == pytest.approx(float(p.detach().mean()), rel=1e-4)
+        assert history.fake[step] == pytest.approx(float(q.detach().mean()), rel=1e-4)
+        chance = other_d(other_g(torch.randn(7, 1, generator=source))).sigmoid()
+        for_g.zero_grad()
+        (-chance.log().mean() if loss == "non-saturating" else (1 - chance).log().mean()).backward()
+        for_g.step()
+    for ours, theirs in zip([*G.parameters(), *D.parameters()],
+                            [*other_g.parameters(), *other_d.parameters()], strict=True):  # fmt: skip
+        assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+def test_the_end_is_the_last_tenth():
+    real, fake = np.linspace(0, 1, 50), np.linspace(1, 0.5, 50)
+    history = GanHistory(np.zeros(50), real, fake)
+    assert history.balance == pytest.approx((real[45:].mean() + fake[45:].mean()) / 2)

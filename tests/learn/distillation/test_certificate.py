@@ -104,6 +104,21 @@ def test_parts_of_a_certificate():
     assert worse.value >= found.value and worse.margin is None
 
 
+def test_a_certificate_is_the_bound_of_the_band_around_the_sample():
+    task = power_angle_task(1.0, 30)
+    X = task.draw(4000, 3)
+    band = AngularProfile.from_samples(X, task.teacher, delta=0.1)
+    values = []
+    for off in (0.0, 0.3):
+        found = transfer_certificate(X, task.teacher, 10, delta=0.1, relative_error=off)
+        bound = transfer_risk_bound(band, 10, dimension=30, relative_error=off)
+        assert found.value == bound.value < 1
+        assert found.margin is None  # inputs of every angle: no margin
+        assert (found.power is None) is (off > 0)
+        values.append(found.value)
+    assert values[0] < values[1]
+
+
 def test_scale_of_inputs_and_teacher_does_not_matter():
     X = power_angle_task(2.0, 6).draw(300, 0)
     a = transfer_certificate(X, np.eye(6)[0], 3).value

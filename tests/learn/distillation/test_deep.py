@@ -53,6 +53,13 @@ def test_general_balanced_factors_have_the_same_limit():
     np.testing.assert_allclose(run.weights, deep_limit(X, z, start, 3).weights, rtol=0, atol=1e-8)
 
 
+def test_imbalance_is_the_largest_difference_of_neighbouring_gram_matrices():
+    a, b, c = np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[3.0, 0.0]]), np.array([[2.0]])
+    # a a' = [[5, 2], [2, 1]] against b'b = [[9, 0], [0, 0]]; b b' = 9 against c'c = 4.
+    assert imbalance([a, b]) == 4.0 and imbalance([b, c]) == imbalance([a, b, c]) == 5.0
+    assert imbalance([a]) == 0.0
+
+
 @pytest.mark.parametrize("depth", [2, 4])
 def test_flows_of_uneven_inputs_come_to_rest_too(depth):
     """Inputs of sizes from 0.1 to 30 make the flow stiff."""

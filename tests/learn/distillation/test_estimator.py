@@ -39,7 +39,7 @@ def test_the_student_is_the_interpolant_of_least_norm(solver, k):
     np.testing.assert_allclose(model.decision_function(X), z, atol=1e-7)
     assert model.rank_ == 6 and model.interpolates_ and model.residual_ < 1e-7
     assert (model.n_iter_ > 0) == (solver == "gradient")
-    assert model.score(X, z) == 1.0
+    assert model.score(X, z) == 1.0 and model.score(X, -z) == 0.0
 
 
 def test_an_intercept_is_the_weight_of_a_constant_input():

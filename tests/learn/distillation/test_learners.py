@@ -59,6 +59,8 @@ def test_index_of_distillation_is_one_and_of_others_less():
     assert exact.index == 1.0 and exact.tied == 0.0 and exact.standard_error == 0.0
     loose = monotonicity(unbiased(0.5), TASK, 5, repetitions=300, random_state=0)
     assert 0.4 < loose.index < 0.8 and loose.tied == 0.0
+    hits = np.r_[np.ones(round(300 * loose.index)), np.zeros(300 - round(300 * loose.index))]
+    assert loose.standard_error == pytest.approx(hits.std() / np.sqrt(300))
     assert exact.after < exact.before and "index 1.000" in str(exact)
 
 

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from pindown.guarantees.bounds import held_out_bound
 from pindown.learn import distil
 from pindown.learn.distillation import DistilledHead
 from pindown.learn.distillation.teachers import features_of, teacher_answers
@@ -41,6 +42,23 @@ def test_a_linear_teacher_is_found_exactly(digits):
     )
 
 
+def test_errors_of_held_out_inputs_are_told_and_not_those_of_its_own():
+    """Labels of noise, a teacher that knows them by heart: a head agrees on its own inputs only."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 40)), rng.integers(0, 2, 80)
+    teacher = RandomForestClassifier(20, random_state=0).fit(X, y)
+    report = distil(teacher, X, y=y, held_out=0.5, random_state=1)
+    held = np.sort(np.random.default_rng(1).permutation(80)[:40])
+    wrong = report.head.predict(X[held]) != teacher.predict(X[held])
+    assert report.own_agreement > 0.9 and wrong.mean() > 0.2
+    assert report.agreement == pytest.approx(1 - wrong.mean())
+    assert report.disagreement.value == held_out_bound(int(wrong.sum()), 40, 0.05).value
+    gaps = (teacher.predict(X[held]) == y[held]) - (report.head.predict(X[held]) == y[held]).astype(
+        float
+    )
+    assert report.accuracy_error == pytest.approx(gaps.std() / np.sqrt(40)) != 0
+
+
 def test_numbers_of_the_report_are_what_they_say(two):
     X, y = two
     teacher = make_pipeline(StandardScaler(), SVC()).fit(X[:100], y[:100])
@@ -54,6 +72,10 @@ def test_numbers_of_the_report_are_what_they_say(two):
     assert report.student_accuracy == pytest.approx(report.head.score(held, labels))
     assert report.teacher_accuracy == pytest.approx(np.mean(teacher.predict(held) == labels))
     assert 1 - report.agreement < report.disagreement.value < 0.2
+    bound = held_out_bound(int((~same).sum()), len(held), 0.05)
+    assert report.disagreement.value == bound.value
+    gaps = (teacher.predict(held) == labels).astype(float) - (report.head.predict(held) == labels)
+    assert report.accuracy_error == pytest.approx(gaps.std() / np.sqrt(len(held)))
     z = teacher.decision_function(held)
     residual = np.sum((z - report.head.decision_function(held)) ** 2)
     assert report.logit_r2 == pytest.approx(1 - residual / np.sum((z - z.mean()) ** 2))

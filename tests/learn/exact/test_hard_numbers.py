@@ -26,6 +26,33 @@ def test_units_of_targets_and_weights_do_not_matter(loss, size):
     assert scaled.predict(X) == pytest.approx(size * plain.predict(X), rel=1e-4)
 
 
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("size", [1e-3, 1e3])
+def test_units_of_a_penalty_follow_those_of_targets_and_weights(loss, size):
+    """Slopes have the units of targets: the penalty on their squares is in those of loss / target^2."""
+    rng = np.random.default_rng(1)
+    X, weight = rng.normal(size=(6, 1)), rng.uniform(0.5, 2, 6)
+    y = 2 * X[:, 0] + 0.3 * rng.normal(size=6)
+    plain = _fit(X, y, weight, loss=loss, width=1, ridge=0.5)
+    unit = 1 / size if loss == "squared" else size**-2
+    scaled = _fit(X, size * y, weight / size, loss=loss, width=1, ridge=0.5 * unit)
+    free = _fit(X, y, weight, loss=loss, width=1)
+    assert free.best_loss_ < 0.99 * plain.best_loss_
+    assert scaled.best_loss_ == pytest.approx(plain.best_loss_ * size**2 * unit, rel=1e-6)
+    assert scaled.predict(X) == pytest.approx(size * plain.predict(X), rel=1e-3)
+
+
+def test_bounds_of_programs_that_are_left_open_are_the_least_of_them():
+    from types import SimpleNamespace
+
+    from pindown.learn.exact.polish import close
+
+    left = SimpleNamespace(counts=np.array([9, 9, 3]), open_bound=np.array([0.5, 0.2, 0.4, np.inf]))
+    assert close(None, left, 0.1) == (0.2, [])
+    nothing = SimpleNamespace(counts=np.array([9, 9, 0]), open_bound=np.full(4, np.inf))
+    assert close(None, nothing, 0.1) == (np.inf, [])
+
+
 def test_a_constant_feature_that_is_not_its_float_mean():
     X = np.full((6, 1), 3.0032992837)
     y = np.random.default_rng(1).normal(size=6)

@@ -169,6 +169,51 @@ def test_planted_networks_are_fitted_exactly(loss, width):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", [7000, 7004, 7008, 7010])  # two end inside their cells, two on a fold
+def test_interpolation_is_optimal(loss, seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(7, 3)), rng.normal(size=7)
+    if loss in ("hinge", "logistic"):
+        y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    model = _model(loss, width=2, output_bias=loss in ("hinge", "logistic")).fit(X, y)
+    assert model.optimal_
+    assert "fitted up to rounding" in model.summary()
+    f = model.network_(X)[:, 0]
+    if loss == "logistic":
+        assert np.logaddexp(0, -y * f).max() < 1e-16
+    else:
+        (A, b), _ = model.network_.layers
+        size = (np.abs(X) @ np.abs(A).T + np.abs(b)).sum(axis=1)
+        missing = np.maximum(0, 1 - y * f) if loss == "hinge" else np.abs(f - y)
+        assert (missing <= 2e-15 * size + 1e-15).all()
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_a_sample_on_a_fold_is_fitted(loss):
+    t = np.arange(-2.0, 3.0)
+    model = _model(loss, width=2).fit(t[:, None], np.abs(t))
+    assert model.optimal_ and model.best_loss_ < 1e-15
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_a_small_loss_is_not_an_interpolation(loss):
+    t = np.linspace(-1, 1, 9)
+    y = np.abs(t) + 1e-9 * np.cos(9 * t)
+    model = _model(loss, width=2).fit(t[:, None], y)
+    fitted = "fitted up to rounding" in model.summary()
+    assert not fitted
+    assert model.lower_bound_ <= model.best_loss_
+    assert model.optimal_ or "nor can more budget" in model.summary()
+
+
+def test_summary_names_its_arithmetic():
+    X, y = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0]]), np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    model = _model("squared", width=1).fit(X, y)
+    assert model.optimal_
+    assert "no directed rounding" in model.summary()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 def test_more_units_or_a_bias_never_hurt(loss):
     rng = np.random.default_rng(3)
     X, y = _problem(rng, loss, 8, 1)

@@ -14,6 +14,7 @@ from pindown.learn.gates import (
     glmtron_horizon,
     solve_recursion,
 )
+from pindown.learn.gates.noisy_gd import gate_gradient
 
 RELU = as_link("relu")
 
@@ -52,6 +53,22 @@ def test_cut_noise_needs_central_symmetry():
     assert abs(np.clip(values, -cut, cut) @ chances) > 0.5
     symmetric, even = np.array([-9.0, -1.0, 1.0, 9.0]), np.array([0.05, 0.45, 0.45, 0.05])
     assert np.clip(symmetric, -cut, cut) @ even == pytest.approx(0)
+    # Left of w* = 0 the gate is flat: only the noise moves w. Cut, the first drifts out of the ball.
+    eta, T, moment = 1e-3, 1000, 1.3
+    ball = confinement(
+        225.0, start_distance=0.0, largest_norm=1.0, step=eta, n_steps=T, gradient_noise=0.0,
+        second_moment=moment, cut=cut, tail=0.0,
+    )  # fmt: skip
+    assert ball.failure < 0.05
+    rng = np.random.default_rng(0)
+    for noise, weights, stays in ((values, chances, False), (symmetric, even, True)):
+        cut_noise = np.clip(noise, -cut, cut)
+        assert weights @ cut_noise**2 <= moment * (1 + 1e-12)
+        w, furthest = np.zeros(1), 0.0
+        for step in rng.choice(cut_noise, size=T, p=weights):
+            w = w - eta * gate_gradient(w, np.ones((1, 1)), np.zeros(1)) + math.sqrt(eta) * step
+            furthest = max(furthest, abs(w.item()))
+        assert (furthest <= ball.radius) is stays
 
 
 def steps_needed(X, true, eps):

@@ -250,3 +250,85 @@ def test_rounding_does_not_make_a_link_steep(link):
         X = rng.standard_t(3, size=(30, 2)) * 10.0 ** rng.uniform(-12, 2)
         model = GLMTron(link, max_iter=20).fit(X, rng.uniform(0, 1, 30))
         assert model.guarantee_.assumptions[0].status == "checked"
+
+
+@pytest.mark.parametrize("L", [0.25, 1.0, 1.7])
+def test_bounds_are_those_of_the_source(L):
+    """The one-step lemma and the theorem, with step one."""
+    eta, W, risk, eps = 0.3, 2.5, 0.7, 0.01
+    lost = (2 / L - 1) * risk
+    noise = eta**2 + 2 * eta * W * (L + 1)
+    assert one_step_bound(4.0, risk, noise=eta, distance=W, lipschitz=L) == pytest.approx(
+        4.0 - lost + noise
+    )
+    assert glmtron_excess(eps, noise_bound=eta, norm=W, lipschitz=L) == pytest.approx(
+        L / (2 - L) * (eps + noise)
+    )
+    assert glmtron_horizon(W, eps) == 625 and glmtron_horizon(W, 0.99 * eps) == 632
+    # A step s is a step of one for s times the link and the labels.
+    for s in (0.4, 1.1):
+        assert one_step_bound(4.0, risk, noise=eta, distance=W, lipschitz=L, step=s) == pytest.approx(
+            one_step_bound(4.0, s**2 * risk, noise=s * eta, distance=W, lipschitz=s * L)
+        )
+        assert glmtron_excess(eps, noise_bound=eta, norm=W, lipschitz=L, step=s) == pytest.approx(
+            glmtron_excess(eps, noise_bound=s * eta, norm=W, lipschitz=s * L) / s**2
+        )
+
+
+def test_one_step_is_an_equality_without_noise():
+    """One input of length one, a straight link: nothing is lost in the lemma."""
+    for L, s in ((0.5, 1.0), (1.5, 1.0), (1.0, 0.3)):
+        away = 2.0
+        after = (1 - s * L) ** 2 * away**2
+        bound = one_step_bound(away**2, (L * away) ** 2, noise=0.0, distance=away, lipschitz=L, step=s)
+        assert bound == pytest.approx(after)
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_declared_constants_are_the_steepest_slopes(name):
+    link, u = as_link(name, leak=0.3), np.linspace(-8, 8, 4001)
+    slopes = np.diff(link(u)) / np.diff(u)
+    assert slopes.max() == pytest.approx(link.lipschitz, rel=1e-3) and slopes.min() >= 0
+    assert as_link("leaky_relu", leak=3.0).lipschitz == 3.0
+    assert not link.is_steeper_than_declared(u)
+    lower = as_link(link.function, lipschitz=0.98 * link.lipschitz)
+    assert lower.is_steeper_than_declared(u)
+
+
+def test_bounds_of_a_fit_are_in_the_units_of_the_labels():
+    """Inputs of norm 5 and weights of norm 2 are inputs of norm 1 and weights of norm 10."""
+    rng = np.random.default_rng(4)
+    X = 5 * unit_ball(rng, 40, 3)
+    true = 2 * np.array([0.6, 0.8, 0.0])
+    y = np.maximum(X @ true, 0)
+    model = GLMTron(norm_bound=2.0, noise_bound=0.1, max_iter=50).fit(X, y)
+    assert model.scale_ == pytest.approx(5)
+    expected = glmtron_excess(100 / 50, noise_bound=0.1, norm=10.0)
+    assert model.n_iter_ == 50 and model.adversarial_bound_ == pytest.approx(expected)
+    assert GLMTron(norm_bound=2.0, eps=0.5).fit(X, y).horizon_ == 200
+
+
+def test_labels_that_are_all_raised_touch_the_bound():
+    """Every label too high by theta: the fit has no error, the answers are off by theta."""
+    X, theta = np.array([[1.0], [2.0], [0.5]]), 0.25
+    model = GLMTron("identity", noise_bound=theta, max_iter=3000, fit_intercept=True).fit(
+        X, 2 * X[:, 0] + 1 + theta
+    )
+    excess = float(np.mean((model.predict(X) - 2 * X[:, 0] - 1) ** 2))
+    assert excess == pytest.approx(theta**2, rel=1e-6)
+    assert excess <= model.excess_bound_ * (1 + 1e-9) and model.excess_bound_ < 1.01 * theta**2
+
+
+def test_chosen_weights_may_be_off_by_the_noise_twice():
+    """Training error chooses among iterates; its choice and the best one differ by 2 theta at most."""
+    rng = np.random.default_rng(0)
+    X = unit_ball(rng, 30, 2)
+    for norm_bound in (0.5, 3.0):
+        model = GLMTron(norm_bound=norm_bound, noise_bound=0.2, max_iter=400).fit(
+            X, np.maximum(X @ [0.3, 0.2], 0) + 9.0
+        )
+        root = math.sqrt(model.adversarial_bound_)
+        assert model.excess_bound_ == pytest.approx((root + 2 * 0.2) ** 2)
+        assert model.benign_bound_ == pytest.approx((root + 0.2) ** 2)
+        assert model.loss_curve_.min() > (root + 0.2) ** 2  # so there is no such gate
+        assert model.guarantee_.assumptions[1].status == "violated"

@@ -289,3 +289,105 @@ def test_small_noise_is_no_checked_gate():
     assert clean.guarantee_.assumptions[1].status == "checked"
     noisy = ModifiedSGDRegressor(eps=0.5).fit(X, y + 0.05 * rng.normal(size=200))
     assert noisy.guarantee_.assumptions[1].status != "checked"  # no gate gives these labels
+
+
+@pytest.mark.parametrize("c", [0.8, 1.7])
+def test_the_recursion_is_an_equality_for_one_input(c):
+    """Half of the labels are used, all of them raised by theta: the mean square follows exactly."""
+    theta, eta, share = 0.2, 0.3 / c**2, 0.5
+    X = np.array([[c], [-c]])
+    moments = gate_moments(X, np.array([2 * c + theta, 0.0]), threshold=theta)
+    assert moments.smallest_eigenvalue == pytest.approx(share * c**2) == moments.second_moment
+    assert moments.fourth_moment == pytest.approx(share * c**4) == moments.sharp_fourth_moment
+    worst = ErrorRecursion.of(moments, eta, share * c**2, share * c**4, theta)
+    assert worst.contraction == pytest.approx(1 - share + share * (1 - eta * c**2) ** 2)
+    for e in (0.5, 1.0, 4.0):
+        after = (1 - share) * e**2 + share * ((1 - eta * c**2) * e + eta * c * theta) ** 2
+        assert worst(e**2) == pytest.approx(after)
+    assert worst.floor == pytest.approx((theta / c) ** 2)  # there the error is what noise explains
+    h = 1e-6
+    slope = (worst(worst.floor + h) - worst(worst.floor)) / h
+    assert worst.rate == pytest.approx(slope, rel=1e-4)
+    steps = worst.steps_to(9.0, 0.5)
+    assert worst.after(9.0, int(np.ceil(steps))) <= 0.5 < worst.after(9.0, int(steps))
+
+
+def test_without_noise_the_recursion_is_geometric():
+    X, y, _ = relu_problem(gaussian, 2)
+    moments = gate_moments(X, y)
+    lam, kappa = moments.smallest_eigenvalue, moments.sharp_fourth_moment
+    calm = ErrorRecursion.of(moments, lam / kappa, lam, kappa, 0.0)
+    assert calm.contraction == pytest.approx(1 - lam**2 / kappa)
+    assert calm.after(3.0, 7) == pytest.approx(3 * (1 - lam**2 / kappa) ** 7)
+    assert calm.floor == 0 and calm(2.0) == pytest.approx(2 * calm.contraction)
+
+
+def test_moments_by_loops():
+    rng = np.random.default_rng(3)
+    X, y, theta = rng.normal(size=(40, 3)), rng.normal(size=40), 0.3
+    found = gate_moments(X, y, threshold=theta)
+    used = [x for x, label in zip(X, y, strict=True) if label > theta]
+    n = len(X)
+    assert found.share == len(used) / n
+    assert found.second_moment == pytest.approx(sum(x @ x for x in used) / n)
+    assert found.fourth_moment == pytest.approx(sum((x @ x) ** 2 for x in used) / n)
+    weighted = sum((x @ x) * np.outer(x, x) for x in used) / n
+    assert found.sharp_fourth_moment == pytest.approx(np.linalg.norm(weighted, 2))
+    values, vectors = np.linalg.eigh(sum(np.outer(x, x) for x in used) / n)
+    assert found.smallest_eigenvalue == pytest.approx(values[0])
+    along = [(x @ vectors[:, 0]) ** 2 * (label > theta) for x, label in zip(X, y, strict=True)]
+    fourth = [(x @ x) ** 2 * (label > theta) for x, label in zip(X, y, strict=True)]
+    assert found.eigenvalue_error == pytest.approx(np.std(along) / np.sqrt(n))
+    assert found.fourth_moment_error == pytest.approx(np.std(fourth) / np.sqrt(n))
+
+
+def test_start_distance_is_reached():
+    """Inputs in all directions alike: the pull is the distance; labels lowered by theta cost it all."""
+    X = np.vstack([2 * np.eye(3), -2 * np.eye(3)])
+    w, start = np.array([3.0, 4.0, 2.0]), np.array([-1.0, 0.5, 0.0])
+    y = np.maximum(X @ w, 0)
+    bound = start_distance_bound(X, y, start, gate_moments(X, y))
+    assert bound == pytest.approx(np.linalg.norm(w - start))
+    theta, X = 0.5, np.full((4, 1), 2.0)
+    y = np.full(4, 6.0 - theta)
+    moments = gate_moments(X, y, threshold=theta)
+    assert start_distance_bound(X, y, np.zeros(1), moments, noise_bound=theta) == pytest.approx(3.0)
+
+
+def test_horizon_and_bound_are_those_of_the_theorem():
+    """Normal inputs: lambda = 1/2 and E = d(d + 2)/2, so rho = 1 - 1/(2 d (d + 2))."""
+    d, eps, delta, reach, rng = 3, 0.1, 0.2, 2.0, np.random.default_rng(0)
+    model = ModifiedSGDRegressor(
+        eps=eps, delta=delta, norm_bound=reach,
+        smallest_eigenvalue=0.5, fourth_moment=d * (d + 2) / 2,
+    )  # fmt: skip
+    X = rng.standard_normal((40, d))
+    model.partial_fit(X, np.maximum(X @ [1.0, 1.0, 0.5], 0))
+    rho = 1 - 1 / (2 * d * (d + 2))
+    steps = np.log(reach**2 / (eps**2 * delta)) / -np.log(rho)
+    assert model.horizon_ == np.ceil(steps)
+    assert model.error_bound_ == pytest.approx(np.sqrt(rho**40 * reach**2 / delta), rel=1e-9)
+
+
+def test_labels_below_the_noise_are_not_used():
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    y = np.array([0.9, 2.0, 3.0])
+    model = ModifiedSGDRegressor(noise_bound=1.0, start=[5.0, 5.0], pilot_size=1).partial_fit(X, y)
+    w, step = np.array([5.0, 5.0]), model.learning_rate_
+    for x, label in list(zip(X, y, strict=True))[1:]:
+        w = w + step * (label - x @ w) * x
+    assert model.coef_ == pytest.approx(w)
+
+
+def test_longer_inputs_in_a_stream_do_not_move_what_was_learned():
+    """The run is in units of the longest input so far; its steps are those of the data all the same."""
+    rng = np.random.default_rng(8)
+    model, w = ModifiedSGDRegressor(pilot_size=100), np.zeros(2)
+    for size in (1.0, 6.0, 2.0):
+        X = size * rng.standard_normal((30, 2))
+        y = np.maximum(X @ [1.0, -0.5], 0)
+        model.partial_fit(X, y)
+        for x, label in zip(X, y, strict=True):
+            if label > 0:
+                w = w + model.learning_rate_ * (label - x @ w) * x
+        np.testing.assert_allclose(model.coef_, w, rtol=1e-9)

@@ -223,3 +223,98 @@ def test_a_bound_given_by_hand_is_assumed_and_can_be_refuted():
     good = NoisyGDRegressor(norm_bound=3.0).fit(X, y).guarantee_
     assert good.assumptions[2].status == "assumed" and good.kind == "exact"
     assert NoisyGDRegressor(norm_bound=1e-6).fit(X, y).guarantee_.kind == "heuristic"
+
+
+def test_constants_of_the_confinement_are_those_of_the_source():
+    for cut, variances in ((3.0, [1.0, 0.25]), (9.0, [4.0])):
+        total = sum(variances)
+        printed = 4 * np.exp(-(cut**2) / (8 * total))
+        assert gaussian_tail(cut, np.sqrt(variances)) == pytest.approx(min(1, printed))
+    C, T = 1.5, 40
+    assert 1 - 2 * T * largest_step(C, T) ** 2 * C**4 == pytest.approx(0)
+    known = {"start_distance": 1.0, "largest_norm": C, "step": largest_step(C, T) / 9, "n_steps": T,
+             "gradient_noise": 0.1, "second_moment": 0.2, "cut": 0.3}  # fmt: skip
+    pushed = {**known, "gradient_noise": 3.0}
+    squared = confinement(2.0, **pushed, tail=0.0).radius ** 2
+    eta = pushed["step"]
+    expected = 2 + 1 + T * (eta * 0.2 + 2 * eta**2 * 9)
+    assert squared * (1 - 2 * T * eta**2 * C**4) == pytest.approx(expected, rel=1e-12)
+    once, all_steps = (confinement(30.0, **known, tail=1e-4, union=u) for u in (False, True))
+    azuma = np.exp(-(30.0**2) / (2 * T * once.difference**2))
+    assert 1e-8 < azuma < 1e-2
+    assert once.failure == pytest.approx(T * 1e-4 + azuma)
+    assert all_steps.failure == pytest.approx(T * (1e-4 + azuma))
+
+
+def test_the_best_radius_is_the_least_over_slack_and_cut():
+    known = {"start_distance": 1.0, "largest_norm": 1.0, "step": 2e-3, "n_steps": 100,
+             "gradient_noise": 0.3}  # fmt: skip
+    found = best_radius(0.1, **known, deviation=2.0, dimension=3)
+    radii = []
+    for share in np.geomspace(1e-3, 0.9, 20):
+        tail = 0.1 * share / 100
+        cut = 2.0 * chi.isf(tail, 3)
+        for slack in np.geomspace(100, 1000, 300):
+            ball = confinement(slack, **known, second_moment=3 * 2.0**2, cut=cut, tail=tail)
+            if ball.failure <= 0.1:
+                radii.append(ball.radius)
+                break
+    assert found.failure <= 0.1
+    grown = found.slack + 1 + 100 * (2e-3 * 3 * 2.0**2 + 2 * 2e-3**2 * 0.3**2)
+    assert found.radius**2 * (1 - 200 * 2e-3**2) == pytest.approx(grown, rel=1e-12)
+    assert min(radii) * 0.98 <= found.radius <= min(radii) * 1.01
+
+
+def test_the_ball_of_a_fit_is_that_of_its_data():
+    X, y, _ = relu_problem(gaussian, 1, n=60, d=3)
+    rate = 0.1 * largest_step(np.linalg.norm(X, axis=1).max(), 50)
+    model = NoisyGDRegressor(
+        learning_rate=rate, gradient_noise=0.2, weight_noise=0.3, n_iter=50, norm_bound=2.0
+    ).fit(X, y)
+    R = np.linalg.norm(X, axis=1).max()
+    same = best_radius(
+        0.05, start_distance=2.0 * R, largest_norm=1.0, step=rate * R**2, n_steps=50,
+        gradient_noise=0.2 / R, deviation=0.3, dimension=3,
+    )  # fmt: skip
+    assert model.confinement_.radius == pytest.approx(same.radius / R)
+    calm = NoisyGDRegressor(norm_bound=2.0, n_iter=50).fit(X, y)
+    assert calm.confinement_.radius == pytest.approx(2.0)
+    assert calm.learning_rate_ == pytest.approx(1 / R**2)
+    for rate, kind in ((1.99 / R**2, "exact"), (2.01 / R**2, "heuristic")):
+        found = NoisyGDRegressor(norm_bound=2.0, n_iter=50, learning_rate=rate).fit(X, y)
+        assert found.guarantee_.kind == kind
+
+
+def test_another_seed_is_another_run():
+    X, y, _ = relu_problem(gaussian, 1, n=60, d=3)
+    runs = [
+        NoisyGDRegressor(weight_noise=0.1, n_iter=20, random_state=seed).fit(X, y).loss_curve_
+        for seed in (0, 0, 1)
+    ]
+    assert np.array_equal(runs[0], runs[1]) and not np.array_equal(runs[0], runs[2])
+
+
+def test_the_gradient_is_the_slope_of_half_the_mean_square():
+    X, y, _ = relu_problem(gaussian, 3, n=15, d=3)
+    w = np.random.default_rng(1).standard_normal(3)
+
+    def loss(v):
+        return np.mean((y - np.maximum(X @ v, 0)) ** 2) / 2
+
+    slopes = [(loss(w + e) - loss(w - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(gate_gradient(w, X, y), slopes, atol=1e-8)
+
+
+def test_the_best_iterate_is_kept():
+    X, y, _ = relu_problem(gaussian, 4, n=60, d=3)
+    model = NoisyGDRegressor(weight_noise=0.5, n_iter=60, random_state=2).fit(X, y)
+    assert 0 < model.best_iter_ == model.loss_curve_.argmin() < 60
+    assert np.mean((model.predict(X) - y) ** 2) == pytest.approx(model.loss_curve_.min())
+
+
+def test_a_negative_label_is_no_gates():
+    X, y, true = relu_problem(gaussian, 5, n=60, d=3)
+    y[np.argmin(X @ true)] = -1.0  # where the gate is off: the descent does not feel it
+    found = NoisyGDRegressor().fit(X, y).guarantee_
+    assert found.assumptions[0].status == "violated"
+    assert [a.status for a in found.assumptions[1:]] == ["checked", "checked"]

@@ -130,3 +130,33 @@ def test_the_bound_does_not_fall_below_rounding(seed):
         warnings.simplefilter("ignore")
         model = SingleFilterRegressor(kernel_size=k, tol=0, max_iter=1500, verbose=0).fit(X, y)
     assert np.linalg.norm(model.coef_ - truth) <= model.error_bound_ < 1e-3
+
+
+@pytest.mark.parametrize("leak", [0.0, 0.5])
+def test_inputs_in_all_directions_alike_give_the_filter_in_one_step(leak):
+    """The mean windows have one eigenvalue, which the step inverts; what is left is rounding."""
+    A, axes = np.stack([np.eye(3), np.eye(3)]), np.vstack([np.eye(3), -np.eye(3)])
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = axes @ np.linalg.qr(rng.standard_normal((3, 3)))[0] * 1.7
+        w = rng.standard_normal(3)
+        y = single_filter_network(w, A, leak=leak)(X)[:, 0]
+        model = SingleFilterRegressor(matrices=A, leak=leak, tol=1e-12).fit(X, y)
+        assert model.contraction_ < 1e-12 and model.n_iter_ <= 3
+        assert 0 < np.linalg.norm(model.coef_ - w) <= model.error_bound_ < 1e-12
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_promise_is_that_of_the_slowest_direction():
+    """Directions of 1 and 1/4 of the largest: three quarters of an error in the second are left."""
+    A = np.stack([np.eye(2), np.eye(2)])
+    X = np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    y = single_filter_network([0.0, 3.0], A)(X)[:, 0]
+    for steps in (1, 4):
+        model = SingleFilterRegressor(matrices=A, max_iter=steps, tol=0).fit(X, y)
+        assert model.contraction_ == pytest.approx(0.75)
+        # Only the slow direction is in the filter: the promise is met with equality.
+        assert np.linalg.norm(model.coef_ - [0.0, 3.0]) == pytest.approx(3 * 0.75**steps)
+        assert model.error_bound_ == pytest.approx(3 * 0.75**steps)
+        other = SingleFilterRegressor(matrices=A, max_iter=steps, tol=0).fit(7 * X, y)
+        assert other.error_bound_ == pytest.approx(model.error_bound_ / 7)

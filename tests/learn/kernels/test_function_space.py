@@ -115,6 +115,26 @@ def test_mercer_of_the_minimum():
     assert errors[0] > errors[1] > errors[2]
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mercer_features_are_exact_on_as_many_points_as_terms(weighted):
+    """k(x, z) = sum of lambda_i phi_i(x) phi_i(z), the phi_i orthonormal under the weights."""
+    X = rng(3).normal(size=(6, 2))
+    w = rng(4).uniform(0.2, 2.0, 6) if weighted else None
+    found = mercer_spectrum("rbf", X, w, n_terms=6, gamma=0.8)
+    w = np.full(6, 1 / 6) if w is None else w
+    K, x = gram("rbf", X, gamma=0.8), rng(5).normal(size=(4, 2))
+    np.testing.assert_allclose(found.features(X) @ found.features(X).T, K, atol=1e-9)
+    cross = gram("rbf", x, X, gamma=0.8)
+    np.testing.assert_allclose(found.features(x) @ found.features(X).T, cross, atol=1e-9)
+    np.testing.assert_allclose(found.at_points.T @ (w[:, None] * found.at_points), np.eye(6), atol=1e-9)
+    np.testing.assert_allclose(found.eigenfunctions(X), found.at_points, atol=1e-7)
+    values = rng(6).normal(size=6)
+    np.testing.assert_allclose(found.at_points @ found.coefficients(values), values, atol=1e-9)
+    assert found.norm_squared(values) == pytest.approx(values @ np.linalg.solve(K, values))
+    np.testing.assert_allclose(found.apply(values), K @ (w * values), atol=1e-12)
+    assert found.eigenvalues.sum() == pytest.approx((w * K.diagonal()).sum())  # the trace
+
+
 def test_printed_integral_smooths_and_does_not_reproduce():
     n = 2000
     t = (np.arange(n) + 0.5) / n
@@ -174,6 +194,9 @@ def test_printed_representer_needs_a_strictly_increasing_penalty():
         assert np.linalg.norm(inside - span @ inside) < 1e-8
         w, _ = minimise(strict, start)
         assert np.linalg.norm(w - span @ w) < 1e-7
+    # Ours looks in the span, with a strictly increasing penalty: n / 2 times its own is that of strict.
+    ours = fit_kernel_problem(Phi @ Phi.T, y, 0.1 / len(y))
+    np.testing.assert_allclose(Phi.T @ ours.coefficients, w, atol=1e-6)
 
 
 def test_squared_loss_is_ridge_and_outputs_can_be_coupled():

@@ -122,6 +122,28 @@ def test_gap_encloses_the_optimum(n_classes, seed):
     assert tight.gap < 1e-8
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_dual_is_below_the_optimum_everywhere_and_meets_it_there(n_classes):
+    from pindown.learn.kernels.logistic.newton import Task, solve
+
+    rng = np.random.default_rng(3)
+    X, y, weights = rng.normal(size=(40, 2)), rng.integers(0, n_classes, 40), rng.uniform(0.5, 9, 40)
+    targets = np.eye(n_classes)[y] if n_classes > 2 else y[:, None].astype(float)
+    task = Task(gram("rbf", X, gamma=1.0), targets, weights, intercept=False)
+    best = solve(task, tolerance=1e-12, max_iter=100)
+    assert task.dual(best.outputs) == pytest.approx(best.objective, rel=1e-9)
+    losses = best.objective - 0.5 * np.vdot(best.coefficients, task.K @ best.coefficients)
+    p = task.probabilities(best.outputs)
+    chances = p[np.arange(40), y] if n_classes > 2 else np.where(y, p[:, 0], 1 - p[:, 0])
+    assert losses == pytest.approx(-weights @ np.log(chances))
+    for size in (0.01, 0.1, 1.0, 3.0):
+        away = best.outputs + size * rng.normal(size=targets.shape)
+        assert task.dual(away) < best.objective
+        coefficients = best.coefficients + size * rng.normal(size=targets.shape)
+        values = task.K @ coefficients
+        assert task.objective(coefficients, values, values) > best.objective
+
+
 def test_newton_converges_quadratically():
     X, y = moons(30)
     model = KernelLogisticClassifier(tol=1e-12).fit(X, y)
@@ -363,6 +385,12 @@ def test_printed_derivative_of_the_penalty_is_that_of_a_linear_term():
     ]  # half of sum_k a_k K_jk has no second factor to differentiate
     np.testing.assert_allclose(K @ a, quadratic, atol=1e-6)
     assert np.abs(np.array(printed) - quadratic).max() > 0.1
+    # At our optimum the right derivative vanishes together with that of the loss, the printed one not.
+    signs, penalty = np.array([1, -1, 1, 1, -1]), 0.3
+    ours = fit_kernel_problem(K, signs, penalty, LOGISTIC)
+    loss = K @ (-signs / (1 + np.exp(signs * ours.values))) / 5
+    np.testing.assert_allclose(loss + penalty * K @ ours.coefficients, 0, atol=1e-6)
+    assert np.abs(loss + penalty / 2 * K @ ours.coefficients).max() > 0.1
 
 
 @pytest.mark.parametrize(

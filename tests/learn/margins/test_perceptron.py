@@ -192,3 +192,27 @@ def test_margins_of_the_wrong_kind_are_refused(margin):
 def test_products_beyond_the_floats_are_refused():
     with pytest.raises(ValueError, match="normalize"):
         MarginPerceptron(normalize=False).fit([[1e300], [-1e300]], [0, 1])
+
+
+@pytest.mark.parametrize("d", [1, 4, 9])
+def test_orthogonal_samples_touch_the_bound_from_all_sides(d):
+    """Each axis is a mistake once: d of them, margin 1 / sqrt(d), and no other separator is better."""
+    X, y = np.vstack([np.eye(d), -np.eye(d)]), [1] * d + [0] * d
+    model = MarginPerceptron(fit_intercept=False).fit(X, y)
+    found = model.guarantee_
+    assert model.n_mistakes_ == found.bound == d
+    assert found.margin_lower == pytest.approx(1 / math.sqrt(d)) == found.margin_upper
+    assert found.holds and found.kind == "exact"
+
+
+def test_a_guarantee_holds_with_few_mistakes_and_a_margin_that_is_possible():
+    for mistakes, upper, holds in ((25, 0.3, True), (26, 0.3, False), (25, 0.19, False)):
+        assert MistakeGuarantee(mistakes, 1.0, 0.2, upper, True).holds is holds
+    assert MistakeGuarantee(9, 3.0, 1.0, 2.0, False).bound == 9
+
+
+def test_the_radius_of_a_stream_is_that_of_its_longest_sample():
+    model = MarginPerceptron(fit_intercept=False, normalize=False, margin=0.5)
+    for x in ([3.0, 4.0], [0.1, 0.0]):
+        model.partial_fit([x], [1], classes=[0, 1])
+    assert model.guarantee_.radius == 5.0 and model.guarantee_.bound == 100

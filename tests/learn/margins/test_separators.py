@@ -310,3 +310,31 @@ def test_hard_margins_are_exact(seed):
     report = hard_margin(X, np.where(X @ rng.normal(size=5) > 0, 1, -1))
     assert report.gap <= 1e-7 * report.primal
     assert report.violation < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("a", "C", "violation"),
+    [(0.5, np.inf, 0.0), (0.8, np.inf, 0.6), (0.3, np.inf, 0.4), (0.3, 0.3, 0.0), (0.8, 0.8, 0.6)],
+)
+def test_violations_are_those_of_the_conditions(a, C, violation):
+    """Samples 1 and -1 with equal multipliers a have margins 2 a: >= 1 below C, <= 1 above 0."""
+    report = dual_report(np.array([[1.0, -1.0], [-1.0, 1.0]]), [1, -1], [a, a], C)
+    assert report.decision == pytest.approx([2 * a, -2 * a])
+    assert report.violation == pytest.approx(violation)
+    assert report.dual == pytest.approx(2 * a - 2 * a**2)
+    if np.isfinite(C):
+        assert report.primal == pytest.approx(2 * a**2 + 2 * C * max(0, 1 - 2 * a))
+    else:
+        assert report.primal == pytest.approx(0.5 * max(2 * a, 1) ** 2)  # stretched until feasible
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_separable_means_separated_beyond_rounding(seed):
+    """Two equal samples in both classes, moved apart by as little as floats allow: never a guess."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(6, 3))
+    X[3:] = X[:3]
+    y = np.array([1, 1, 1, -1, -1, -1])
+    assert not separable(X, y)
+    assert not separable(np.nextafter(X, np.where(y > 0, 9.0, -9.0)[:, None]), y)
+    assert separable(X + 1e-3 * y[:, None] * np.array([1.0, 0, 0]) + y[:, None] * [0, 5.0, 0], y)

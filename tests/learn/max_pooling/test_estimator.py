@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pindown.datasets.pattern_detection import digit_patterns, pattern_detection
+from pindown.guarantees.bounds import linear_margin_bound
 from pindown.learn.max_pooling import MaxPoolClassifier, joint, max_margin, pooling
 from pindown.learn.max_pooling.halves import independent_halves
 
@@ -184,6 +185,19 @@ def test_units_do_not_depend_on_points_of_the_second_half():
     changed[first] = 0.5
     other = MaxPoolClassifier(max_iter=5).fit(changed, y)
     assert not np.array_equal(models[0].units_, other.units_[: len(models[0].units_)])
+
+
+@pytest.mark.parametrize(("longer", "doublings"), [(1.0, 0), (1.9, 1), (3.0, 2)])
+def test_the_bound_is_that_of_the_margin_with_a_share_of_delta_for_every_length(longer, doublings):
+    """Lengths up to a power of two; the powers share delta: a quarter, an eighth, and so on."""
+    X, y, _ = pattern_detection(3000, n_patterns=3, random_state=0)
+    _, second, _ = independent_halves(np.where(y == 1, 1.0, -1.0), _generator())
+    X[second[0]] *= longer
+    model = MaxPoolClassifier(n_units=40, delta=0.1).fit(X, y)
+    bound = linear_margin_bound(model.margin_, 2.0**doublings, 1500, 0.1 / 2 ** (doublings + 2)).value
+    assert model.guarantee_.error_bound == pytest.approx(bound, rel=1e-6)
+    assert bound < 1 and model.guarantee_.confidence == pytest.approx(0.9)
+    assert model.margin_ <= model.margin_upper_ <= 1
 
 
 def _generator():

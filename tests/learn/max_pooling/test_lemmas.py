@@ -8,6 +8,7 @@ from pindown.datasets.pattern_detection import pattern_detection
 from pindown.guarantees.bounds import linear_margin_bound, max_pooling_bound
 from pindown.learn.max_pooling.guarantee import class_patterns, data_assumptions, seen_patterns
 from pindown.learn.max_pooling.lemmas import (
+    UnitSets,
     class_share_failure,
     learns_pattern,
     separating_weights,
@@ -15,7 +16,7 @@ from pindown.learn.max_pooling.lemmas import (
     unit_sets,
 )
 from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
-from pindown.learn.max_pooling.schedule import layerwise_schedule
+from pindown.learn.max_pooling.schedule import LayerwiseSchedule, layerwise_schedule
 
 
 @pytest.mark.parametrize("d", [3, 4, 6, 9])
@@ -149,3 +150,78 @@ def test_patterns_in_data_are_seen():
     assert data_assumptions(X, mixed)[1] is None
     skew = X @ np.diag([1, 1, 1, 1, 0.5])
     assert not data_assumptions(skew, y)[0]["patterns are orthonormal"]
+
+
+def test_the_first_lemma_counts_from_a_quarter_of_k_over_d_to_k_over_d():
+    d, k = 3, 216
+    for liked, holds in ((17, False), (18, True), (72, True), (73, False)):
+        W, a = np.full((k, d), -1.0), np.ones(k)
+        a[100:] = -1
+        W[:liked, 0], W[100 : 100 + liked, 1] = 1.0, 1.0
+        sets = unit_sets(W, a, np.eye(d))
+        assert (sets.positive.sum(), sets.negative.sum(), sets.holds) == (liked, liked, holds)
+    few, enough = np.arange(k) < 17, np.arange(k) < 18
+    assert UnitSets(enough, enough, 18.0, 72.0).holds
+    assert not UnitSets(few, enough, 18.0, 72.0).holds
+    assert not UnitSets(enough, few, 18.0, 72.0).holds
+    W[0, 1] = 2.0  # the other class's pattern does not compete
+    assert unit_sets(W, a, np.eye(d)).positive[0]
+    W[0, 2] = 2.0  # a third one does
+    assert not unit_sets(W, a, np.eye(d)).positive[0]
+
+
+def test_the_second_lemma_asks_for_a_ninth_of_a_step_per_step():
+    schedule, units = LayerwiseSchedule(3, 216, 20, 0.01, 0.001, 1.0), np.array([True, False])
+    for t in (1, 7, 20):
+        for own in (0, 1):
+            W = np.zeros((2, 3))
+            W[0] = 0.001
+            for share, holds in ((1 + 1e-9, True), (1 - 1e-9, False)):
+                W[0, own] = share * t * 0.01 / 9
+                assert learns_pattern(W, t, units, np.eye(3), own, schedule) is holds
+            W[0] = 0.00101
+            W[0, own] = 1.0
+            assert not learns_pattern(W, t, units, np.eye(3), own, schedule)
+
+
+@pytest.mark.parametrize("d", [3, 5])
+def test_separating_weights_in_the_worst_case_of_the_lemmas(d):
+    """A quarter of k/d units at T eta/9 for the class, k/d units at the radius against it."""
+    k, T, eta = 8 * d**3, 20, 1e-3
+    schedule = LayerwiseSchedule(d, k, T, eta, eta * T / 80, 1.0)
+    units = np.arange(k)
+    quarter, whole = k // (4 * d), k // d
+    for own in (0, 1):
+        mine, theirs = units < quarter, (units >= quarter) & (units < quarter + whole)
+        sets = UnitSets(*((mine, theirs) if own == 0 else (theirs, mine)), k / (4 * d), k / d)
+        assert sets.holds
+        W = np.zeros((k, d))
+        W[mine, own], W[theirs, own] = T * eta / 9, schedule.radius
+        point = np.eye(d)[None, [own]]
+        margin = (1 - 2 * own) * (pooled(point, W) @ separating_weights(sets, schedule))[0]
+        assert margin == pytest.approx(80 / 36 - 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"n_units": 8 * 64 - 1, "output_step": 1.0}, "width at least 8 d^3"),
+        ({"step": 0.5 / (8 * 64 * 21) * 1.0001}, "outputs at most 1/2 in the first phase"),
+        ({"radius": 1e-5 / 9, "n_steps": 9}, "radius below step / 9"),
+        ({"radius": 1e-5 / 80 * 1.0001, "n_steps": 1}, "radius at most step * steps / 80"),
+        ({"output_step": 8.0 * 8 * 64}, "output step below 8 k"),
+        ({"n_patterns": 2}, "three patterns or more"),
+    ],
+)
+def test_each_condition_of_the_theorem_at_its_end(change, name):
+    usual = {"n_patterns": 4, "n_units": 8 * 64, "n_steps": 20, "step": 1e-5, "radius": 1e-5 / 81}
+    good = LayerwiseSchedule(**{**usual, "output_step": 8.0 * 8 * 64 - 1})
+    assert all(good.conditions().values())
+    bad = LayerwiseSchedule(**{**usual, "output_step": 8.0 * 8 * 64 - 1, **change})
+    assert [key for key, holds in bad.conditions().items() if not holds] == [name]
+
+
+def test_the_lemmas_fail_with_the_printed_probabilities():
+    assert unit_set_failure(5) == pytest.approx(4 * np.exp(-5)) and unit_set_failure(1) == 1.0
+    for m in (50, 200):  # Hoeffding for a sixth away from the mean, two classes
+        assert class_share_failure(m) == pytest.approx(min(1, 2 * 2 * np.exp(-2 * m / 6**2)))

@@ -89,3 +89,25 @@ def test_points_that_cannot_be_separated():
     assert np.isfinite(found.weights).all()
     assert "not separated" in str(found)
     assert not max_margin_descent(np.zeros((3, 2)), np.array([1.0, -1.0, 1.0])).separated
+
+
+def test_steps_lower_the_loss_while_points_are_on_the_wrong_side():
+    """Four over the largest squared norm inverts the steepest curvature: no step is too long."""
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(60, 2)) + 0.2, np.where(rng.random(60) < 0.5, 1.0, -1.0)
+    for scale in (1.0, 30.0):
+        losses = [np.log(2)]
+        for steps in range(1, 12):
+            w = max_margin_descent(scale * Z, y, max_iter=steps).weights
+            losses.append(np.logaddexp(0, -y * (scale * Z @ w)).mean())
+        assert (np.diff(losses) < 0).all()
+
+
+@pytest.mark.parametrize("features", [2, 5])
+def test_points_that_nearly_cancel_keep_a_bound_above_their_margin(features):
+    """More features than points: a length from products of points is a square, and can round to zero."""
+    Z = np.zeros((2, features))
+    Z[:, 0], Z[1, 1] = (1.0, -1.0), 1e-10
+    found = max_margin_descent(Z, np.array([1, 1]), max_iter=50)
+    margin = float((Z @ [5e-11, 1.0, *[0.0] * (features - 2)]).min())
+    assert found.upper >= margin > 4e-11

@@ -318,3 +318,9 @@ def test_time_policies_keep_to_their_share_of_the_clock(batch_size):
         model, ROWS, [policy], batch_size=batch_size, runs=1, clock=Affine(model)
     ).points[0]
     assert 1 / point.speedup == pytest.approx(policy.cost)  # the same inputs, the same clock
+
+
+def test_costs_of_an_exit_alone_and_with_the_heads_before_it():
+    costs = ExitCosts((10.0, 20.0, 30.0), (1.0, 2.0, 4.0))
+    assert costs.alone == (11.0, 32.0, 64.0) and costs.full == 64.0
+    assert costs.on_the_way == (11.0, 33.0, 67.0)

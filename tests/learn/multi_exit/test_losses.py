@@ -53,6 +53,15 @@ def test_distillation_is_the_formula(strategy, tau):
     assert other == pytest.approx(found * 4 / students, rel=1e-12)
 
 
+def test_teachers_of_every_strategy():
+    later = ((2, 3, 4), (3, 4), (4,), ())
+    assert teacher_sets("last", 4) == ((4,), (4,), (4,), ())
+    assert teacher_sets("later", 4) == teacher_sets("ensemble", 4) == later
+    assert teacher_sets("next", 4) == ((2,), (3,), (4,), ())
+    assert teacher_sets("none", 4) == ((),) * 4
+    assert teacher_sets([[2], [], [1, 2]], 3) == ((2,), (), (1, 2))
+
+
 def test_exit_wise_loss_is_the_mean_over_exits():
     logits, y = logits_of(), torch.tensor([0, 1, 2, 3, 4, 0])
     mean = sum(cross_entropy(z, y).item() for z in logits) / 4

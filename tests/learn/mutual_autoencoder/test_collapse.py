@@ -106,3 +106,12 @@ def test_draws_agree_with_quadrature():
 def test_bad_codes_are_explained(arguments, said):
     with pytest.raises(ValueError, match=said):
         collapse_gap(*arguments)
+
+
+def test_standard_errors_are_the_spread_of_other_draws():
+    mu, sd = np.array([[1.0, 0.0], [-1.0, 0.5], [0.0, -2.0]]), np.full((3, 2), 0.7)
+    runs = [collapse_gap(mu, sd, draws=400, random_state=seed) for seed in range(60)]
+    gaps = np.array([run.gap for run in runs])
+    assert np.mean([run.standard_error for run in runs]) == pytest.approx(gaps.std(), rel=0.3)
+    many = collapse_gap(mu, sd, draws=40_000)
+    assert abs(gaps.mean() - many.gap) < 5 * gaps.std() / math.sqrt(60)

@@ -48,6 +48,7 @@ def test_what_is_left_is_the_best_model_without_a_code():
     np.testing.assert_array_equal(model.transform(X), 0.0)
     np.testing.assert_allclose(model.inverse_transform([[-2.0], [2.0]]), 1.0, atol=1e-6)
     report = model.information_report(X)
+    assert report.active == 0 and report.rate == 0
     assert report.rate == 0.0 and "code dropped, it gained" in str(report)
 
 
@@ -86,3 +87,22 @@ def test_a_constant_column_is_no_error():
 def test_bad_requests_are_explained():
     with pytest.raises(ValueError, match="drop_code must be True or False; got 'no'"):
         MutualAutoencoder(drop_code="no").fit(normal(10))
+
+
+def test_without_a_code_the_best_model_is_that_of_greatest_likelihood():
+    from scipy.stats import norm
+
+    from pindown.learn.mutual_autoencoder.dropping import _best_without
+    from pindown.learn.mutual_autoencoder.networks import CategoricalDecoder
+
+    rows = 3 * np.random.default_rng(2).standard_normal((50, 2)) + [1.0, -4.0]
+    outputs, evidence = _best_without(straight([[1.0], [1.0]], 1.0), torch.as_tensor(rows))
+    best = [norm.fit(column) for column in rows.T]
+    assert outputs.tolist() == pytest.approx([m for m, _ in best] + [math.log(s) for _, s in best])
+    assert evidence == pytest.approx(
+        sum(norm.logpdf(c, *fit).sum() for c, fit in zip(rows.T, best, strict=True))
+    )
+    symbols = torch.tensor([[0], [2], [2], [2], [0], [1]])
+    outputs, evidence = _best_without(CategoricalDecoder([3], 1, (), seeded()), symbols)
+    assert outputs.exp().tolist() == pytest.approx([2 / 6, 1 / 6, 3 / 6])
+    assert evidence == pytest.approx(2 * math.log(2 / 6) + math.log(1 / 6) + 3 * math.log(3 / 6))

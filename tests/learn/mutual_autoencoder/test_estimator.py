@@ -105,7 +105,10 @@ def test_longer_codes_measure_by_the_bound():
     model = MutualAutoencoder(0.5, n_components=2, max_iter=60).fit(X)
     assert model.measurement_.method == "variational lower bound" and model.measurement_.n == 20_000
     assert model.transform(X).shape == (60, 2) and len(model.get_feature_names_out()) == 2
-    assert model.information_report(X).exact_rows is None
+    report = model.information_report(X)
+    back = model.inverse_transform(model.transform(X))
+    assert report.exact_rows is None and report.rate > 0
+    assert report.reconstruction == pytest.approx(np.sqrt(np.mean((X - back) ** 2)))
 
 
 def test_more_than_the_entropy_is_called_impossible():

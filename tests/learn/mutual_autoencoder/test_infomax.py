@@ -1,12 +1,14 @@
 """The variational bound on joints whose information is known."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 import torch
 
 from pindown.learn.mutual_autoencoder import InfomaxEstimator, linear_gaussian_information
+from pindown.learn.mutual_autoencoder.infomax import binned_information
 
 SIGMAS = 5.0
 
@@ -19,6 +21,7 @@ def line(gain, noise):
     return draw
 
 
+@pytest.mark.filterwarnings("ignore:the bound")  # twenty updates do not make a good guess
 def test_never_above_the_truth_on_twenty_gaussian_joints():
     rng = np.random.default_rng(0)
     for seed in range(20):
@@ -35,6 +38,7 @@ def test_tight_when_the_guess_can_be_the_posterior():
     )
 
 
+@pytest.mark.filterwarnings("ignore:the bound")
 def test_bits():
     nats, bits = (
         InfomaxEstimator(hidden=(), parts=1, steps=50, n_test=500, units=units)
@@ -55,3 +59,34 @@ def test_bad_input_is_explained():
         InfomaxEstimator(learning_rate=-1.0)
     with pytest.raises(ValueError, match="noise positive"):
         linear_gaussian_information(1.0, 0.0)
+
+
+def folded(n, random):
+    """Only the size of z is seen: a posterior with two peaks, which no single normal comes near."""
+    z = torch.randn((n, 1), generator=random)
+    return z, z.abs() + 0.1 * torch.randn((n, 1), generator=random)
+
+
+def test_a_guess_that_cannot_reach_the_posterior_is_told_by_histograms():
+    with pytest.warns(UserWarning, match="more parts, hidden layers or steps"):
+        weak = InfomaxEstimator(parts=1, hidden=(), steps=200, n_test=4000).fit(folded)
+    assert weak.bound_.value < 0.1
+    assert weak.histogram_.value > 1.0
+
+
+def test_histograms_are_below_the_truth_and_do_not_warn_about_a_good_guess():
+    rng = np.random.default_rng(0)
+    for r in (0.0, 0.5, 0.9):
+        z = rng.standard_normal((20_000, 2))
+        x = r * z + np.sqrt(1 - r * r) * rng.standard_normal((20_000, 2))
+        found = binned_information(z, x)
+        truth = -0.5 * np.log(1 - r * r)  # of one pair of coordinates
+        assert 0.85 * truth - 0.02 <= found.value <= truth + 3 * found.standard_error
+
+    def gaussian(n, random):
+        z = torch.randn((n, 1), generator=random)
+        return z, z + 0.5 * torch.randn((n, 1), generator=random)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        InfomaxEstimator(parts=1, hidden=(), steps=300, n_test=4000).fit(gaussian)

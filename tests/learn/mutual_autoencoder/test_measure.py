@@ -73,3 +73,25 @@ def test_longer_codes_get_the_variational_bound():
     assert found.value <= truth + 5 * found.standard_error
     assert abs(found.value - best) < 0.02 + 5 * found.standard_error
     assert found.bits == pytest.approx(found.value / math.log(2))
+
+
+@pytest.mark.parametrize("slope", [0.5, 3.0])
+def test_symbols_by_adaptive_quadrature(slope):
+    """Three symbols with logits 0, slope z and 1 - z: entropy of the mean less the mean entropy."""
+    from scipy.integrate import quad
+    from scipy.special import softmax
+    from scipy.stats import entropy, norm
+
+    decoder = CategoricalDecoder([3], 1, (), seeded()).double()
+    with torch.no_grad():
+        decoder.body[0].weight.copy_(torch.tensor([[0.0], [slope], [-1.0]]))
+        decoder.body[0].bias.copy_(torch.tensor([0.0, 0.0, 1.0]))
+
+    def mean(function):
+        return quad(lambda z: norm.pdf(z) * function(softmax([0.0, slope * z, 1 - z])), -9, 9)[0]
+
+    truth = entropy([mean(lambda p, j=j: p[j]) for j in range(3)]) - mean(entropy)
+    assert exact_information(decoder)[0] == pytest.approx(truth, abs=1e-7)
+    found = measure_information(decoder, None, seeded(), steps=0)
+    assert found.kind == "exact" and found.value == pytest.approx(truth, abs=1e-7)
+    assert found.bits == pytest.approx(truth / math.log(2))

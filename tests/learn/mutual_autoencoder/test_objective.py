@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from scipy.stats import kstest, norm
 
+from pindown.learn.mutual_autoencoder.evaluation import evidence
 from pindown.learn.mutual_autoencoder.networks import (
     CategoricalDecoder,
     GaussianDecoder,
@@ -86,3 +87,29 @@ def test_symbols_have_the_same_bound():
     mean, log_std = encoder(x)
     expected = -0.5 * (mean**2 + (2 * log_std).exp() - 1 - 2 * log_std)[:, 0]
     torch.testing.assert_close(evidence_bound(encoder, decoder, x, seeded()), expected)
+
+
+def test_the_weight_is_that_of_the_divergence():
+    """With one symbol nothing else is left: exactly for the plain encoder, else on average."""
+    decoder = CategoricalDecoder([1], 1, (), seeded()).double()
+    encoder = GaussianEncoder(Symbols([1]), 1, (), seeded()).double()
+    x = torch.zeros((N, 1), dtype=torch.int64)
+    with torch.no_grad():
+        mean, log_std = encoder(x[:1])
+        cost = float(0.5 * (mean**2 + (2 * log_std).exp() - 1 - 2 * log_std))
+        plain, drawn = (evidence_bound(encoder, decoder, x, seeded(), k, 0.3).numpy() for k in (None, 1))
+    np.testing.assert_allclose(plain, -0.3 * cost)
+    assert abs(drawn.mean() + 0.3 * cost) < 5 * drawn.std() / np.sqrt(N)
+
+
+@torch.no_grad()
+def test_evaluated_evidence_is_the_mean_of_the_bounds():
+    """By quadrature, or in groups of shared draws, against fresh draws."""
+    encoder = GaussianEncoder(Numbers(1), 1, (4,), seeded(2)).double()
+    decoder = GaussianDecoder(1, 1, (4,), seeded(3)).double()
+    rows = torch.tensor([[-1.0], [0.2], [2.0]], dtype=torch.float64)
+    for k in (None, 3):
+        drawn = evidence_bound(encoder, decoder, rows.repeat(N, 1), seeded(4), k).numpy().reshape(N, 3)
+        found = evidence(encoder, decoder, rows, k)
+        spread = drawn.std(0) * (1 / np.sqrt(N) if k is None else 1 / np.sqrt(80))
+        assert (np.abs(found - drawn.mean(0)) < 5 * spread).all() and (spread < 0.3).all()

@@ -22,3 +22,10 @@ def test_few_codes_err_upwards():
     truth = 0.5 * math.log1p(100.0)
     found = [sampled_information(decoder, seeded(k), n=2000, codes=k)[0] for k in (3, 2000)]
     assert found[0] > truth + 0.5 and abs(found[1] - truth) < 0.15
+
+
+def test_draws_and_codes_need_not_be_as_many():
+    decoder, truth = straight([[0.8]], 0.6), 0.5 * math.log1p(16 / 9)
+    value, error = sampled_information(decoder, seeded(2), n=500, codes=4000)
+    assert abs(value - truth) < 5 * error < 0.3
+    assert error < sampled_information(decoder, seeded(2), n=50, codes=4000)[1]

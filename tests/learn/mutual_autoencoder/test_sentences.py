@@ -34,6 +34,15 @@ def test_every_sentence_has_one_derivation_and_the_entropy_follows():
     assert len(set(film_sentences(20_000))) == 768 and grammar_entropy() == pytest.approx(math.log(768))
 
 
+def test_matches_by_hand():
+    """Missing and surplus words count against; shares are of the words that were given."""
+    given, back = ["a b c", "d e"], ["a x c y", "d e"]
+    assert exact_matches(given, back) == 1 / 2
+    assert word_matches(given, back) == 4 / 5
+    assert word_matches(["a b"], ["b"]) == 0.0
+    assert position_baseline(["a b", "a c", "a c"]) == 5 / 6
+
+
 def test_the_decoder_is_a_distribution_over_sentences():
     random = torch.Generator().manual_seed(0)
     decoder = SentenceDecoder(3, 3, 2, 8, random).double()

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 from scipy.stats import skew
 
 from pindown.errors import ModelFileError
 from pindown.learn.one_class import LocalMaximaDetector
 from pindown.learn.one_class.bending import Bending
+from pindown.learn.one_class.storage import sealed
 
 QUICK = {"max_epochs": 3, "n_estimators": 2, "hidden": 8, "random_state": 0}
 
@@ -81,7 +82,7 @@ def test_a_bent_detector_is_read_as_it_was_written_and_damage_is_refused(tmp_pat
     for change in (lambda k: k[:, ::-1], lambda k: k[:, :1], lambda k: k[:2]):
         tensors = load_file(tmp_path / "a.safetensors")
         tensors["frame.knots"] = np.ascontiguousarray(change(tensors["frame.knots"]))
-        save_file(tensors, tmp_path / "b.safetensors", metadata=facts)
+        (tmp_path / "b.safetensors").write_bytes(sealed(save(tensors, metadata=facts)))
         with pytest.raises(ModelFileError, match="features"):
             LocalMaximaDetector.load(tmp_path / "b.safetensors")
 

@@ -155,6 +155,8 @@ def test_paper_preset_scores_are_the_bare_log_odds_of_c(blob, digits):
     assert np.allclose(model.score_samples(blob), c(inputs)[:, 0].numpy())
     (h,) = model.networks_["h"]
     assert np.allclose(model.quality(blob), h(torch.cat([inputs, inputs], 1))[:, 0].numpy())
+    pairs = torch.cat([inputs, inputs.flip(0)], 1)
+    assert np.allclose(model.compare(blob, blob[::-1]), h(pairs)[:, 0].numpy())
     images = LocalMaximaDetector("paper", max_epochs=1, hidden=4, random_state=0).fit(digits[0][:40])
     assert np.isfinite(images.score_samples(digits[0][:40])).all()
 

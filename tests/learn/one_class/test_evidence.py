@@ -3,6 +3,7 @@
 import os
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -183,3 +184,27 @@ def test_reading_a_file_forgets_no_training(ingredients, tmp_path):
     again = loaded(model, tmp_path).set_params(max_epochs=0).partial_fit(X)
     assert again.mixture_.weight == model.mixture_.weight == 0.25
     assert np.array_equal(again.density_.weights, model.density_.weights)
+
+
+def test_prices_and_orders_by_hand():
+    """Cross-entropy of the mean log-odds of the members, and the share of pairs in the right order."""
+    from pindown.learn.one_class.evidence import Prices, _judged, may_vote
+
+    torch.manual_seed(0)
+    nets = [torch.nn.Linear(2, 1).double() for _ in range(3)]
+    rows, negatives = torch.randn(30, 2), torch.randn(20, 2) + 0.7
+    price, order = _judged(nets, rows, negatives)
+    with torch.no_grad():
+        inside, outside = (
+            np.mean([net(x.double())[:, 0].numpy() for net in nets], axis=0) for x in (rows, negatives)
+        )
+    expected = np.log1p(np.exp(-inside)).mean() + np.log1p(np.exp(outside)).mean()
+    assert price == pytest.approx(expected)
+    labels = np.r_[np.ones(30), np.zeros(20)]
+    assert order == pytest.approx(roc_auc_score(labels, np.r_[inside, outside]))
+    for trained, better, nothing in ((0.98, 0.0, False), (1.0, 0.01, True), (1.0, 0.03, False)):
+        found = Prices(trained, 1.0, 0.5 + better, 0.5)
+        assert found.learned_nothing is nothing
+        assert may_vote(found, SimpleNamespace(history=[{}])) is not nothing
+        assert not may_vote(found, SimpleNamespace(history=[]))
+    assert may_vote(None, SimpleNamespace(history=[{}]))

@@ -26,6 +26,16 @@ def test_initialisation_depends_on_the_generator_only():
     assert all(torch.equal(first[key], second[key]) for key in first)
 
 
+def test_weights_keep_the_size_of_what_goes_through():
+    """Of variance two over the number of inputs, which rectifiers halve."""
+    wide = {"kind": "perceptron", "inputs": 200, "hidden": [300], "outputs": 50, "bound": 8.0}
+    net = initialise(build(wide), torch.Generator().manual_seed(0))
+    for layer in (m for m in net.modules() if isinstance(m, torch.nn.Linear)):
+        square = float(layer.weight.detach().square().mean())
+        assert square * layer.in_features == pytest.approx(2, rel=0.05)
+        assert not layer.bias.any()
+
+
 @pytest.mark.parametrize(
     "description",
     [

@@ -2,11 +2,11 @@ import json
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save, save_file
 from sklearn.neighbors import NearestNeighbors
 
 from pindown.errors import ModelFileError
-from pindown.learn.one_class import LocalMaximaDetector
+from pindown.learn.one_class import LocalMaximaDetector, storage
 
 QUICK = {"max_epochs": 2, "n_estimators": 2, "random_state": 0}
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -55,6 +55,12 @@ def test_garbage_is_refused_in_one_sentence(saved, tmp_path):
         assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="no such file"):
         LocalMaximaDetector.load(tmp_path / "missing.safetensors")
+
+
+def write(tensors, path, facts):
+    """Write a file as one that means it would: with a checksum that fits."""
+    metadata = {storage.MARK: json.dumps(facts), storage.CHECKSUM: 64 * "0"}
+    path.write_bytes(storage.sealed(save(tensors, metadata=metadata)))
 
 
 def _facts(path):
@@ -110,7 +116,7 @@ def test_changed_texts_are_refused(saved, tmp_path, change):
     facts = _facts(saved)
     change(facts)
     path = tmp_path / "changed.safetensors"
-    save_file(load_file(saved), path, metadata={"pindown-detector": json.dumps(facts)})
+    write(load_file(saved), path, facts)
     with pytest.raises(ModelFileError) as caught:
         LocalMaximaDetector.load(path)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
@@ -119,7 +125,7 @@ def test_changed_texts_are_refused(saved, tmp_path, change):
 def test_as_many_networks_c_as_h(saved, tmp_path):
     tensors = {key: value for key, value in load_file(saved).items() if not key.startswith("h.1.")}
     path = tmp_path / "fewer.safetensors"
-    save_file(tensors, path, metadata={"pindown-detector": json.dumps(_facts(saved))})
+    write(tensors, path, _facts(saved))
     with pytest.raises(ModelFileError, match="as many networks"):
         LocalMaximaDetector.load(path)
 
@@ -131,22 +137,23 @@ def test_files_of_earlier_versions_are_read(saved, tmp_path):
     facts["density"] = [0.5, -1.0, 2.0]  # the unit of distance, the edge, the slope: five neighbours
     path = tmp_path / "earlier.safetensors"
     save_file(load_file(saved), path, metadata={"pindown-detector": json.dumps(facts)})
-    model = LocalMaximaDetector.load(path)
+    with pytest.warns(UserWarning, match="without a checksum"):
+        model = LocalMaximaDetector.load(path)
     assert model.report().prices is None
-    assert np.isfinite(LocalMaximaDetector.load(path).partial_fit(X).score_samples(X)).all()
     fresh = np.random.default_rng(1).normal(size=(20, 3))
     points = model.frame_.scaled(fresh)
     known = NearestNeighbors(n_neighbors=5).fit(model.density_.points.astype(float))
     distances = known.kneighbors(points)[0].mean(axis=1)
     expected = (-np.log(distances / 0.5) + 1.0) * 2.0
     assert model.density_.log_odds(points) == pytest.approx(expected, rel=1e-5)
+    assert np.isfinite(model.partial_fit(X).score_samples(X)).all()
 
 
 def test_an_image_of_a_trillion_pixels_is_refused_before_memory_is_taken(tmp_path):
     path = tmp_path / "model.safetensors"
     LocalMaximaDetector(**QUICK).fit(IMAGES).save(path)
     facts = _facts(path) | {"n_features": 10**10, "image_shape": [10**5, 10**5, 1]}
-    save_file(load_file(path), path, metadata={"pindown-detector": json.dumps(facts)})
+    write(load_file(path), path, facts)
     with pytest.raises(ModelFileError, match="does not hold"):
         LocalMaximaDetector.load(path)
 
@@ -174,11 +181,58 @@ def test_changed_tensors_are_refused(saved, tmp_path):
         changed = dict(tensors) if value is None else {**tensors, name: value}
         if value is None:
             changed.pop(name)
-        save_file(changed, path, metadata={"pindown-detector": json.dumps(facts)})
+        write(changed, path, facts)
         with pytest.raises(ValueError, match=r"\w+"):
             LocalMaximaDetector.load(path)
-    save_file(
-        {**tensors, "more": np.zeros(2, np.float32)}, path, {"pindown-detector": json.dumps(facts)}
-    )
+    write({**tensors, "more": np.zeros(2, np.float32)}, path, facts)
     with pytest.raises(ValueError, match="belongs to nothing"):
         LocalMaximaDetector.load(path)
+
+
+def test_a_file_of_the_format_before_scores_the_same_and_says_that_it_has_no_checksum(saved, tmp_path):
+    path = tmp_path / "earlier.safetensors"
+    save_file(load_file(saved), path, {storage.MARK: json.dumps(_facts(saved) | {"format": 2})})
+    with pytest.warns(UserWarning, match="without a checksum"):
+        earlier = LocalMaximaDetector.load(path)
+    now = LocalMaximaDetector.load(saved)
+    assert np.array_equal(earlier.score_samples(X), now.score_samples(X))
+
+
+def mutated(data, rng):
+    """Change a file as accidents do: single bits and bytes, digits, pieces lost, doubled or swapped."""
+    changed = bytearray(data)
+    for _ in range(rng.choice([1, 1, 1, 2, 4])):
+        # Half of the accidents in the header, which is small and matters most.
+        header = 8 + int.from_bytes(data[:8], "little")
+        i = int(rng.integers(min(header, len(changed)) if rng.random() < 0.5 else len(changed)))
+        length = int(rng.integers(1, 9))
+        kind = rng.integers(6)
+        if kind == 0:
+            changed[i] ^= 1 << int(rng.integers(8))
+        elif kind == 1:
+            changed[i] = int(rng.integers(256))
+        elif kind == 2:
+            changed[i] = ord("0123456789"[rng.integers(10)])
+        elif kind == 3:
+            del changed[i : i + length]
+        elif kind == 4:
+            changed[i:i] = changed[i : i + length]
+        else:
+            changed[i : i + length] = changed[i : i + length][::-1]
+    return bytes(changed)
+
+
+def test_no_changed_file_is_read(saved, tmp_path):
+    """Not one of many accidents goes unnoticed."""
+    data, rng = saved.read_bytes(), np.random.default_rng(5)
+    path, refused = tmp_path / "changed.safetensors", 0
+    for _ in range(400):
+        changed = mutated(data, rng)
+        if changed == data or not changed:
+            continue
+        path.write_bytes(changed)
+        with pytest.raises(ModelFileError) as caught:
+            LocalMaximaDetector.load(path)
+        refused += 1
+        assert "\n" not in str(caught.value)
+    assert refused > 350

@@ -45,8 +45,19 @@ def test_attributes_agree_with_each_other(loss):
         np.testing.assert_allclose(lines, model.values_, atol=1e-9)
     error = np.abs(y - model.predict(x))
     assert model.best_loss_ == pytest.approx(np.sum(error**2 if loss == "squared" else error))
-    assert model.gap_ == 0.0
     assert model.optimal_
+    assert 0.0 <= model.gap_ <= 1e-6 * model.best_loss_
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-8])
+def test_fitted_means_fitted_to_rounding(loss, noise):
+    x = np.linspace(0, 6, 25)
+    y = np.interp(x, [0, 2, 4, 6], [0, 2, 1, 4]) + noise * np.random.default_rng(3).normal(size=25)
+    model = SegmentedRegressor(3, loss=loss).fit(x, y)
+    assert model.optimal_ == (noise == 0.0)  # errors of 1e-12 are ten thousand times rounding
+    moved = SegmentedRegressor(3, loss=loss).fit(x + 2.0**20, y)  # now they are not
+    assert moved.optimal_ == (noise <= 1e-12)
 
 
 @pytest.mark.parametrize("n_pieces", [1, 2, 4])
@@ -81,6 +92,27 @@ def test_bic_of_more_pieces_is_proved_not_to_win():
     score = n * np.log(model.best_loss_ / n) + 2 * model.n_pieces_ * np.log(n)
     for trial in model.selection_path_:
         assert n * np.log(trial.lower_bound / n) + 2 * trial.n_pieces * np.log(n) >= score - 1e-6
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_scores_of_numbers_of_pieces(loss):
+    """BIC of normal or Laplace noise: a scale that is fitted, and 2 K numbers; or held-out losses."""
+    from pindown.learn.segmented.selection import by_cross_validation
+
+    x, y = data(n=40)
+    fitted = SegmentedRegressor(loss=loss, max_pieces=3).fit(x, y)
+    for trial in fitted.selection_path_:
+        spread = trial.loss / 40
+        half = 20 * np.log(spread) if loss == "squared" else 40 * np.log(spread)
+        assert trial.score == pytest.approx(2 * (half + trial.n_pieces * np.log(40)))
+    folds = [(np.arange(0, 40, 2), np.arange(1, 40, 2)), (np.arange(1, 40, 2), np.arange(0, 40, 2))]
+    _, trials = by_cross_validation(x, y, np.ones(40), loss, 2, None, folds)
+    for trial in trials:
+        total = 0.0
+        for train, test in folds:
+            model = SegmentedRegressor(trial.n_pieces, loss=loss).fit(x[train], y[train])
+            total += np.sum(np.abs(model.predict(x[test]) - y[test]) ** (2 if loss == "squared" else 1))
+        assert trial.score == pytest.approx(total, rel=1e-6)
 
 
 def test_straight_and_exact_data_choose_few_pieces():

@@ -220,6 +220,33 @@ def test_signals_keep_their_size(activation, rule, low, high):
     assert all(parameter.grad is None for parameter in module.parameters())
 
 
+def test_masks_of_a_linear_layer_have_the_mean_and_spread_of_their_formula():
+    """Kept with probability 1 - p and divided by it: mean w'x, variance p / (1 - p) sum w^2 x^2."""
+    module = torch.nn.Sequential(torch.nn.Dropout(0.3), torch.nn.Linear(4, 1, bias=False)).double()
+    x = torch.tensor([[1.0, -2.0, 0.5, 3.0]], dtype=torch.float64)
+    found = dropout_predict(module, x, 3000, seed=1)
+    w = module[1].weight.detach().numpy()[0]
+    std = np.sqrt(0.3 / 0.7 * np.sum(w**2 * x.numpy()[0] ** 2))
+    assert found.std[0, 0] == pytest.approx(std, rel=0.1)
+    assert abs(found.mean[0, 0] - w @ x.numpy()[0]) < 5 * std / np.sqrt(3000)
+    again, other = (dropout_predict(module, x, 50, seed=seed).mean for seed in (1, 2))
+    assert np.array_equal(again, dropout_predict(module, x, 50, seed=1).mean)
+    assert not np.array_equal(again, other)
+
+
+def test_signals_are_mean_squares_at_every_layer():
+    """Two layers, a rectifier between: the slope of noise goes back through units that are on."""
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2)).double()
+    X = torch.randn(5, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    report = signal_report(module, X, seed=4)
+    noise = torch.randn((5, 2), generator=torch.Generator().manual_seed(4), dtype=torch.float64).numpy()
+    first = module[0](X).detach().numpy()
+    last = module(X).detach().numpy()
+    back = (noise @ module[2].weight.detach().numpy()) * (first > 0)
+    np.testing.assert_allclose(report.forward, [np.mean(first**2), np.mean(last**2)])
+    np.testing.assert_allclose(report.backward, [np.mean(back**2), np.mean(noise**2)])
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -15,7 +15,13 @@ from pindown.datasets.sparse_codes import (
     hadamard_dictionary,
     perturbed,
 )
-from pindown.learn.sparse_coding import SparseCodingAutoencoder, descent, dictionary_error
+from pindown.learn.sparse_coding import (
+    SparseCodingAutoencoder,
+    certify_weights,
+    descent,
+    dictionary_error,
+    recovery_threshold,
+)
 from pindown.learn.sparse_coding.descent import descend
 
 
@@ -188,3 +194,18 @@ def test_an_interruption_keeps_the_weights_so_far(monkeypatch):
         coder = SparseCodingAutoencoder().fit(X)
     assert coder.n_iter_ == 2 and not coder.converged_
     assert coder.losses_[-1] < coder.losses_[0]
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.02])
+def test_threshold_and_certificate_are_those_of_the_weights(delta):
+    model = SparseCodingModel(hadamard_dictionary(256), 2, 1.0, 1.2)
+    Y, _ = model.sample(40)
+    coder = SparseCodingAutoencoder(
+        init=model.dictionary.T, threshold="theory", sparsity=2, code_range=(1.0, 1.2), delta=delta,
+        max_iter=0,
+    ).fit(Y)  # fmt: skip
+    assert coder.threshold_ == pytest.approx(recovery_threshold(model, delta))
+    alone = certify_weights(
+        coder.components_, coder.threshold_, sparsity=2, low=1.0, high=1.2, delta=delta
+    )
+    assert coder.guarantee_.certificate == alone and coder.guarantee_.kind == "exact"

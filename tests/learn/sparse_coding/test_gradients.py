@@ -214,3 +214,78 @@ def test_units_supports_and_shapes_that_do_not_fit_are_refused():
             loss_and_gradient(W, Y)
     with pytest.raises(ValueError, match="threshold must be one number, or 3"):
         loss_and_gradient(np.ones((3, 4)), np.ones((2, 4)), np.ones(5))
+
+
+def largest(kind, i, j, delta, mu):
+    """What inner products can be at most, weights within delta of atoms of coherence mu."""
+    if kind == "WA":
+        return 1 + delta if i == j else delta + mu
+    return (1 + delta) ** 2 if i == j else delta**2 + 2 * delta + mu
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.2, 0.9])
+@pytest.mark.parametrize("dictionary", [gaussian_dictionary(30, 40, 3), np.eye(40)], ids=["any", "axes"])
+def test_criticality_bounds_are_their_terms_one_by_one(dictionary, delta):
+    """Every term of the parts at its largest, with the chance that its atoms are in the support."""
+    model = SparseCodingModel(dictionary, 6, 0.5, 2.0)
+    h, m2, mu, i = model.n_atoms, model.second_moment, model.coherence, 0
+    found, others = criticality_bounds(model, delta), range(1, model.n_atoms)
+
+    def top(kind, a, b):
+        return largest(kind, a, b, delta, mu)
+
+    def chance(*atoms):
+        return model.inclusion(len(set(atoms)))
+
+    rest = sum(chance(i, j) * 2 * top("WA", i, j) for j in others)
+    alpha = sum(chance(i, k) * top("WA", i, k) ** 2 for k in range(h))
+    for j in others:
+        for k in range(h):
+            rest += chance(i, j, k) * top("WA", i, k) * top("WA", j, k) * (1 + delta)
+            rest += chance(i, j, k) * top("WW", i, k) * top("WA", k, j)
+    slack = h**2 / ((h - 1) * (h - 2))
+    assert m2 * rest <= found.rest * (1 + 1e-12) and found.rest <= slack * m2 * rest
+    assert m2 * alpha <= found.alpha_high * (1 + 1e-12) and found.alpha_high <= slack * m2 * alpha
+    assert found.alpha_low == pytest.approx(chance(i) * m2 * (1 - delta) ** 2)
+    squares = sum(top("WW", j, k) for j in others for k in others)
+    a = model.inclusion(2) * top("WA", i, i) ** 2 * np.sqrt(squares)
+    assert a <= found.weights_sum * (1 + 1e-12) and found.weights_sum <= slack * a
+    squares = sum(1.0 if j == k else mu for j in others for k in others)
+    b = model.inclusion(2) * (1 + delta) ** 3 * np.sqrt(squares)
+    assert b <= found.atoms_sum * (1 + 1e-12) and found.atoms_sum <= slack * b
+
+
+def test_measured_criticality_by_hand():
+    model, W, eps = small(6, 4, 2)
+    units = [1, 4]
+    G = np.array([brute_proxy(model, W, eps, i) for i in units])
+    found = measure_criticality(model, W, eps, units)
+    norms = np.linalg.norm(G, axis=1)
+    assert found.inclusion == pytest.approx(2 / 6)
+    assert found.gradient_norm == pytest.approx(norms.mean())
+    size = max(model.mean**2, model.second_moment)
+    assert found.relative == pytest.approx(norms.mean() / (2 / 6 * size))
+    way = model.dictionary.T[units] - W[units]
+    cosines = [-g @ v / np.linalg.norm(g) / np.linalg.norm(v) for g, v in zip(G, way, strict=True)]
+    assert found.cosine == pytest.approx(np.mean(cosines))
+
+
+def test_parts_of_the_gradient_by_loops():
+    """alpha and beta term by term, as printed; the rest is what is left of the gradient."""
+    model, W, eps = small(5, 4, 3)
+    m1, m2, A, i = model.mean, model.second_moment, model.dictionary, 2
+    alpha = beta = 0.0
+    for S in supports_with(model, i):
+        WA = {(j, k): W[j] @ A[:, k] for j in S for k in S}
+        WW = {(j, k): W[j] @ W[k] for j in S for k in S}
+        alpha += eps[i] ** 2 + sum(m2 * WA[i, k] ** 2 - 2 * m1 * eps[i] * WA[i, k] for k in S)
+        alpha += sum(m1**2 * WA[i, k] * WA[i, m] for k in S for m in S if k != m)
+        beta += 2 * m2 * WA[i, i] - m1 * eps[i]
+        beta += sum(2 * m1**2 * WA[i, k] for k in S if k != i)
+        beta += sum(m1 * eps[j] * WW[i, j] - m2 * WW[i, j] * WA[j, i] for j in S)
+        beta -= sum(m1**2 * WW[i, j] * WA[j, m] for j in S for m in S if m != i)
+    found = decomposition_of_gradient(model, W, eps, i)
+    assert found.alpha == pytest.approx(alpha / comb(5, 3))
+    assert found.beta == pytest.approx(beta / comb(5, 3))
+    left = brute_proxy(model, W, eps, i) - found.alpha * W[i] + found.beta * A[:, i]
+    np.testing.assert_allclose(found.rest, left, atol=1e-12)

@@ -51,6 +51,13 @@ def test_symmetries_of_the_grid_are_exact(group):
     assert np.array_equal(np.sort(flat.act(1, rows)), np.sort(rows))
 
 
+def test_shifts_of_images_that_are_not_square():
+    group, X = image_translations(4, 6, step=2), IMAGES[..., :4, :]
+    check_action(group, X)
+    for index, (down, right) in enumerate(group.elements):
+        assert np.array_equal(group.act(index, X), np.roll(X, (2 * down, 2 * right), axis=(-2, -1)))
+
+
 def test_the_square_acts_by_different_transformations():
     orbit = image_dihedral().orbit(IMAGES[0])
     assert len(np.unique(orbit.reshape(8, -1), axis=0)) == 8
@@ -93,12 +100,14 @@ def test_light_acts_on_values():
     assert np.array_equal(contrast_changes([2.0], [1.0]).act(0, X), 2 * X + 1)
     back = gamma_changes([0.5]).act(0, gamma_changes([2.0]).act(0, X))
     assert np.allclose(back, X)
+    assert np.allclose(gamma_changes([2.0]).act(0, X), X * X)
 
 
 def test_warps_are_small_smooth_and_fix_the_border():
     field = smooth_displacement(20, 30, size=1.5, seed=3)
     assert np.abs(field[:, 0]).max() < 1e-12 and np.abs(field[:, :, -1]).max() < 1e-12
     assert np.abs(np.diff(field, axis=1)).max() < 1.5
+    assert np.linalg.norm(field, axis=0).max() == pytest.approx(1.5)
     still = warp(np.ones((1, 20, 30)), 0 * field)
     assert np.array_equal(still, np.ones((1, 20, 30)))
     first, second = (smooth_warps(6, 6, 1.0, n=2, seed=5) for _ in range(2))

@@ -56,6 +56,8 @@ def test_planar_rotations_turn_points():
     x = np.array([[2.0, -1.0]])
     assert np.allclose(np.linalg.norm(group.orbit(x[0]), axis=1), np.sqrt(5))
     assert np.allclose(group.act(3, x), act_points(se2(6 * np.pi / 7), x))
+    z = (2 - 1j) * np.exp(6j * np.pi / 7)  # against the clock
+    assert np.allclose(group.act(3, x), [[z.real, z.imag]])
 
 
 @pytest.mark.parametrize("kind", ["set", "graph"])

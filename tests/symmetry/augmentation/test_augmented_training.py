@@ -103,6 +103,20 @@ def test_gradients_have_no_component_along_orbits():
     assert abs(few) > 1e-4  # three turns are not all
 
 
+def test_the_component_is_the_slope_along_the_orbit():
+    """The derivative of t -> loss(exp(tA) w), over the lengths of gradient and velocity."""
+    A, W = np.random.default_rng(3).standard_normal((2, 3, 3))
+
+    def loss(w):
+        return (torch.sin(w) * torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)).sum()
+
+    h = 1e-6
+    there, back = (float(loss(torch.tensor(W + t * (A @ W.T).T))) for t in (h, -h))
+    lengths = np.linalg.norm(np.cos(W) * [1.0, 2.0, 3.0]) * np.linalg.norm(A @ W.T)
+    found = orbit_gradient_component(loss, W, A)
+    assert found == pytest.approx((there - back) / (2 * h) / lengths, abs=1e-8) and abs(found) > 0.01
+
+
 def test_printed_sign_of_gradient_flow_climbs():
     """With dw/dt = +grad L the loss grows along the flow; with the minus it falls."""
     from pindown.symmetry.augmentation.gradients import loss_gradient
@@ -190,6 +204,9 @@ def test_deviation_measures_the_distance_to_the_nearest_row():
     assert orbit_deviation(W, cyclic(4)) == pytest.approx(np.sqrt(2))
     assert 0 < orbit_deviation(W, cyclic(4), "mean") < np.sqrt(2)
     assert orbit_deviation(np.zeros((2, 4)), cyclic(4)) == 0.0
+    for how in ("worst", "mean"):  # relative to the rows
+        plain = orbit_deviation(W, cyclic(4), how)
+        assert orbit_deviation(5 * W, cyclic(4), how) == pytest.approx(plain)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,14 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from pindown.symmetry import cyclic
-from pindown.symmetry.discovery import orbit_closure_error, orbit_score, separation, sorted_signature
+from pindown.symmetry.discovery import (
+    orbit_closure_error,
+    orbit_score,
+    separation,
+    signature_distances,
+    sorted_gram_penalty,
+    sorted_signature,
+)
 from tests.symmetry.discovery.samples import GROUPS, triangle_beside_square
 
 
@@ -67,3 +74,21 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="both kinds"):
         separation([], [1.0])
     assert orbit_score(np.zeros((2, 3))) == 0.0
+
+
+def test_score_is_the_penalty_of_sorted_columns_per_entry():
+    """n^2 pairs of columns in the penalty, against the size of the Gramian."""
+    import torch
+
+    W = np.random.default_rng(5).standard_normal((4, 6))
+    penalty = float(sorted_gram_penalty(torch.from_numpy(W)))
+    size = ((W.T @ W) ** 2).sum()
+    assert orbit_score(W) == pytest.approx(np.sqrt(penalty / 6 / size)) == orbit_score(-3 * W)
+
+
+def test_distances_of_signatures_are_relative():
+    X, others = np.random.default_rng(6).standard_normal((2, 5, 3))
+    found = signature_distances(lambda Z: Z, X, others)
+    np.testing.assert_allclose(found, [np.linalg.norm(x / np.linalg.norm(x) - y / np.linalg.norm(x))
+                                       for x, y in zip(X, others, strict=True)])  # fmt: skip
+    np.testing.assert_allclose(signature_distances(lambda Z: 7 * Z, X, others), found)

@@ -7,7 +7,8 @@ from scipy.stats import binom
 
 from pindown.symmetry import dihedral, symmetric
 from pindown.symmetry.discovery.atoms import group_recovery, learn_orbit
-from pindown.symmetry.discovery.evidence import hard_negatives, judge
+from pindown.symmetry.discovery.completeness import closure
+from pindown.symmetry.discovery.evidence import _objection, hard_negatives, judge
 from pindown.symmetry.discovery.maps import procrustes, residual_limit, residuals
 from pindown.symmetry.discovery.orbits import noise_level, orbits_by_norm, pairs_of
 from pindown.symmetry.discovery.relations import _chance_support, find_maps
@@ -148,6 +149,7 @@ def test_averaging_over_the_group_is_the_mean_of_quotients():
     exact = exact_representation(blurred, group.table)
     mean = [np.mean([exact[group.table[g, h]] @ exact[h].T for h in range(8)], axis=0) for g in range(8)]
     assert exact == pytest.approx(np.array(mean), abs=1e-12)  # a fixed point of the averaging
+    assert exact == pytest.approx(group.matrices, abs=0.05)  # near where it began
 
 
 def test_chance_support_is_what_random_maps_explain():
@@ -157,3 +159,32 @@ def test_chance_support_is_what_random_maps_explain():
     met = [(residuals(rotation(6, rng), pairs) <= limit).mean() for _ in range(300)]
     expected = binom.ppf(1 - 1e-5, len(pairs), np.mean(met)) + 1
     assert _chance_support(pairs, limit, rng) == pytest.approx(expected, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    "fact, value, words",
+    [
+        ("coverage", 0.89, "explain only"),
+        ("false_coverage", 0.21, "hard negatives"),
+        ("separation", 0.94, "hard negatives"),
+        ("closure", 0.92, "not whole"),  # one of eight members is missing in most orbits
+        ("evenness", 0.009, "unevenly"),
+        ("chance", 2e-4, "exclude chance"),
+    ],
+)
+def test_each_fact_alone_is_an_objection(fact, value, words):
+    good = {"coverage": 0.91, "false_coverage": 0.19, "separation": 0.96, "closure": 0.94}
+    good |= {"evenness": 0.011, "chance": 0.5e-4}
+    assert _objection(good, 8) is None
+    assert words in _objection(good | {fact: value}, 8)
+    assert _objection(good | {"closure": 0.92}, 4) is None  # of four members few may be missing
+    assert "only the identity" in _objection(good, 1)
+
+
+def test_closure_is_the_share_of_images_that_are_members():
+    x, y = np.random.default_rng(1).standard_normal((2, 3))
+    signs = np.array([np.eye(3), -np.eye(3)])
+    assert closure(signs, [np.array([x, -x]), np.array([x, y])], 1e-6) == pytest.approx(0.75)
+    shifts = GROUPS["C6"]
+    whole = shifts @ np.arange(6.0) ** 2
+    assert closure(shifts, [whole, whole[:5], whole[:2]], 1e-6) == pytest.approx((1 + 5 / 6) / 2)

@@ -49,6 +49,8 @@ def test_edges_are_listed_from_sender_to_receiver():
     graph = from_edges(3, [(0, 1), (1, 2)], directed=True)
     assert graph.edge_index().tolist() == [[0, 1], [1, 2]]
     assert not graph.undirected and graph.n_edges == 2
+    looped = from_edges(3, [(0, 0), (0, 1), (1, 2), (2, 2)])
+    assert looped.undirected and looped.n_edges == looped.to_networkx().number_of_edges() == 4
     theirs = networkx.to_numpy_array(networkx.DiGraph([(0, 1), (1, 2)]))
     assert np.array_equal(graph.A, theirs.T)
 

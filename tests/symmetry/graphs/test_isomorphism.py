@@ -111,3 +111,8 @@ def test_weights_directions_loops_and_sizes_matter():
     assert find_isomorphism([[1, 0], [0, 0]], [[0, 0], [0, 1]]) == (1, 0)
     assert find_isomorphism(np.zeros((2, 2)), np.zeros((3, 3))) is None
     assert find_isomorphism([[0.0]], [[0.0]]) == (0,)
+
+
+def test_colours_see_who_sends_and_who_receives():
+    colours = colour_refinement(from_edges(3, [(0, 1)], directed=True))
+    assert len(set(colours.tolist())) == 3  # a sender, a receiver, and one that does neither

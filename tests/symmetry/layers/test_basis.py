@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy.linalg import circulant, null_space
 
 from pindown.symmetry import cyclic, dihedral, symmetric
@@ -16,6 +17,7 @@ from pindown.symmetry.layers import (
     tensor_product,
     trivial,
 )
+from pindown.symmetry.layers.sets import PermEquivariant
 from tests.symmetry.layers.actions import polygon, rotations, skewed
 
 
@@ -121,6 +123,11 @@ def test_printed_diagonal_of_the_permutation_layer_forgets_the_second_parameter(
     printed = np.where(np.eye(4) == 1, own, common)
     assert not np.array_equal(theta, printed)
     assert np.array_equal(theta, np.where(np.eye(4) == 1, own + common, common))
+    layer = PermEquivariant(1, 1, "sum", bias=False).double()
+    layer.own.data.fill_(own)
+    layer.common.data.fill_(common)
+    with torch.no_grad():
+        assert np.array_equal(layer(torch.eye(4).double()[:, :, None])[:, :, 0].numpy(), theta)
 
 
 def test_printed_product_of_transpositions_does_not_join_all_pairs_of_indices():

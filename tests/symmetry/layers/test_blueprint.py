@@ -128,6 +128,8 @@ def test_a_broken_stage_is_one_that_moves_in_no_way_tried():
     layers = [("coset", CosetPool(group, [0, 2])), ("pool", GroupPool())]
     report = validate_blueprint(layers, group, samples(5, 4))
     assert report.broken_at == "coset"
+    louder = validate_blueprint([lambda x: 1e6 * layers[0][1](torch.as_tensor(x))], group, samples(5, 4))
+    assert louder.stages[0].error == pytest.approx(report.stages[0].error)  # relative to the outputs
     assert "no way tried" in str(report) and "exact" not in str(report)
     actions = {"coset": coset_representation(group, [0, 2])}
     assert validate_blueprint(layers, group, samples(5, 4), actions=actions).invariant

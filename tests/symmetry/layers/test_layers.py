@@ -147,6 +147,7 @@ def test_printed_correlation_is_no_convolution():
     w, x = rng.standard_normal((2, 6))
     shifts = np.stack([np.roll(w, i) for i in range(6)])
     convolved = np.array([sum(x[(i - j) % 6] * w[j] for j in range(6)) for i in range(6)])
+    np.testing.assert_allclose(group_convolution(x, w, cyclic(6)), convolved, atol=1e-12)
     assert np.abs(shifts @ x - convolved).max() > 0.1
     flipped = np.roll(w[::-1], 1)
     assert np.allclose(np.stack([np.roll(flipped, i) for i in range(6)]) @ x, convolved)

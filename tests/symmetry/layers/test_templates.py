@@ -25,6 +25,20 @@ def test_first_layer_is_a_correlation_by_fourier():
     values = np.fft.ifft(np.conj(np.fft.fft(w)) * np.fft.fft(x)).real
     net = template_network([w], cyclic(8))
     assert np.isclose(net(x)[0], np.maximum(values, 0).mean())
+    assert np.isclose(net(-x)[0], np.maximum(-values, 0).mean()) and (values < 0).any()
+
+
+@pytest.mark.parametrize("group", [dihedral(3), cyclic(5)], ids=lambda g: g.name)
+def test_convolution_is_the_sum_over_quotients(group):
+    """(f * w)(u) = sum over s of f(s) w(s^-1 u), written out."""
+    rng = np.random.default_rng(2)
+    f, w = rng.standard_normal((2, group.order))
+    inverse = [next(h for h in range(group.order) if group.table[s, h] == 0) for s in range(group.order)]
+    by_hand = [
+        sum(f[s] * w[group.table[inverse[s], u]] for s in range(group.order)) for u in range(group.order)
+    ]
+    np.testing.assert_allclose(group_convolution(f, w, group), by_hand)
+    np.testing.assert_allclose(convolution_matrix(w, group) @ f, by_hand)
 
 
 def test_bad_templates_are_refused():

@@ -58,6 +58,22 @@ def test_the_error_is_that_of_the_definition():
     assert found.scale == found.spread and found.relative == pytest.approx(found.error / found.spread)
 
 
+def test_standard_error_is_the_spread_over_samples():
+    rng = np.random.default_rng(4)
+    runs = [invariance(lambda Z: Z[:, 0], cyclic(6), rng.standard_normal((60, 6))) for _ in range(200)]
+    spread = np.std([run.error for run in runs], ddof=1)
+    assert np.mean([run.standard_error for run in runs]) == pytest.approx(spread, rel=0.2)
+
+
+def test_untrained_weights_keep_the_size_of_rectified_signals():
+    """Variance 2 over the number of inputs, however many units there are."""
+    net = ReluNetwork.from_layers([(np.ones((300, 20)), np.ones(300)), (np.ones((2, 300)), np.ones(2))])
+    copy = untrained_copy(net, np.random.default_rng(0))
+    for layer, inputs in zip(copy.layers, (20, 300), strict=True):
+        assert layer.weight.std() == pytest.approx((2 / inputs) ** 0.5, rel=0.1)
+        assert not layer.bias.any()
+
+
 def test_identity_is_equivariant_and_sorting_is_not():
     for group in (cyclic(6), dihedral(6).permuting()):
         assert equivariance(lambda X: X, group, X).error == 0.0

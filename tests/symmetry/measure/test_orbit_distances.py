@@ -63,6 +63,12 @@ def test_auc_and_distances_by_brute_force():
     inside, outside = ([d for same, d in pairs if same is kind] for kind in (True, False))
     assert found.max_intra == pytest.approx(max(inside))
     assert found.min_inter == pytest.approx(min(outside))
+    gaps = [
+        min(np.linalg.norm(f - g) for f in features[i] for g in features[j])
+        for i in range(4) for j in range(i)
+    ]  # fmt: skip
+    assert found.selectivity == pytest.approx(np.mean([gap > max(inside) for gap in gaps]))
+    assert found.ratio == pytest.approx(np.mean(inside) / np.mean(outside))
     wins = np.mean([(a < b) + (a == b) / 2 for a in inside for b in outside])
     assert found.auc == pytest.approx(wins) and "4 orbits of C7" in str(found)
 

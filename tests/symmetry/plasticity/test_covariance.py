@@ -33,7 +33,11 @@ def test_moments_of_orbits_commute_and_eigenspaces_are_kept(group):
 def test_half_an_orbit_does_not_commute():
     group, t = cyclic(6), np.random.default_rng(2).standard_normal(6)
     part = group.orbit(t)[:3]
-    assert commutator_norm(part.T @ part, group) > 0.1
+    plain = commutator_norm(part.T @ part, group)
+    assert plain > 0.1 and commutator_norm(1e6 * part.T @ part, group) == pytest.approx(plain)
+    # An orbit spans the waves that its template holds, however weak: here all, or all but the last.
+    assert orbit_span(t, group) == 6
+    assert orbit_span(np.fft.irfft(np.fft.rfft(t) * [1, 1, 0.01, 0], 6), group) == 5
     # nor do full orbits of an action that is not orthogonal
     skew = cyclic(2).acting_by([np.eye(2), [[0.0, 2.0], [0.5, 0.0]]])
     assert commutator_norm(orbit_covariance([[1.0, 0.3]], skew), skew) > 0.1

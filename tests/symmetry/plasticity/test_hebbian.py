@@ -21,6 +21,9 @@ def test_weights_converge_to_the_leading_eigenvector(rule, seed):
     assert abs(run.weights[0]) / np.linalg.norm(run.weights) > 0.999
     assert run.norms[-1] == pytest.approx(1.0, abs=1e-2)
     assert run.steps == 20_000 and run.turns[-1] < 1e-4 < run.turns[0]
+    assert run.converged and run.shares == (
+        pytest.approx(leading_share(run.weights, stream(seed=seed))),
+    )
 
 
 def test_printed_rule_diverges():
@@ -69,6 +72,36 @@ def test_sanger_agrees_with_principal_components():
     expected = IncrementalPCA(2).fit(X).components_
     for ours, theirs in zip(found, expected, strict=True):
         assert abs(ours @ theirs) / np.linalg.norm(ours) > 0.995
+
+
+def test_standing_still_is_not_settled():
+    """Eigenvalues are close: the weights hardly turn any more, far from where they are going."""
+    rng = np.random.default_rng(10)
+    X = rng.standard_normal((2000, 3)) * [0.5, 0.45, 0.4]
+    run = oja(X, rng.standard_normal(3))
+    assert run.turns[-1] < 1e-6 and leading_share(run.weights, X) < 0.2
+    assert not run.converged and "not settled" in str(run) and "0.15" in str(run)
+    assert not oja(stream(), [0.0, 1e-6, 1.0], step=1e-3).converged  # next to a saddle
+
+
+def test_every_unit_of_sanger_must_be_settled():
+    X = stream(std=np.array([2.0, 1.0, 0.25]))
+    start = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 0.0], [0.0, 1.0, 1.0]])
+    two, three = sanger(X, start[:2]), sanger(X, start)
+    assert two.converged and min(two.shares) > 0.999
+    assert not three.converged and min(three.shares[:2]) > 0.999
+    assert three.shares[2] < 0.5
+    axes = np.repeat(np.vstack([np.diag([2.0, 1.0, 0.5]), -np.diag([2.0, 1.0, 0.5])]), 2, axis=0)
+    wrong = sanger(axes, [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], step=1e-9)  # the third, not the second
+    assert wrong.shares == (1.0, 0.0) and not wrong.converged
+    assert sanger(axes, np.eye(3), step=1e-9).shares == (1.0, 1.0, 1.0)
+
+
+def test_units_in_one_eigenspace_must_be_orthogonal():
+    X = np.repeat(np.vstack([np.eye(2), -np.eye(2)]), 2, axis=0)
+    alike, apart = sanger(X, [[1.0, 0.0], [1.0, 0.0]], step=1e-9), sanger(X, np.eye(2), step=1e-9)
+    assert alike.shares == apart.shares == (1.0, 1.0)
+    assert apart.converged and not alike.converged
 
 
 def test_leading_share_is_one_only_in_the_eigenspace():

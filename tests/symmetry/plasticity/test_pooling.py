@@ -89,3 +89,9 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="frames have 3"):
         learn_pools(np.eye(2), [np.eye(3)])
     assert learn_pools([[1.0, 0.0]], [np.eye(2)]).pools == ((0,),)
+
+
+def test_a_unit_that_wins_rarely_joins_those_it_wins_with():
+    often, both = [[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
+    assert learn_pools(np.eye(2), [often] * 8 + [both] * 2).pools == ((0, 1),)
+    assert learn_pools(np.eye(2), [often] * 8 + [both] + [[[0.0, 1.0]]] * 2).pools == ((0,), (1,))

@@ -65,6 +65,17 @@ def test_observer_like_the_network_and_one_unlike():
     assert "kept 100.0%" in str(alike)
 
 
+def test_standard_errors_are_the_spread_of_repeated_experiments():
+    X, y = problem()
+    made, rng = make_filtered_stimuli(one_wave(), X, y), np.random.default_rng(0)
+    runs = []
+    for _ in range(200):
+        right = rng.uniform(size=len(made.labels)) < 0.7
+        runs.append(made.report(np.where(right, made.labels, -1)))
+    spread = np.std([run.accuracy["kept"] for run in runs], ddof=1)
+    assert np.mean([run.standard_error["kept"] for run in runs]) == pytest.approx(spread, rel=0.2)
+
+
 def test_two_images_are_no_evidence():
     made = make_filtered_stimuli(np.eye(4), np.random.default_rng(0).random((2, 4, 4)), [1, 1])
     report = made.report((made.condition <= CONDITIONS.index("kept")).astype(int))

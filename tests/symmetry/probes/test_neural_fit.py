@@ -47,6 +47,20 @@ def test_noise_is_corrected_for():
     assert plain.value < 0.9 and fair.value == pytest.approx(1.0, abs=0.03)
 
 
+def test_corrected_correlations_are_those_of_responses_without_noise():
+    """Noise divides a correlation by the root of the reliability, not by the reliability itself."""
+    X, Y, rng = planted(4, n=4000, d=10)
+    part = X[:, :5]  # half of what drives the units: far from a perfect fit, which clipping would hide
+    clean = neural_predictivity(part, Y)
+    noise = np.array([0.5, 1.0, 0.8, 1.0, 1.0, 0.7]) * Y.std(axis=0)
+    noisy = Y + noise * rng.standard_normal(Y.shape)
+    rho = Y.var(axis=0) / (Y.var(axis=0) + noise**2)
+    fair = neural_predictivity(part, noisy, reliability=rho)
+    np.testing.assert_allclose(fair.corrected, clean.correlations, atol=0.06)
+    assert clean.correlations.max() < 0.95 and fair.value == np.median(fair.corrected)
+    assert abs(np.mean(fair.corrected) - fair.value) > 1e-3
+
+
 def test_reliability_of_noise_and_of_certainty():
     rng = np.random.default_rng(3)
     assert response_reliability(rng.standard_normal((8, 300, 5))).max() < 0.25

@@ -99,3 +99,14 @@ def test_refuses():
     for settings in ({"n": 0}, {"n": 5, "size": 4}, {"n": 2.5}):
         with pytest.raises(ValueError, match="whole number"):
             make_cue_images(**{"conflict": True} | settings)
+
+
+def test_standard_error_is_the_spread_of_repeated_experiments():
+    drawn, rng = make_cue_images(120, conflict=True, size=12), np.random.default_rng(0)
+    neither = np.full(120, -1)
+    found = []
+    for _ in range(300):
+        kind = rng.choice(3, 120, p=[0.35, 0.15, 0.5])
+        found.append(shape_bias(np.choose(kind, [drawn.shapes, drawn.textures, neither]), drawn))
+    spread = np.std([run.value for run in found], ddof=1)
+    assert np.mean([run.standard_error for run in found]) == pytest.approx(spread, rel=0.15)

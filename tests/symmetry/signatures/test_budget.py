@@ -26,6 +26,15 @@ def test_formula_makes_hoeffding_and_the_union_bound_hold():
     assert templates_needed(10, 0.1, 0.1, c=1.0) == 922  # 2 ln(100) / 0.01, rounded up
 
 
+def test_distance_is_the_mean_over_templates():
+    assert signature_distance([0.0, 1.0, 2.0, 5.0], [1.0, 1.0, 0.0, 0.0]) == 2.0
+    rng = np.random.default_rng(0)
+    first, second = rng.standard_normal((2, 7))
+    assert signature_distance(np.tile(first, 3), np.tile(second, 3)) == pytest.approx(
+        signature_distance(first, second)
+    )
+
+
 @pytest.mark.parametrize("nonlinearity", ["step", "sigmoid"])
 def test_failures_are_rarer_than_stated(nonlinearity):
     rng = np.random.default_rng(0)
@@ -36,6 +45,9 @@ def test_failures_are_rarer_than_stated(nonlinearity):
     assert found.n_templates == 461 and found.failures == 0
     assert 0 < found.largest < 0.1
     assert found.smallest_limit > 0.001
+    # Hoeffding for each of the pairs: what may fail is what was asked for.
+    bounds = [45 * 2 * math.exp(-2 * K * 0.1**2) for K in (461, 455)]
+    assert bounds[0] <= found.allowed < bounds[1]
 
 
 def test_fewer_templates_do_fail():

@@ -295,6 +295,10 @@ def test_thresholds_lie_between_values():
             found = gap_quantiles(values, count)
             assert found.shape == (count,) and (np.diff(found) >= 0).all()
             assert np.abs(found[:, None] - values).min() > 1e-4
+    many = rng.standard_normal(999)
+    for count in (1, 4, 9):  # they cut the values into shares of one over the count, halves at the ends
+        below = (many[:, None] < gap_quantiles(many, count)).mean(axis=0)
+        np.testing.assert_allclose(below, (np.arange(count) + 0.5) / count, atol=2e-3)
     wiggle = 5 + 1e-15 * rng.standard_normal(30)
     assert np.abs(gap_quantiles(wiggle, 6)[:, None] - 5).min() > 0.1
 

@@ -32,6 +32,7 @@ def test_bumps_are_invariant_to_light_and_tell_images_apart():
     images, templates, h = scene()
     report = illumination_protocol(images, templates, h, window=WINDOW, lights=[-1.0, -0.4, 0.3, 1.0])
     assert report.ratio < 1e-6
+    assert report.ratio**2 * report.inter == pytest.approx(report.intra, rel=1e-6, abs=0)
     assert report.control > 0.3
     assert report.inter > 1e-3 and "fake" in str(report)
 
@@ -63,6 +64,26 @@ def test_printed_powers_over_a_window_are_decided_by_its_ends():
         for z in (WINDOW, np.linspace(-12, 12, 241))
     )
     assert (long - short).min() > 2  # logarithms: more than sevenfold
+
+
+def test_bumps_are_normal_curves_of_the_logarithm():
+    from scipy.stats import norm
+
+    images, templates, h = scene()
+    orbits, centres, width = illuminate(templates, h, np.linspace(-1, 1, 5)), np.array([2.0, 3.5]), 0.4
+    logs = np.log(np.einsum("nd,kzd->nkz", images, orbits))
+    curves = norm.pdf(logs[..., None], centres, width) / norm.pdf(0, 0, width)
+    found = illumination_signature(images, orbits, centres, width=width)
+    np.testing.assert_allclose(found, curves.sum(axis=2).reshape(len(images), -1), rtol=1e-9)
+
+
+def test_moments_are_sums_of_powers_of_projections():
+    images, templates, h = scene()
+    orbits = illuminate(templates, h, np.linspace(-1, 1, 5))
+    products = np.einsum("nd,kzd->nkz", images, orbits)
+    wanted = np.stack([(products**n).sum(axis=2) for n in (1, 2, 3)], axis=2)
+    found = illumination_moments(images, orbits, 3)
+    np.testing.assert_allclose(np.exp(found).reshape(wanted.shape), wanted, rtol=1e-9)
 
 
 def test_printed_half_line_of_lights_has_no_inverses():

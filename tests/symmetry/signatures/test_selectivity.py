@@ -85,6 +85,8 @@ def test_counts_of_whole_numbers_are_equal_on_the_orbit():
     X = np.random.default_rng(3).integers(0, 4, (30, 7)).astype(float)
     counts = threshold_signature(X, np.eye(7)[:1], cyclic(7), [0.0, 1.0, 2.0])
     np.testing.assert_array_equal(counts, [[np.sum(row > z) for z in (0.0, 1.0, 2.0)] for row in X])
+    nothing = threshold_signature(np.zeros((1, 7)), np.eye(7)[:1], cyclic(7), [-1.0, 0.0])
+    assert nothing.tolist() == [[7.0, 0.0]]  # what equals a threshold is not above it
 
 
 def test_what_is_orthogonal_to_the_orbit_is_invisible():
@@ -131,6 +133,9 @@ def test_distances_vanish_exactly_on_orbits(group):
         x, other = rng.standard_normal((2, d))
         same = group.orbit(x)[rng.integers(group.order)]
         assert orbit_mmd(x, same, group) < 1e-6 < orbit_mmd(x, other, group)
+        nearest = min(np.linalg.norm(x - group.act(g, other)) for g in range(group.order))
+        assert orbit_distance(x, same, group) < 1e-12
+        assert orbit_distance(x, other, group) == pytest.approx(nearest)
         assert orbit_sliced_distance(x, same, group, directions) < 1e-12
         assert orbit_sliced_distance(x, other, group, directions) > 1e-3
 

@@ -32,7 +32,7 @@ class Conditioning:
         standardised_steps: The same after standardisation.
         rank: Rank of the inputs with the intercept.
         constant: Inputs that never change; standardisation removes them.
-        kind: ``"exact"``.
+        kind: ``"exact"``, up to rounding.
     """
 
     raw: float

@@ -31,7 +31,7 @@ class DropoutFit:
         loss: Expected sum of squared errors at ``trained``.
         penalties: The ridge penalty on each of ``weights``.
         keep: Probability that an input is kept.
-        kind: ``"exact"``.
+        kind: ``"exact"``, up to rounding.
     """
 
     weights: Array = field(repr=False)

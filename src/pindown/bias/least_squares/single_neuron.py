@@ -26,7 +26,7 @@ Activation: TypeAlias = Literal["relu", "softplus", "tanh", "identity"]
 # would slide along a fold and an integrator with error control would crawl.
 _SLIDE_STEP, _SLIDE_STEPS = 0.1, 20_000
 _LONG = 3_000.0  # time of the flow, in units of one over the largest curvature
-_ARRIVED = 1e-10  # a loss below this share of the loss of zero outputs (or of one) counts as none
+_ARRIVED = 1e-10  # a loss below this share of the loss of zero outputs, or of the first, counts as none
 _FEASIBLE = 1e-8  # relative residual of the constraints that rounding in a solve may leave
 
 
@@ -38,7 +38,8 @@ class SingleNeuron:
         weights: Where the flow was at the end.
         nearest: The nearest weights without loss; None if there are none.
         loss: Loss at the end.
-        converged: Whether the loss is gone; if not, the theorem is silent.
+        converged: Whether the loss is gone, to 1e-10 of the larger of that at the start and that of zero
+            outputs; if not, the theorem is silent.
         travelled: Distance from the start.
         least: Distance of ``nearest`` from the start; NaN without it.
         largest_increase: Largest growth of the distance to ``nearest`` between recorded times: zero up
@@ -155,7 +156,7 @@ def single_neuron_flow(
         weights=path.end,
         nearest=nearest,
         loss=final,
-        converged=final <= _ARRIVED * max(1.0, 0.5 * float(y @ y)),
+        converged=final <= _ARRIVED * max(loss(begin), 0.5 * float(y @ y)),
         travelled=float(np.linalg.norm(path.end - begin)),
         least=float("nan") if nearest is None else float(np.linalg.norm(nearest - begin)),
         largest_increase=increase,

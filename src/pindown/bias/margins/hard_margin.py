@@ -19,6 +19,7 @@ from pindown.affine import Array
 from pindown.bias.margins.least_norm import TOO_NEAR, least_norm, nearest_weights, with_offset
 from pindown.bias.margins.programs import smallest_l1, smallest_maximum
 from pindown.bias.margins.signed import NoMarginError, labelled
+from pindown.geometry.rounding import gamma
 
 _NAMES = {"l1": "l1", "l2": "l2", "linf": "linf", 1: "l1", 2: "l2", np.inf: "linf"}
 _ORDERS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
@@ -34,13 +35,14 @@ class MaxMargin:
     Attributes:
         w: Weights (d,), scaled so that the smallest :math:`y_i(\langle w, x_i\rangle + b)` is 1.
         offset: b; zero unless it was asked for.
-        margin: :math:`1/\lVert w\rVert`: no sample can change its side by moving less than this, in the
-            *dual* norm. Infinite if w is zero (one class with an offset).
-        upper: Proved upper bound of the margin of any classifier, from ``weights``.
+        margin: :math:`1/\lVert w\rVert` less what rounding may have taken from it: no sample can change
+            its side by moving less than this, in the *dual* norm. Infinite if w is zero (one class with
+            an offset).
+        upper: Upper bound of the margin of any classifier, from ``weights``, rounded up.
         support: Indices of samples with :math:`y_i(\langle w, x_i\rangle + b) = 1` (to 1e-8).
         weights: Convex weights (n,): :math:`\lVert\sum_ia_iy_ix_i\rVert_*` = ``upper``.
         norm: The norm of w that is minimal: ``"l1"``, ``"l2"`` or ``"linf"``.
-        kind: ``"exact"``: optimal up to the proved gap.
+        kind: ``"exact"``: optimal up to the gap, which counts rounding.
     """
 
     w: Array
@@ -169,12 +171,35 @@ def _finished(
     w, offset, values = w / least, offset / least, values / least
     # Centred first: with an offset the weights of both classes have equal sums, so the centre cancels.
     centre = points.mean(axis=0) if bias else 0.0
-    combined = (weights * labels) @ (points - centre)
-    upper = _length(combined, _DUALS[norm])
+    moved = points - centre
     return MaxMargin(
-        w=w, offset=offset, margin=1.0 / _length(w, norm), upper=upper,
+        w=w, offset=offset, margin=_attained(points, labels, w, offset, norm),
+        upper=_bound(moved, labels, weights, norm, bias),
         support=np.flatnonzero(values <= 1.0 + _SUPPORT), weights=weights, norm=norm,
     )  # fmt: skip
+
+
+def _attained(points: Array, labels: Array, w: Array, offset: float, norm: str) -> float:
+    """Return the least margin of a classifier, rounded down."""
+    d = len(w)
+    rounding = gamma(d + 2) * (np.abs(points) @ np.abs(w) + abs(offset))
+    least = float((labels * (points @ w + offset) - rounding).min())
+    return max(least, 0.0) / _length(w, norm) * (1 - gamma(d + 8))
+
+
+def _bound(moved: Array, labels: Array, weights: Array, norm: str, bias: bool) -> float:
+    r"""Return what no margin exceeds, rounded up.
+
+    With an offset the weights of the classes have equal sums but for rounding. What is left over
+    multiplies the offset, at most the length of the longest sample for a w of norm one that separates.
+    """
+    n, d = moved.shape
+    sizes = weights @ np.abs(moved)
+    total = _length(np.abs((weights * labels) @ moved) + gamma(n + 4) * sizes, _DUALS[norm])
+    if bias:
+        uneven = abs(float(weights @ labels)) + gamma(n) * float(weights.sum())
+        total += uneven * max(_length(x, _DUALS[norm]) for x in moved)
+    return total / float(weights.sum()) * (1 + gamma(n + d + 12))
 
 
 def _length(v: Array, norm: str) -> float:

@@ -30,7 +30,7 @@ class ClassMargins:
         negative: Of the negative samples.
         spans: For the positive and the negative class, whether its support samples span the input space.
         alpha: Multipliers (n,): each vector is the sum of its samples times these.
-        kind: ``"exact"``.
+        kind: ``"exact"``: two maximum-margin problems, each with its gap.
     """
 
     positive: MaxMargin | None

@@ -29,7 +29,8 @@ class OrthogonalSeparability:
     """Whether samples are orthogonally separable, and how far from it they are.
 
     Attributes:
-        ok: Whether every pair has the sign that the definition asks for.
+        ok: Whether every pair has the sign that the definition asks for. A cosine of at most 1e-13
+            counts as zero, since rounding may have decided its sign.
         min_same: Smallest inner product within a class (infinite without samples).
         max_cross: Largest inner product between the classes (minus infinite with one class).
         min_same_cosine: Smallest cosine within a class, samples of length zero counted as 0.
@@ -40,7 +41,8 @@ class OrthogonalSeparability:
         cross: Inner products between the classes, at most 5,000 of them drawn evenly.
         within_negative: The same within the negative class (different samples).
         within_positive: The same within the positive class.
-        kind: ``"exact"`` if all pairs were compared, ``"estimate"`` if samples were drawn.
+        kind: ``"exact"`` if all pairs were compared (up to cosines that count as zero), ``"estimate"``
+            if samples were drawn.
     """
 
     ok: bool

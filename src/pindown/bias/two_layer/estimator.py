@@ -26,7 +26,8 @@ class TwoNeuronMaxMargin(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         slack_price: Where zero lies in the hull of a class there is no margin; then
             :math:`\lVert w\rVert^2 + C\sum_i\xi_i^2` under :math:`\langle w, x_i\rangle \ge 1 - \xi_i`
-            is least, with this C. It has no effect on classes that have one.
+            is least, with this C and samples in units of the largest entry of their class. It has no
+            effect on classes that have one.
 
     Attributes:
         classes_: The two labels, the negative one first.

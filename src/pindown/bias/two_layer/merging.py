@@ -105,7 +105,7 @@ class Alignment:
         correlations: Cosine of each neuron (p,) with the max-margin direction of its output sign.
         alive: Which neurons contribute.
         limit: The prediction.
-        kind: ``"exact"``: computed from the weights.
+        kind: ``"exact"``: computed from the weights, up to rounding.
     """
 
     singular_values: Array = field(repr=False)

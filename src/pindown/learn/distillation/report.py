@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pindown.bound_text import rounded_up
 from pindown.guarantees.bounds import Bound
-from pindown.guarantees.bounds.bound import shown_up
 from pindown.learn.distillation.certificate import TransferCertificate
 from pindown.learn.distillation.estimator import LinearDistiller
 from pindown.learn.distillation.heads import DistilledHead
@@ -69,7 +69,7 @@ class Distillation:
             f"{self.head}, distilled from {self.n:,} inputs: {self.teacher}",
             f"agreement {self.agreement:.4f} on {self.n_held_out:,} held-out inputs, "
             f"{self.own_agreement:.4f} on its own; on new ones they differ with probability at most "
-            f"{shown_up(gap.value)} (confidence {gap.confidence:g})",
+            f"{rounded_up(gap.value)} (confidence {gap.confidence:g})",
             f"logits: R^2 {self.logit_r2:.4f} held out; features: rank {self.rank} of {self.dimension}, "
             f"{100 * self.unseen_share:.3g} % of their squared length unseen",
         ]
@@ -82,6 +82,6 @@ class Distillation:
             known = self.certificate.bound
             lines.append(
                 f"before training: the teacher is linear in these features; expected disagreement at "
-                f"most {shown_up(known.value)} ({known.kind}; {known.source})"
+                f"most {rounded_up(known.value)} ({known.kind}; {known.source})"
             )
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
+ARITHMETIC = "complete search in float64 with margins, no directed rounding"
+
 
 class _ExactRelu(BaseEstimator):  # type: ignore[misc]
     """What both estimators share: the search, its certificate and its history."""
@@ -63,6 +65,7 @@ class _ExactRelu(BaseEstimator):  # type: ignore[misc]
         self.lower_bound_ = min(search.lower, search.upper) * units.loss
         self.gap_ = self.best_loss_ - self.lower_bound_
         self.optimal_ = search.solved
+        self._status = _status(search)
         self.n_tuples_ = search.n_tuples
         self.n_programs_ = search.n_programs
         self.history_ = np.array(search.history).reshape(-1, 3) * [1.0, units.loss, units.loss]
@@ -95,16 +98,30 @@ class _ExactRelu(BaseEstimator):  # type: ignore[misc]
         return plot_history(self.history_, ax)
 
     def summary(self) -> str:
-        """Say in one line what was found and what is proved."""
+        """Say in one line what was found and what is known about it."""
         check_is_fitted(self)
-        if self.optimal_:
-            return (
-                f"loss {self.best_loss_:.6g}, the least of all networks of width {self.width} (proved)"
-            )
-        return (
-            f"loss {self.best_loss_:.6g}; no network of width {self.width} has less than "
-            f"{self.lower_bound_:.6g} (proved); give it more budget to close the gap"
+        loss = f"loss {self.best_loss_:.6g}"
+        if self._status == "fitted":
+            return f"{loss}: every sample is fitted up to rounding; no network does better"
+        if self._status == "complete":
+            return f"{loss}, the least of all networks of width {self.width} ({ARITHMETIC})"
+        advice = (
+            "float64 cannot close the gap, nor can more budget"
+            if self._status == "exhausted"
+            else "give it more budget to close the gap"
         )
+        return (
+            f"{loss}; no network of width {self.width} has less than {self.lower_bound_:.6g} "
+            f"({ARITHMETIC}); {advice}"
+        )
+
+
+def _status(search: Search) -> str:
+    if search.fitted:
+        return "fitted"
+    if search.complete:
+        return "complete"
+    return "exhausted" if search.exhausted else "open"
 
 
 class ExactReluRegressor(RegressorMixin, _ExactRelu):  # type: ignore[misc]
@@ -124,9 +141,11 @@ class ExactReluRegressor(RegressorMixin, _ExactRelu):  # type: ignore[misc]
     Attributes:
         network_: The best network, a :class:`pindown.ReluNetwork`.
         best_loss_: Its loss, penalty included, by a forward pass.
-        lower_bound_: No network of this width has a smaller loss.
+        lower_bound_: No network of this width has a smaller loss, by a search in float64 with margins.
         gap_: The difference of the two.
-        optimal_: Whether the bounds meet: to 1e-8 of the loss as a rule, to 1e-5 where it is tiny.
+        optimal_: Whether the bounds meet (to 1e-8 of the loss as a rule, to 1e-5 where it is tiny), or
+            every sample is fitted up to the rounding error of evaluating the network there. Not a proof
+            in directed arithmetic: see below.
         n_tuples_: Tuples of dichotomies that were bounded.
         n_programs_: Convex programs that were solved.
         history_: Rows of seconds, lower bound, best loss.
@@ -191,7 +210,8 @@ class ExactReluClassifier(ClassifierMixin, _ExactRelu):  # type: ignore[misc]
 
     Args and attributes are those of :class:`ExactReluRegressor`, with ``loss`` one of ``"hinge"`` and
     ``"logistic"`` and an output bias by default. A logistic loss of zero is approached, never attained,
-    when the classes can be separated; a small ``ridge`` makes the answer unique.
+    when the classes can be separated: it counts as optimal when no sample's loss exceeds the rounding of
+    log 2. A small ``ridge`` makes the answer unique.
 
     >>> import numpy as np
     >>> X = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0]])

@@ -19,6 +19,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 from scipy.special import expit
 
+from pindown.geometry.rounding import UNIT_ROUNDOFF, gamma
 from pindown.learn.exact.dichotomies import ON_THE_PLANE, dichotomies
 from pindown.network import ReluNetwork
 
@@ -44,8 +45,6 @@ _SAME = 10 * ON_THE_PLANE
 _CROWDED = 1e-5
 # A penalty of this size keeps a slope at zero; a larger one would overflow.
 _FORBIDDING = 1e100
-# A sample is fitted if its error is below this, in units of the largest target (hinge: of the margin).
-_FITTED_TO = 1e-11
 
 
 def merged(X: Array, y: Array, mass: Array) -> tuple[Array, Array, Array]:
@@ -180,19 +179,34 @@ class Problem:
         """A loss as good as zero."""
         return _NEGLIGIBLE[self.loss] * self.loss_and_slope(np.zeros(len(self.X)))[0]
 
+    def rounding(self, network: ReluNetwork) -> float:
+        r"""Return how far rounding alone can take an output from what was solved for, at any sample.
+
+        With output weights of size one, for d inputs and w units, rounded weights included,
+
+        .. math:: \gamma_{d + w + 4} \Big(|c| + \sum_u \big(\langle |a_u|, \max_j |x_j|\rangle +
+                  |b_u|\big)\Big).
+
+        The largest samples count, because biases are differences of numbers of that size.
+        """
+        (slopes, biases), (_, shift) = network.layers
+        largest = np.abs(self.X).max(axis=0)
+        terms = float(largest @ np.abs(np.asarray(slopes)).sum(axis=0) + np.abs(biases).sum())
+        return gamma(sum(slopes.shape) + 4) * (terms + abs(float(shift[0])))
+
     def is_fitted(self, network: ReluNetwork) -> bool:
         """Whether a network leaves nothing to gain: no sample, light or heavy, has more than rounding.
 
-        A small sum is not enough, since one outlier or one heavy sample makes all others look small.
+        A small sum is not enough, since one outlier or one heavy sample makes all others look small. A
+        logistic loss counts as zero below the rounding of log 2, the loss of the zero network.
         """
         if self.loss_of(network) > self.negligible:
             return False
         f = network(self.X)[:, 0]
-        if self.loss == "hinge":
-            return bool((self.y * f >= 1 - _FITTED_TO).all())
         if self.loss == "logistic":
-            return bool((np.logaddexp(0, -self.y * f) <= _FITTED_TO).all())
-        return bool((np.abs(f - self.y) <= _FITTED_TO * np.abs(self.y).max()).all())
+            return bool((np.logaddexp(0, -self.y * f) <= UNIT_ROUNDOFF * np.log(2)).all())
+        missing = np.maximum(1 - self.y * f, 0) if self.loss == "hinge" else np.abs(f - self.y)
+        return bool((missing <= self.rounding(network)).all())
 
     def tables(self) -> tuple[Cells, Rows, bool]:
         """Build what the compiled search reads; the last says whether all tuples of cells are in it."""

@@ -55,7 +55,8 @@ class Search:
     upper: float = field(init=False)
     lower: float = 0.0
     complete: bool = False
-    fitted: bool = False  # the best network's loss is as good as zero
+    fitted: bool = False  # no sample has an error beyond the rounding of evaluating it
+    exhausted: bool = False  # every tuple was examined, whether or not the bounds met
     n_tuples: int = 0
     n_programs: int = 0
     history: list[tuple[float, float, float]] = field(default_factory=list)
@@ -73,7 +74,7 @@ class Search:
 
     @property
     def solved(self) -> bool:
-        """Whether nothing is left to find: the bounds meet, or the loss is as good as zero."""
+        """Whether nothing is left to find: the bounds meet, or every sample is fitted to rounding."""
         return self.complete or self.fitted
 
     def offer(self, network: ReluNetwork | None, *, as_good: float = 0.0) -> None:
@@ -81,6 +82,13 @@ class Search:
         if network is not None and (loss := self.problem.loss_of(network)) < self.upper * (1 + as_good):
             self.network, self.upper = network, loss
             self.fitted = self.problem.is_fitted(network)
+            if loss <= self.problem.negligible and not self.fitted:
+                from pindown.learn.exact.refine import interpolate
+
+                closer = interpolate(network, self.problem)
+                if (loss := self.problem.loss_of(closer)) < self.upper:
+                    self.network, self.upper = closer, loss
+                    self.fitted = self.problem.is_fitted(closer)
 
     def offer_polished(self, table: Table) -> None:
         """Offer the best network of a table, in full accuracy if its loss is small enough to need it."""
@@ -193,6 +201,7 @@ def examine_all(search: Search, table: Table, seconds: float) -> None:
     search.offer(polish(table))
     least = min(search.upper, float(table.best.loss[0]))
     search.lower = max(search.lower, min(table.certified(least), still_open))
+    search.exhausted = True
     search.complete = search.upper - search.lower <= _COMPLETE * search.upper
     search.note(1.0)
 

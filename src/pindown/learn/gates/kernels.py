@@ -1,12 +1,14 @@
 """The loop over single samples, compiled."""
 
+from pathlib import Path
+
 import numpy as np
-from numba import njit
 
 from pindown.affine import Array
+from pindown.compiling import compiler
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiler(Path(__file__).parent)
 def least_mean_squares(X: Array, y: Array, rows: Array, step: float, w: Array) -> None:
     """Move ``w`` along the linear residual of each given row, one after the other, in place."""
     for i in rows:

@@ -122,7 +122,8 @@ class LipschitzReport:
     """How steep an expansion can be, in the kernel's distance and in Euclidean distance.
 
     Attributes:
-        norm: Norm of the function: its Lipschitz constant in the kernel's distance.
+        norm: Norm of the function, with the rounding of its sum added: its Lipschitz constant in the
+            kernel's distance.
         observed: Largest ratio of a change to the kernel's distance, over the pairs of samples.
         euclidean: Lipschitz constant in Euclidean distance where one is known for the kernel, else None.
         observed_euclidean: Largest ratio over the pairs of samples.
@@ -154,7 +155,7 @@ def lipschitz_report(f: KernelExpansion, X: ArrayLike) -> LipschitzReport:
 
     Example:
         >>> f = KernelExpansion("linear", [[3.0, 4.0]], [1.0])
-        >>> lipschitz_report(f, [[0.0, 0.0], [3.0, 4.0]]).euclidean
+        >>> round(lipschitz_report(f, [[0.0, 0.0], [3.0, 4.0]]).euclidean, 9)
         5.0
 
     Lecture course, slides on the norm as a bound of smoothness.
@@ -165,10 +166,11 @@ def lipschitz_report(f: KernelExpansion, X: ArrayLike) -> LipschitzReport:
     apart = np.linalg.norm(X[:, None] - X, axis=2)
     distances = kernel_distance(f.kernel, X, **f.parameters)
     slope = _euclidean_slope(f.kernel, X.shape[1], f.parameters)
+    norm = f._norm_above()
     return LipschitzReport(
-        f.norm,
+        norm,
         _largest_ratio(changes, distances),
-        None if slope is None else slope * f.norm,
+        None if slope is None else slope * norm,
         _largest_ratio(changes, apart),
     )
 

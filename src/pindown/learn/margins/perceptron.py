@@ -25,6 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
+from pindown.bound_text import rounded_up
 
 _BLOCK = 256  # samples scored at once; after a mistake the rest of a block is scored anew
 _LARGEST = 1e100  # a sample's products with sums of samples are still floats
@@ -79,7 +80,7 @@ class MistakeGuarantee:
         return "exact" if self.holds and self.margin_lower > 0 else "heuristic"
 
     def __str__(self) -> str:
-        above = f"no separator has more than {self.margin_upper:.6g}"
+        above = f"no separator has more than {rounded_up(self.margin_upper, 6)}"
         if not self.margin_lower > 0:
             return f"{self.mistakes} mistakes; no separator is known; {above}"
         if not self.holds:

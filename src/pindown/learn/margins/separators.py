@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.geometry.rounding import gamma
 from pindown.learn.kernels.gram import Kernel, gram, samples
 from pindown.learn.margins.duality import MarginReport, dual_report
 from pindown.learn.margins.hyperplane import signs
@@ -173,7 +174,8 @@ def _audited(K: Array, y: Array, found: tuple[Array, float], C: float) -> Margin
 def separable(X: ArrayLike, y: ArrayLike) -> bool:
     r"""Decide by a linear program whether some hyperplane separates two classes.
 
-    Separations by less than 1e-9 of the samples' range do not count: rounding would decide them.
+    True is proved: the hyperplane that the program found separates the samples by more than the rounding
+    of their products. False says that it found none that does so by more than 1e-9 of their range.
 
     .. math:: \max_{|w_j| \le 1,\, b,\, t \le 1} t \quad\text{s.t.}\quad y_i(\langle w, x_i\rangle + b)
               \ge t.
@@ -192,7 +194,11 @@ def separable(X: ArrayLike, y: ArrayLike) -> bool:
     answer = linprog(
         np.r_[np.zeros(d + 1), -1.0], A_ub=rows, b_ub=np.zeros(n), bounds=bounds, method="highs"
     )
-    return bool(answer.status == 0 and -answer.fun > _SEPARATES)
+    if answer.status != 0 or not -answer.fun > _SEPARATES:
+        return False
+    w, offset = answer.x[:d], answer.x[d]
+    rounding = gamma(d + 4) * (np.abs(points) @ np.abs(w) + abs(offset))  # centring and scaling, too
+    return bool((signed * (points @ w + offset) > rounding).all())
 
 
 def _solve(K: Array, y: Array, C: float) -> tuple[Array, float]:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pindown.affine import Array
+from pindown.bound_text import rounded_up
+from pindown.geometry.rounding import gamma
 from pindown.learn.gates.progress import watched
 
 # A gradient this far below the largest norm of the points is rounding; descent has ended.
@@ -33,7 +35,7 @@ class MarginDescent:
     Attributes:
         weights: Output weights, scaled so that the least margin is 1 if the points are separated.
         margin: Least :math:`y_i a z_i / |a|`; negative if a point is on the wrong side.
-        upper: No weights have a larger margin (up to rounding).
+        upper: No weights have a larger margin: rounded up.
         n_iter: Steps taken.
         separated: Whether all points are on their side.
         interrupted: Whether it was stopped from outside; the best weights so far are kept.
@@ -51,7 +53,7 @@ class MarginDescent:
             return f"points not separated after {self.n_iter} steps"
         return (
             f"margin {self.margin:.4g} after {self.n_iter} steps; the largest is at most "
-            f"{self.upper:.4g} (proved): {self.margin / self.upper:.0%} of it"
+            f"{rounded_up(self.upper, 4)} (proved): {self.margin / self.upper:.0%} of it"
         )
 
 
@@ -110,7 +112,7 @@ def max_margin_descent(
             q = np.exp(log_q - log_q.max())
             move = gram @ q if gram is not None else signed.T @ q
             length = np.sqrt(max(q @ move, 0.0)) if wide else np.linalg.norm(move)
-            upper = min(upper, float(length / q.sum()))
+            upper = min(upper, _length_up(q, float(length), signed.shape, wide=wide))
             if length <= _SMALL_GRADIENT * q.sum():
                 break
             state = state + _step(log_q, margins, eta) * (q if wide else move)
@@ -131,6 +133,17 @@ def max_margin_descent(
     least = float((signed @ a).min())
     a = a / (least if separated and least > 0.0 else 1.0)
     return MarginDescent(a / scale, scale * max(best[0], -1.0), scale * upper, t, separated, interrupted)
+
+
+def _length_up(q: Array, length: float, shape: tuple[int, int], *, wide: bool) -> float:
+    """Return the length of a sum of points of norm at most one, over the sum of q, rounded up.
+
+    By products of points it is a square, whose rounding is large beside a small length.
+    """
+    m, k = shape
+    total, error = float(q.sum()), gamma(2 * m + 2 * k + 8)
+    exact = np.sqrt(length**2 + error * total**2) if wide else length + error * np.sqrt(k) * total
+    return float(exact / total * (1.0 + gamma(m + k + 8)))
 
 
 def _step(log_q: Array, margins: Array, eta: float | None) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from pindown.learn.one_class.frame import FARTHEST, MOST_PIXELS, Frame
 from pindown.learn.one_class.mixture import Mixture
 from pindown.learn.one_class.networks import build
 from pindown.learn.one_class.presets import ABLATIONS, INGREDIENTS, Plan
-from pindown.learn.one_class.storage import FORMAT, MARK
+from pindown.learn.one_class.storage import CHECKSUM, FORMAT, MARK, UNSEALED, is_as_written
 
 _MOST_MEMBERS = 1000
 _ROUNDING = 1e-9
@@ -47,7 +48,7 @@ _DAMAGE = (
 
 
 def read(cls: Any, path: str | PathLike[str]) -> Any:
-    """Read a detector.
+    """Read a detector; a warning says if it is of an earlier version and has no checksum.
 
     Raises:
         ModelFileError: (a ValueError) if the file is not a sound detector file.
@@ -68,7 +69,8 @@ def _parsed(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     try:
         tensors = load(data)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        facts = json.loads((header.get("__metadata__") or {}).get(MARK, "null"))
+        metadata = header.get("__metadata__") or {}
+        facts = json.loads(metadata.get(MARK, "null"))
     except (SafetensorError, *_DAMAGE) as error:
         raise ModelFileError(
             f"this is not a safetensors file, or it is damaged: {_short(error)}."
@@ -78,6 +80,18 @@ def _parsed(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     version = facts.get("format") if isinstance(facts, dict) else None
     if type(version) is not int or not 1 <= version <= FORMAT:  # True is an int, but no version
         raise ModelFileError("the detector was written by a newer pindown, or its text is damaged.")
+    if version > UNSEALED or CHECKSUM in metadata:
+        if not is_as_written(data):
+            raise ModelFileError(
+                "the file was changed since it was saved (its checksum does not fit); "
+                "copy it again from where it was saved."
+            )
+    else:
+        warnings.warn(
+            "the detector was saved by an earlier pindown, without a checksum, so that damage goes "
+            "unnoticed; save it again.",
+            stacklevel=4,
+        )
     for name, tensor in tensors.items():
         if str(tensor.dtype) not in _KINDS or not np.isfinite(tensor).all():
             raise ModelFileError(f"the tensor {name!r} holds something else than finite numbers.")

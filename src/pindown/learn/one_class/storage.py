@@ -1,8 +1,10 @@
-"""A fitted detector as a safetensors file: numbers, and a JSON text that says what they are."""
+"""A fitted detector as a safetensors file: numbers, a JSON text that says what they are, a checksum."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -16,7 +18,13 @@ from pindown.io.files import write_atomically
 from pindown.learn.one_class.density import Calibration
 
 MARK = "pindown-detector"
-FORMAT = 2
+CHECKSUM = "pindown-checksum"
+FORMAT = 3
+UNSEALED = 2  # the last format without a checksum
+
+_BLANK = 64 * "0"
+# In the text that says what a detector is, quotes have a backslash before them.
+_STORED = re.compile(rb'"%s":"([0-9a-f]{64})"' % CHECKSUM.encode())
 
 
 def write(detector: Any, path: str | PathLike[str]) -> None:
@@ -40,9 +48,33 @@ def write(detector: Any, path: str | PathLike[str]) -> None:
             tensors |= {f"{name}.{number}.{key}": _single(t) for key, t in net.state_dict().items()}
     data = save(
         {name: np.array(t, order="C") for name, t in tensors.items()},
-        metadata={MARK: json.dumps(_facts(detector))},
+        metadata={MARK: json.dumps(_facts(detector)), CHECKSUM: _BLANK},
     )
-    write_atomically(file, bytes(data))
+    write_atomically(file, sealed(bytes(data)))
+
+
+def sealed(data: bytes) -> bytes:
+    """Return a file with its checksum, of all its bytes, where the file has a blank for it."""
+    place = _place(data)
+    assert place is not None
+    return data[: place.start] + _digest(data, place).encode() + data[place.stop :]
+
+
+def is_as_written(data: bytes) -> bool:
+    """Return whether a file has a checksum, and no byte has changed since."""
+    place = _place(data)
+    return place is not None and data[place] == _digest(data, place).encode()
+
+
+def _place(data: bytes) -> slice | None:
+    """Return where the header of a file has the checksum."""
+    header = data[8 : 8 + int.from_bytes(data[:8], "little")]
+    found = _STORED.search(header)
+    return None if found is None else slice(8 + found.start(1), 8 + found.end(1))
+
+
+def _digest(data: bytes, place: slice) -> str:
+    return hashlib.sha256(data[: place.start] + _BLANK.encode() + data[place.stop :]).hexdigest()
 
 
 def _single(tensor: torch.Tensor) -> NDArray[Any]:

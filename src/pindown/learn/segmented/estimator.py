@@ -57,9 +57,12 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         intercepts_: Value of each piece's line at 0.
         n_pieces_: Number of pieces, at most K: a breakpoint that does not bend is not counted.
         best_loss_: Sum of the weighted losses.
-        lower_bound_: No such function has a smaller sum.
+        lower_bound_: No such function has a smaller sum, by a search in float64 with margins.
         gap_: ``best_loss_ - lower_bound_``.
-        optimal_: Whether the gap is closed, or every point fitted, up to rounding.
+        optimal_: Whether the search ended with a gap of at most 1e-6 of the loss, or every point is
+            fitted up to the rounding error of evaluating the function there. The search is in float64
+            with margins, not in directed arithmetic. Where errors are below about 1e-4 of the spread of
+            y and above rounding, its sums cannot tell fits apart, and this stays False.
         n_programs_: Exact programs solved to prove it.
         network_: The same function as a :class:`~pindown.network.ReluNetwork` with at most
             ``n_pieces_`` units.

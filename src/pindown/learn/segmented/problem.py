@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.geometry.rounding import gamma
 
 Indices = NDArray[np.int64]
 
@@ -16,6 +17,9 @@ Indices = NDArray[np.int64]
 RESOLUTION = 1e-11
 # Neighbouring slopes (in scaled units) that differ by less, relative to the larger, make no breakpoint.
 _NO_KINK = 1e-11
+# Roundings on the way from the data to a value: into the units of the search (4), a line (5), a vertex
+# (2), back into the user's units (2), along its piece (3).
+_OPERATIONS = 16
 
 
 class OutOfTimeError(Exception):
@@ -101,11 +105,21 @@ class Function:
 
     def __call__(self, x: Array) -> Array:
         """Evaluate, on the line of the piece that holds each point."""
+        anchor, slope = self._piece(x)
+        return self.values[anchor] + slope * (x - self.knots[anchor])
+
+    def rounding(self, x: Array) -> Array:
+        """Return how far rounding can take a value, on the way from the data and in its evaluation."""
+        anchor, slope = self._piece(x)
+        reach = np.abs(slope) * (np.abs(x) + np.abs(self.knots[anchor]))
+        return gamma(_OPERATIONS) * (np.abs(self.values).max() + reach)
+
+    def _piece(self, x: Array) -> tuple[Indices, Array]:
+        """Return the vertex that each point is counted from, and the slope there."""
         if not len(self.slopes) > 1:
-            return self.values[0] + self.slopes[0] * (x - self.knots[0])
+            return np.zeros(np.shape(x), np.int64), np.full(np.shape(x), self.slopes[0])
         piece = np.searchsorted(self.knots, x, side="right")
-        anchor = np.maximum(piece - 1, 0)
-        return self.values[anchor] + self.slopes[piece] * (x - self.knots[anchor])
+        return np.maximum(piece - 1, 0), self.slopes[piece]
 
 
 def vertices(fit: Fit, at: Array) -> Function:

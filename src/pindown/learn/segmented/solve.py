@@ -14,10 +14,6 @@ from pindown.learn.segmented.problem import RESOLUTION, Clock, Function, Scaled,
 _START = 0.5
 # A gap below this fraction of the loss is closed.
 _CLOSED = 1e-6
-# A point is fitted if its error is below this fraction of a typical deviation of y from its median, or
-# below that fraction of the largest one: float64 does no better.
-_FITTED_TYPICALLY_TO = {"squared": 1e-5, "absolute": 1e-10}
-_FITTED_TO = 1e-11
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,22 +75,21 @@ def solve(
     with np.errstate(over="ignore"):
         error = np.abs(y - function(x))
         value = float(w @ (error**2 if loss == "squared" else error))
-    gap = fit.loss - fit.lower_bound
+    # The loss as the search saw it, from moments, can have lost all its digits.
+    seen = max(fit.loss + unavoidable, value / unit if 0.0 < unit < np.inf else 0.0)
+    gap = seen - unavoidable - fit.lower_bound
     small = gap <= 2 * RESOLUTION * float(data.w.sum())
-    closed = small and gap <= _CLOSED * (fit.loss + unavoidable)
-    proved = closed or (small and _is_fitted(error[w > 0], y[w > 0], loss))
-    return SegmentedFit(function, value, value if closed else min(floor, value), proved, fit.leaves)
+    closed = small and gap <= _CLOSED * seen
+    proved = closed or (small and _is_fitted(function, x[w > 0], y[w > 0]))
+    return SegmentedFit(function, value, min(floor, value), proved, fit.leaves)
 
 
-def _is_fitted(error: Array, y: Array, loss: str) -> bool:
+def _is_fitted(function: Function, x: Array, y: Array) -> bool:
     """Whether no point, light or heavy, has an error beyond rounding: then the loss is as good as zero.
 
     A small sum is not enough, since one outlier or one heavy point makes all others look small.
     """
-    away = np.abs(y - np.median(y))
-    typical = _FITTED_TYPICALLY_TO[loss] * float(np.median(away))
-    rounding = _FITTED_TO * away.max() + 4 * np.finfo(float).eps * np.abs(y).max()
-    return bool((error <= typical + rounding).all())
+    return bool((np.abs(y - function(x)) <= function.rounding(x)).all())
 
 
 @cache

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.datasets.checks import is_number, require_whole
 from pindown.datasets.sparse_codes import SparseCodingModel
+from pindown.geometry.rounding import gamma
 from pindown.learn.sparse_coding.gradient import checked
 
 
@@ -24,7 +25,8 @@ class RecoveryCertificate:
 
     Attributes:
         certified: Whether every atom in a support is found: no false negative, ever.
-        required: The least entry for which this is proved; certified if ``low`` is at least this.
+        required: The least entry for which this is proved, rounded up; certified if ``low`` is at least
+            this (above it, for :func:`certify_weights`).
         low: The least non-zero entry.
         threshold: The threshold.
         false_positive: Bound on the probability that one given unit outside the support is on.
@@ -109,9 +111,11 @@ def recovery_certificate(model: SparseCodingModel, delta: float) -> RecoveryCert
 
     Mukherjee 2020, Theorem 4.3.1; the probability printed there is that of one unit.
     """
-    spread = _distance(delta) + model.coherence
+    sizes = np.abs(model.dictionary).T @ np.abs(model.dictionary)
+    np.fill_diagonal(sizes, 0.0)  # what rounds in the coherence
+    spread = _distance(delta) + model.coherence + gamma(model.n_features) * float(sizes.max())
     k, a, b, m1 = model.sparsity, model.low, model.high, model.mean
-    required = (b + 2 * m1) * k * spread / (1 - delta) if delta < 1 else float("inf")
+    required = (b + 2 * m1) * k * spread / (1 - delta) * (1 + gamma(8)) if delta < 1 else float("inf")
     one = 0.0 if b <= 2 * m1 else exp(-2 * k * m1**2 / (b - a) ** 2)
     return RecoveryCertificate(
         certified=a >= required,
@@ -164,15 +168,16 @@ def certify_weights(
         raise ValueError(f"entries need 0 <= low <= high, both finite; got {(low, high)}.")
     if not np.isfinite(threshold).all():
         raise ValueError(f"threshold must be finite; got {threshold!r}.")
+    up, down = 1 + gamma(V.shape[1] + 8), 1 - gamma(V.shape[1] + 8)  # for sums without cancellation
     norms = np.linalg.norm(V, axis=1)
-    gram = np.abs(V @ V.T)
+    gram = np.abs(V @ V.T) + gamma(V.shape[1]) * (np.abs(V) @ np.abs(V).T)
     np.fill_diagonal(gram, 0.0)
-    mixed = gram.max(axis=1) + _distance(delta) * norms
+    mixed = (gram.max(axis=1) + _distance(delta) * norms) * up
     eps = np.broadcast_to(np.asarray(threshold, dtype=np.float64), norms.shape)
-    gain = norms * (norms - delta)
+    gain = norms * (norms * down - delta * up) * down
     with np.errstate(divide="ignore", invalid="ignore"):
-        needed = np.where(gain > 0.0, (eps + high * (sparsity - 1) * mixed) / gain, np.inf)
-    silent = bool((high * sparsity * mixed <= eps).all())
+        needed = np.where(gain > 0.0, (eps + high * (sparsity - 1) * mixed) / gain * up, np.inf)
+    silent = bool((high * sparsity * mixed * up <= eps).all())
     required = float(needed.max())
     return RecoveryCertificate(
         certified=low > required,  # at equality the unit is exactly zero

@@ -22,29 +22,36 @@ TIE = 1e-9
 
 @dataclass(frozen=True)
 class HebbianRun:
-    """Weights after a stream of samples.
+    r"""Weights after a stream of samples.
 
     Attributes:
         weights: w, (d,), or one row per unit.
         steps: Samples seen.
         norms: Length of the (first) unit's weights along the way.
-        turns: One minus the cosine between weights at neighbouring records: falls to zero.
-        converged: Whether the last of them is below the tolerance: the weights stand still. So they do
-            on their way if the step is tiny; see :func:`leading_share` for where they are.
-        kind: ``"estimate"``.
+        turns: One minus the cosine between weights at neighbouring records, the largest of the units:
+            falls to zero. So it does on the way, if the step is tiny.
+        shares: Share of each unit's length in the eigenspace of its own eigenvalue of
+            :math:`\frac1n X^\top X`: the largest for the first unit, then the next.
+        converged: Whether every unit is where the rule leads: shares, lengths and angles between units
+            within the tolerance of 1, 1 and a right angle (its cosine).
+        kind: ``"estimate"``: of the samples' eigenvectors.
     """
 
     weights: Array = field(repr=False)
     steps: int
     norms: tuple[float, ...] = field(repr=False)
     turns: tuple[float, ...] = field(repr=False)
+    shares: tuple[float, ...]
     converged: bool
     kind: str = "estimate"
 
     def __str__(self) -> str:
         state = "settled" if self.converged else "not settled"
-        last = f"{self.turns[-1]:.2g}" if self.turns else "unknown"
-        return f"{state} after {self.steps} samples: length {self.norms[-1]:.4f}, last turn {last}."
+        shares = ", ".join(f"{share:.4f}" for share in self.shares)
+        return (
+            f"{state} after {self.steps} samples: length {self.norms[-1]:.4f}, share in the eigenspace "
+            f"to be learned {shares}."
+        )
 
 
 def oja(
@@ -55,7 +62,7 @@ def oja(
     step: float = 1.0,
     delay: float = 200.0,
     epochs: int = 1,
-    tol: float = 1e-6,
+    tol: float = 0.01,
     random_state: int | None = None,
 ) -> HebbianRun:
     r"""Learn the first principal component from samples, one at a time.
@@ -75,7 +82,7 @@ def oja(
         step: :math:`\eta_0`.
         delay: :math:`t_0`.
         epochs: How often the samples are shown.
-        tol: Largest last turn that counts as settled.
+        tol: How much of share and length may be missing from what counts as settled.
         random_state: A seed to shuffle the samples in every epoch; None keeps their order.
 
     Raises:
@@ -110,7 +117,7 @@ def oja(
             w = w + rate * (x - y * w) if keep else _unit(w + rate * x)
             if t % every == 0:
                 seen.append(w.copy())
-    return _run(w, seen, t, tol)
+    return _run(seen, samples, w, t, tol)
 
 
 def sanger(
@@ -120,7 +127,7 @@ def sanger(
     step: float = 1.0,
     delay: float = 200.0,
     epochs: int = 1,
-    tol: float = 1e-6,
+    tol: float = 0.01,
 ) -> HebbianRun:
     r"""Learn several principal components: each unit sees what the units before it leave.
 
@@ -132,7 +139,7 @@ def sanger(
         step: :math:`\eta_0`.
         delay: :math:`t_0`.
         epochs: How often the samples are shown.
-        tol: Largest last turn of the first unit that counts as settled.
+        tol: How much may be missing from what counts as settled, for every unit.
 
     >>> X = np.random.default_rng(0).standard_normal((20000, 3)) * [2.0, 1.0, 0.25]
     >>> np.abs(sanger(X, [[1.0, 1.0, 1.0], [1.0, -1.0, 0.0]]).weights).round(1)
@@ -148,7 +155,7 @@ def sanger(
         raise ValueError("step must be positive, delay at least 0 and epochs at least 1.")
     limit = _limit(samples, W)
     every = max(1, epochs * len(samples) // _RECORDS)
-    seen, t = [W[0].copy()], 0
+    seen, t = [W.copy()], 0
     for _ in range(epochs):
         for x in samples:
             y = W @ x
@@ -156,8 +163,8 @@ def sanger(
             t += 1
             W += step / (delay + t) * (np.outer(y, x) - np.tril(np.outer(y, y)) @ W)
             if t % every == 0:
-                seen.append(W[0].copy())
-    return _run(W, seen, t, tol)
+                seen.append(W.copy())
+    return _run(seen, samples, W, t, tol)
 
 
 def leading_share(w: ArrayLike, X: ArrayLike, *, tie: float = TIE) -> float:
@@ -174,10 +181,18 @@ def leading_share(w: ArrayLike, X: ArrayLike, *, tie: float = TIE) -> float:
     Lecture course, section on Hebbian learning (ties in the largest eigenvalue).
     """
     samples = as_samples(X)
-    unit = _unit(_start(w, samples.shape[1]))
-    values, vectors = np.linalg.eigh(samples.T @ samples / len(samples))
-    leading = vectors[:, values >= (1 - tie) * values[-1]]
-    return min(1.0, float(np.linalg.norm(leading.T @ unit)))
+    return _shares(_start(w, samples.shape[1])[None], samples, tie)[0]
+
+
+def _shares(W: Array, X: Array, tie: float) -> tuple[float, ...]:
+    """Return the share of each row's length in the eigenspace of the eigenvalue of the same rank."""
+    values, vectors = np.linalg.eigh(X.T @ X / len(X))
+    near = tie * values[-1]
+    shares = []
+    for rank, w in enumerate(W, 1):
+        own = vectors[:, np.abs(values - values[-rank]) <= near]
+        shares.append(min(1.0, float(np.linalg.norm(own.T @ _unit(w)))))
+    return tuple(shares)
 
 
 def _limit(X: Array, w: Array) -> float:
@@ -207,11 +222,15 @@ def _unit(w: Array) -> Array:
     return w / length if length > 0 else w
 
 
-def _run(w: Array, seen: list[Array], steps: int, tol: float) -> HebbianRun:
-    lengths = [float(np.linalg.norm(v)) for v in seen]
-    turns = [
-        max(0.0, 1.0 - abs(float(a @ b)) / max(p * q, np.finfo(float).tiny))
-        for a, b, p, q in zip(seen, seen[1:], lengths, lengths[1:], strict=False)
-    ]
-    settled = bool(turns) and turns[-1] < tol
-    return HebbianRun(w, steps, tuple(lengths), tuple(turns), settled)
+def _run(seen: list[Array], X: Array, w: Array, steps: int, tol: float) -> HebbianRun:
+    records = np.array(seen).reshape(len(seen), -1, X.shape[1])
+    lengths = np.linalg.norm(records, axis=2)
+    cosines = np.abs((records[1:] * records[:-1]).sum(axis=2)) / np.maximum(
+        lengths[1:] * lengths[:-1], np.finfo(float).tiny
+    )
+    turns = np.maximum(0.0, 1.0 - cosines).max(axis=1)
+    W = w.reshape(-1, X.shape[1])
+    shares = _shares(W, X, TIE)
+    upright = np.abs(W @ W.T - np.eye(len(W))).max() <= 2 * tol  # squares of lengths, and cosines
+    settled = bool(upright and min(shares) >= 1 - tol)
+    return HebbianRun(w, steps, tuple(lengths[:, 0].tolist()), tuple(turns.tolist()), shares, settled)
