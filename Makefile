@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test slow test-lowest lint bench experiments gallery docs build clean
+.PHONY: demo test slow soundness mutants test-lowest lint bench experiments gallery docs build clean
 
 demo: $(VENV)/.installed
 	$(BIN)/pindown demo
@@ -26,6 +26,19 @@ bench: $(VENV)/.installed-bench
 # Tests that take minutes.
 slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m slow
+
+# Faults put into formulas: every one has to be noticed by its tests. SAMPLE=20 takes so many, ONLY=words some;
+# PROPOSE=module makes new ones.
+SAMPLE ?= 0
+mutants: $(VENV)/.installed-test
+	$(BIN)/python -m tests.mutants.$(if $(PROPOSE),propose $(PROPOSE),run --sample $(SAMPLE) --only "$(ONLY)")
+
+# A random attack on everything called proved, against exact arithmetic: minutes, with a table at the end.
+SEED  ?= 1
+COUNT ?= 5000
+START ?= 0
+soundness: $(VENV)/.installed-test
+	$(BIN)/python -m tests.soundness.attack --seed $(SEED) --count $(COUNT) --start $(START) --jobs 2
 
 # All published results at quick scale, and the page that sets them beside what was published.
 experiments: $(VENV)/.installed

@@ -1,0 +1,1 @@
+"""Faults put into formulas, and the tests that have to notice them: `make mutants`."""
