@@ -286,3 +286,31 @@ def test_the_page_of_a_very_deep_network_is_small():
     page = result.to_html()
     assert len(page.encode()) < 500_000 and "and 800 more; all are in the JSON" in page
     assert len(result["ARC-01"].verdict) < 200
+
+
+def test_failed_findings_are_told_first_and_the_exit_code_says_so(tmp_path, monkeypatch, capsys):
+    """Also those about the checkpoint before, and a distance that failed: all else is written."""
+    from pindown import checkpoints
+    from pindown.cli import main
+
+    def fail(*_):
+        raise RuntimeError("boom")
+
+    net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    model, page = tmp_path / "net.onnx", tmp_path / "net.json"
+    net.save(model)
+    broken = replace(QUESTIONS["UNIT-02"], ask=fail)
+    monkeypatch.setattr(sys.modules["pindown.audit"], "CATALOGUE", (QUESTIONS["ARC-01"], broken))
+    with pytest.raises(SystemExit) as ended:
+        main(["audit", str(model), "--json", str(page)])
+    said = capsys.readouterr()
+    assert ended.value.code == 4 and "itself, at UNIT-02; all else is answered" in said.err
+    assert "1 question failed by an error in pindown itself." in said.out
+    found = json.loads(page.read_text())["findings"]
+    assert [finding["status"] for finding in found] == ["answered", "error"]
+
+    monkeypatch.setattr(checkpoints, "distance_between", fail)
+    compared = audit(net, before=2.0 * net, budget=5)
+    assert compared.failed == ("UNIT-02", "UNIT-02", "distance")
+    assert compared.comparison is not None and "RuntimeError: boom" in compared.comparison.notes[-1]
+    assert audit(net, only="ARC").failed == ()

@@ -103,6 +103,8 @@ def test_optional_parts_that_are_missing_break_nothing(versions):
     [
         ('{"dir_info": {"editable": true}, "url": "file:///a/b"}', '-m pip install -e "/a/b[docs]"'),
         (None, '-m pip install "pindown[docs]"'),
+        *((damaged, '-m pip install "pindown[docs]"') for damaged in ("{", "[]", "[" * 200_000)),
+        ('{"dir_info": {"editable": true}}', '-m pip install "pindown[docs]"'),
     ],
 )
 def test_the_command_fits_how_pindown_was_installed(monkeypatch, origin, ending):

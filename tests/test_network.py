@@ -92,6 +92,26 @@ def test_patterns_count_zero_as_on_and_split_by_layer():
     assert second.tolist() == [[1], [-0.5]]
 
 
+def test_rational_patterns_count_zero_as_on():
+    net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    assert net.as_fractions().pattern([0]).tolist() == net.pattern([0.0]).tolist() == [True, True]
+    A, c = net.as_fractions().local_affine([0])
+    assert (A.tolist(), c.tolist()) == ([[0]], [0])
+
+
+def test_a_factor_multiplies_weights_and_offsets():
+    net = random_network((3, 5, 4, 2))
+    X = np.random.default_rng(1).normal(size=(20, 3))
+    np.testing.assert_allclose((-2.5 * net)(X), -2.5 * net(X), rtol=1e-12)
+    np.testing.assert_allclose((-net)(X), -net(X), rtol=1e-12)
+
+
+def test_fingerprints_see_where_numbers_are():
+    """A permutation has the same numbers, biases and shape; only the places differ."""
+    first, second = (ReluNetwork.from_layers([(np.eye(3)[p], [0] * 3)]) for p in ([0, 1, 2], [1, 0, 2]))
+    assert first.fingerprint != second.fingerprint and first != second
+
+
 def test_an_affine_network_has_no_units():
     net = random_network((3, 2))
     assert net.size == 0

@@ -174,6 +174,11 @@ def test_seeds_are_a_tasks_own():
         ({"n_jobs": 2, "backend": "fibres"}, ValueError, "backend must be 'threads'"),
         ({"cluster": "local", "backend": "threads"}, ValueError, "not both"),
         ({"cluster": "node7"}, ValueError, "cluster must be 'local'"),
+        ({"cluster": "tcp://"}, ValueError, "cluster must be 'local'.*such as 'tcp://node7:8786'"),
+        ({"cluster": "tcp://:8786"}, ValueError, "cluster must be 'local'"),
+        ({"cluster": "tcp://node7:port"}, ValueError, "cluster must be 'local'"),
+        ({"cluster": "tcp://node7:99999"}, ValueError, "cluster must be 'local'"),
+        ({"cluster": "tcp://[::1"}, ValueError, "cluster must be 'local'"),
         ({"cluster": "ray"}, ImportError, "needs Ray: pip install ray"),
     ],
 )

@@ -139,6 +139,11 @@ def test_no_scheduler_is_said_in_a_line(monkeypatch):
         pass
     with pytest.raises(ValueError, match="cluster must be an address or of Dask"), workers(cluster=7):
         pass
+    # Dask's own reason, in one line that names the address.
+    with pytest.raises(ValueError, match=r"cannot use the address 'tls://node7:1': .*ssl"), workers(
+        cluster="tls://node7:1"
+    ):  # fmt: skip
+        pass
 
 
 @pytest.mark.slow

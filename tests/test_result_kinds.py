@@ -33,5 +33,6 @@ def test_a_search_that_was_stopped_is_not(net):
 def test_what_samples_checked_is_an_estimate_unless_it_is_proved(net):
     twice = ReluNetwork.from_layers([net.layers[0], (2 * net.layers[1].weight, [0.0])])
     assert Recovered(net, 10).kind == Recovered(None, 10).kind == "estimate"
+    assert Recovered(net, 10, 0.0, excluded_share=0.1).kind == "probability"
     assert Recovered(net, 10, comparison=diff(net, twice, budget=1)).kind == "estimate"
     assert Recovered(net, 10, comparison=diff(net, net)).kind == "exact"

@@ -2,16 +2,19 @@
 
 import errno
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pindown import ReluNetwork
+from pindown import ReluNetwork, whole_files
 from pindown.cli_options import check_writable
 from pindown.errors import ModelFileError
 from pindown.io import save
-from pindown.whole_files import whole_file
+from pindown.whole_files import FolderInUseError, only_writer, together, whole_file
 
 
 @pytest.fixture
@@ -84,3 +87,97 @@ def test_commands_say_before_the_work_why_they_cannot_write(tmp_path, monkeypatc
     assert complaint("folder").endswith("it is a folder.")
     monkeypatch.setattr("pindown.cli_options.os.access", lambda *_: False)  # root may write anywhere
     assert complaint("a.onnx").endswith("no permission to write in its folder.")
+
+
+def write(path, content=b"new"):
+    with whole_file(path) as file:
+        file.write(content)
+
+
+def dead_process():
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return ended.pid
+
+
+def left_by(process, path, place=None):
+    """Make what a writer leaves that was killed."""
+    left = path.with_name(f".{path.name}.0123abcd.{place or whole_files._here()}.{process}.tmp")
+    left.write_bytes(b"hal")
+    return left
+
+
+def test_what_a_dead_writer_left_of_a_file_is_removed_and_nothing_else(tmp_path):
+    dead, path = dead_process(), tmp_path / "a[1].json"
+    gone = left_by(dead, path)
+    kept = [
+        left_by(os.getpid(), path),
+        left_by(dead, path, place="elsewhere"),
+        left_by(dead, tmp_path / "another.json"),
+        tmp_path / ".a[1].json.of.the.users.own.tmp",
+    ]
+    kept[-1].write_text("not ours")
+    write(path)
+    assert not gone.exists() and path.read_bytes() == b"new" and all(map(Path.exists, kept))
+
+
+def test_the_only_writer_of_a_folder_begins_with_a_clean_one(tmp_path):
+    (tmp_path / "cells").mkdir()
+    left = [left_by(1, tmp_path / "a"), left_by(os.getpid(), tmp_path / "cells" / "b", "elsewhere")]
+    with only_writer(tmp_path):
+        assert not any(map(Path.exists, left))
+        busy = left_by(os.getpid(), tmp_path / "c")
+        with pytest.raises(FolderInUseError), only_writer(tmp_path):
+            pass
+        assert busy.exists()
+
+
+def test_files_appear_together_or_not_at_all(tmp_path):
+    a, b, c = (tmp_path / name for name in "abc")
+    a.write_bytes(b"old")
+    with pytest.raises(ZeroDivisionError), together():
+        write(a)
+        write(b)
+        raise ZeroDivisionError
+    assert [path.name for path in tmp_path.iterdir()] == ["a"] and a.read_bytes() == b"old"
+    with together():
+        write(a)
+        with pytest.raises(ZeroDivisionError), together():
+            write(c)
+            raise ZeroDivisionError
+        with together():
+            write(b)
+        assert a.read_bytes() == b"old" and not b.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"] and a.read_bytes() == b"new"
+
+
+def test_the_first_ctrl_c_waits_for_the_files_and_the_second_does_not(tmp_path, capfd):
+    a, b = tmp_path / "a", tmp_path / "b"
+    with pytest.raises(KeyboardInterrupt), together():
+        write(a)
+        signal.raise_signal(signal.SIGINT)
+        write(b)
+    assert a.exists() and b.exists() and "Ctrl-C again" in capfd.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    a.unlink()
+    with pytest.raises(KeyboardInterrupt), together():
+        write(a)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_between_two_renames_waits_for_both(tmp_path, monkeypatch):
+    replace, paths = Path.replace, [tmp_path / "a", tmp_path / "b"]
+
+    def interrupted(path, target):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt), together():
+        for path in paths:
+            write(path)
+    assert all(map(Path.exists, paths))

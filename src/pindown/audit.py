@@ -16,10 +16,11 @@ from pindown.findings import CATALOGUE, Finding, Question
 from pindown.findings.choice import chosen_questions
 from pindown.findings.deadline import Deadline, checked_budget
 from pindown.findings.subject import Subject
-from pindown.findings.wording import count, printable
+from pindown.findings.wording import count
 from pindown.geometry import Box
 from pindown.io.any_model import AnyModel, as_network
 from pindown.network import ReluNetwork
+from pindown.visible_text import printable
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 Found: TypeAlias = Callable[[Finding], None]
@@ -41,6 +42,7 @@ def audit(
     before: ReluNetwork | Audit | None = None,
     budget: float = 60.0,
     seed: int = 0,
+    activation: str | None = None,
     only: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
     name: str = "network",
@@ -62,6 +64,8 @@ def audit(
             It is audited on the same data and box; the budget is shared.
         budget: Seconds to spend, shared by what questions need; those that do not fit are not run.
         seed: Root of all randomness; the same seed gives the same answer if the budget suffices.
+        activation: ``"relu"``, if a path is that of a state dict: that is what lies between its layers,
+            which the file does not say.
         only: Codes of the questions to ask, such as "GEO-01", or "GEO" for all of them; all by default.
         ignore: Codes of questions not to ask; likewise.
         name: What to call the network in reports.
@@ -80,7 +84,7 @@ def audit(
     This network maps 1 input to 1 output through 2 ReLUs in 1 layer and has 7 parameters.
     """
     deadline = Deadline(checked_budget(budget))
-    net = as_network(net, "audit")
+    net = as_network(net, "audit", activation)
     questions = chosen_questions(CATALOGUE, only, ignore)
     root = _checked_seed(seed)
     subject = Subject.of(net, X, y, test, box, deadline, root, initial)

@@ -58,6 +58,12 @@ class Audit:
             self.findings, interrupted=self.interrupted, first=changed, box_name=self.box_name
         )
 
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """What failed by an error of pindown: codes of findings, and what failed in the comparison."""
+        own = tuple(finding.code for finding in self.findings if finding.status == "error")
+        return own + (() if self.comparison is None else self.comparison.failed)
+
     def summary(self) -> str:
         """Return the verdict and the findings as plain text."""
         from pindown.report.text import plain_text

@@ -7,6 +7,7 @@ from pindown.findings.comparison import Comparison, Distance, changes
 from pindown.findings.deadline import checked_budget
 from pindown.findings.reference_box import reference_box
 from pindown.network import ReluNetwork
+from pindown.visible_text import printable
 
 
 def compare_audits(before: Audit, after: Audit, *, budget: float = 10.0) -> Comparison:
@@ -39,16 +40,27 @@ def compare_audits(before: Audit, after: Audit, *, budget: float = 10.0) -> Comp
 
 def compared(before: Audit, after: Audit, budget: float) -> Comparison:
     """Put two audits that were checked side by side; without time the distance is left out."""
-    distance = distance_between(before.network, after, budget)
-    notes = []
+    notes, failed = [], list(before.failed)
+    if failed:
+        notes.append(f"About {before.name}, failed by an error in pindown itself: {', '.join(failed)}.")
+    try:
+        distance = distance_between(before.network, after, budget)
+    except Exception as error:  # what was found about the two is not lost with it
+        distance = None
+        failed.append("distance")
+        words = f"{type(error).__name__}: {error}"
+        notes.append(f"How far apart the two are: failed by an error in pindown itself, {words}.")
     if before.network == after.network:
         notes.append("The two networks have the same weights.")
     if before.given != after.given:
         notes.append(f"The two audits were given different things: {before.given}; {after.given}.")
     if before.interrupted or after.interrupted:
         notes.append("One of the audits was interrupted.")
+    for note in before.network.notes:
+        if note not in after.network.notes:  # those of the later one stand in its own audit
+            notes.append(f"{before.name}: {printable(note)}")
     rows = changes(before.findings, after.findings)
-    return Comparison(before.name, after.name, rows, distance, tuple(notes))
+    return Comparison(before.name, after.name, rows, distance, tuple(notes), tuple(failed))
 
 
 def distance_between(before: ReluNetwork, after: Audit, budget: float) -> Distance | None:

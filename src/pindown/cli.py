@@ -19,10 +19,10 @@ from pindown.cli_detect import detect
 from pindown.cli_doctor import doctor
 from pindown.cli_equivalence import canonical, diff, shrink
 from pindown.cli_experiments import reproduce
-from pindown.findings.wording import printable
+from pindown.cli_options import OWN_FAULT
+from pindown.visible_text import printable
 
 BAD_INPUT = 3
-OWN_FAULT = 4
 
 app = typer.Typer(
     name="pindown",

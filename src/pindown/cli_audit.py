@@ -12,6 +12,8 @@ import typer
 
 from pindown.cli_completion import complete_codes, complete_model, complete_table
 from pindown.cli_options import (
+    OWN_FAULT,
+    Activation,
     BoxText,
     Budget,
     Html,
@@ -21,9 +23,11 @@ from pindown.cli_options import (
     check_outputs,
     parse_box,
     reader_may_leave,
+    say,
 )
-from pindown.findings.wording import printable
 from pindown.starting import INTERRUPTED
+from pindown.visible_text import printable
+from pindown.whole_files import together
 
 if TYPE_CHECKING:
     from pindown.audit import Audit
@@ -83,6 +87,7 @@ def audit(
     seed: Seed = 0,
     initial: Initial = None,
     before: Before = None,
+    activation: Activation = None,
 ) -> int:
     """Ask a network everything pindown can answer, within a time budget."""
     from pindown.audit import audit as run_audit
@@ -90,8 +95,10 @@ def audit(
     from pindown.io import load
 
     check_outputs(html=html, json=json, markdown=markdown)
-    net = load(model)
-    start, earlier = (None if path is None else load(path) for path in (initial, before))
+    net = load(model, activation=activation)
+    start, earlier = (
+        None if path is None else load(path, activation=activation) for path in (initial, before)
+    )
     table = load_table(data, target) if data else None
     held_out = load_table(test, target) if test else None
     _check_columns(table or held_out, net.in_features, target)
@@ -117,7 +124,13 @@ def audit(
             found=found,
         )
     _deliver(result, html=html, json=json, markdown=markdown, streamed=streams)
-    return INTERRUPTED if result.interrupted else 0
+    if result.failed:
+        say(
+            f"pindown: an error in pindown itself, at {', '.join(result.failed)}; all else is answered. "
+            "Please report it.",
+            err=True,
+        )
+    return INTERRUPTED if result.interrupted else OWN_FAULT if result.failed else 0
 
 
 def demo(out: Folder = Path("pindown-demo"), budget: Budget = 30.0, json: Json = None) -> int:
@@ -135,7 +148,7 @@ def demo(out: Folder = Path("pindown-demo"), budget: Budget = 30.0, json: Json =
     code = audit(files.model, files.train, files.test, html=str(page), json=json, budget=budget)
     by_hand = f"pindown audit {files.model} --data {files.train} --test {files.test} --html report.html"
     said = f"\nThe same by hand, and so for a model of your own:\n{by_hand}"
-    typer.echo(said, err=json == "-")  # stdout is then the document's
+    say(said, err=json == "-")  # stdout is then the document's
     return code
 
 
@@ -153,7 +166,7 @@ def _check_columns(table: Table | None, n_inputs: int, target: str | None) -> No
 def _say_numbering(table: Table | None) -> None:
     if table is not None and table.classes:
         listed = ", ".join(f"{i} {name}" for i, name in enumerate(table.classes[:20]))
-        typer.echo(f"labels are words, numbered by the alphabet: {printable(listed)}", err=True)
+        say(f"labels are words, numbered by the alphabet: {printable(listed)}", err=True)
 
 
 @contextmanager
@@ -188,19 +201,20 @@ def _deliver(
     documents = ((json, result.to_json), (markdown, result.to_markdown), (html, result.to_html))
     files = [(target, render) for target, render in documents if target not in (None, "-")]
     try:
-        for target, render in files:
-            render(target)
+        with together():
+            for target, render in files:
+                render(target)
     finally:  # a full disk takes the files, not what was found
         with reader_may_leave():
             for where, render in documents:
                 if where == "-":
-                    typer.echo(render())
+                    say(render())
             if "-" not in (json, markdown):
                 from pindown.report.text import print_audit
 
                 print_audit(result, streamed=streamed)
     for target, _ in files:
-        typer.echo(f"wrote {target}", err=True)
+        say(f"wrote {target}", err=True)
 
 
 def _codes(text: str | None) -> list[str] | None:

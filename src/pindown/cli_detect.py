@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,8 +19,10 @@ from pindown.cli_options import (
     check_outputs,
     check_writable,
     reader_may_leave,
+    say,
 )
 from pindown.starting import INTERRUPTED
+from pindown.whole_files import together
 
 if TYPE_CHECKING:
     from pindown.datasets.feature_table import FeatureTable
@@ -121,14 +123,19 @@ def fit(
     began = time.process_time()
     interrupted = _fit(detector, table)
     seconds = time.process_time() - began
-    failure = _saved(detector, out, table.names)
-    answer = detection("fit", detector, table, out.name, seconds=seconds, interrupted=interrupted)
-    try:
-        _deliver(answer, html, json)
-    finally:
-        if failure is not None:
-            raise failure
-    typer.echo(f"wrote {out}", err=True)
+    failure: Exception | None = None
+    with together():
+        unsaved = _saved(detector, out, table.names)
+        try:
+            how: dict[str, Any] = {"seconds": seconds, "interrupted": interrupted}
+            files = _deliver(detection("fit", detector, table, out.name, **how), html, json)
+        except Exception as error:  # costs the page, and not what was learned
+            files, failure = [], error
+        if unsaved is not None:
+            raise unsaved
+    _say_written([*files, out])
+    if failure is not None:
+        raise failure
     return INTERRUPTED if interrupted else 0
 
 
@@ -161,7 +168,7 @@ def score(
     table = matched(table, names, detector.n_features_in_, model.name)
     answer = detection("score", detector, table, model.name)
     scores = None if out is None else partial(render_detection_csv, answer)
-    _deliver(answer, html, json, (out, scores))
+    _say_written(_deliver(answer, html, json, (out, scores)))
     return 0
 
 
@@ -195,10 +202,14 @@ def _load(model: Path) -> tuple[LocalMaximaDetector, tuple[str, ...]]:
 
     if not model.name.lower().endswith(_MODEL_ENDING):
         raise ModelFileError(f"models of 'detect fit' end in {_MODEL_ENDING}; got {model.name!r}.")
-    try:
-        detector = LocalMaximaDetector.load(model)
-    except ModelFileError as error:
-        raise ModelFileError(f"{model.name}: {error}") from None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            detector = LocalMaximaDetector.load(model)
+        except ModelFileError as error:
+            raise ModelFileError(f"{model.name}: {error}") from None
+    for warning in caught:
+        say(f"note: {warning.message}", err=True)
     return detector, _forget_names(detector)
 
 
@@ -220,11 +231,11 @@ def _fit(detector: LocalMaximaDetector, table: FeatureTable) -> bool:
             stopped = isinstance(error, KeyboardInterrupt) or _stopped(caught)
             if not stopped:
                 raise
-            typer.echo("stopped before anything was learned; nothing was written.", err=True)
+            say("stopped before anything was learned; nothing was written.", err=True)
             raise KeyboardInterrupt from None
     for warning in caught:
         if not str(warning.message).startswith(_STOPPED):
-            typer.echo(f"note: {warning.message}", err=True)
+            say(f"note: {warning.message}", err=True)
     return _stopped(caught)
 
 
@@ -238,25 +249,30 @@ def _deliver(
     html: str | None,
     json: str | None,
     scores: tuple[Path | None, Callable[[], str] | None] = (None, None),
-) -> None:
-    """Write what was asked for; the terminal gets the summary unless stdout carries the JSON."""
+) -> list[str | Path]:
+    """Write what was asked for, and return the files; stdout carries the summary, or the JSON."""
     from pindown.report.writing import written
 
     wanted = (scores, (html, answer.to_html), (json, answer.to_json))
-    files = [(target, render) for target, render in wanted if target not in (None, "-") and render]
+    files = [(place, render) for place, render in wanted if place not in (None, "-") and render]
     try:
-        for target, render in files:
-            written(render(), target)
+        with together():
+            for place, render in files:
+                written(render(), place)
     finally:  # a full disk takes the files, not the answer
         with reader_may_leave():
             if json == "-":
-                typer.echo(answer.to_json(), nl=False)
+                say(answer.to_json(), nl=False)
             else:
                 from pindown.report.detect_text import print_detection
 
                 print_detection(answer)
-    for target, _ in files:
-        typer.echo(f"wrote {target}", err=True)
+    return [place for place, _ in files if place is not None]
+
+
+def _say_written(files: list[str | Path]) -> None:
+    for file in files:
+        say(f"wrote {file}", err=True)
 
 
 def _check_target(option: str, out: Path, ending: str, data: Path) -> None:

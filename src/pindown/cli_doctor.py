@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pindown.cli_options import Json, check_outputs, reader_may_leave
+from pindown.cli_options import Json, check_outputs, reader_may_leave, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,7 +54,7 @@ def doctor(compile_now: Compile = False, json: Json = None) -> int:
 
 def _deliver(answer: Diagnosis, json: str | None) -> None:
     if json == "-":
-        typer.echo(answer.to_json(), nl=False)
+        say(answer.to_json(), nl=False)
         return
     if json is not None:
         from pindown.report.writing import written
@@ -62,15 +62,16 @@ def _deliver(answer: Diagnosis, json: str | None) -> None:
         written(answer.to_json(), json)
     print_diagnosis(answer)
     if json is not None:
-        typer.echo(f"wrote {json}", err=True)
+        say(f"wrote {json}", err=True)
 
 
 def print_diagnosis(answer: Diagnosis) -> None:
     """Print one line per check, and below it what to do."""
-    from rich.console import Console
     from rich.text import Text
 
-    out = Console(highlight=False)
+    from pindown.report.terminal import Screen
+
+    out = Screen()
     for group, checks in groupby(answer.checks, key=lambda check: check.group):
         out.print(Text(_TITLES.get(group, group), style="bold underline"))
         for check in checks:

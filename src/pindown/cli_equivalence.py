@@ -9,6 +9,7 @@ import typer
 
 from pindown.cli_completion import complete_model
 from pindown.cli_options import (
+    Activation,
     BoxText,
     Budget,
     Html,
@@ -19,8 +20,11 @@ from pindown.cli_options import (
     check_writable,
     parse_box,
     reader_may_leave,
+    say,
 )
 from pindown.starting import INTERRUPTED
+from pindown.visible_text import printable
+from pindown.whole_files import together, whole_file
 
 if TYPE_CHECKING:
     from pindown.equivalence.comparison import Diff
@@ -66,6 +70,7 @@ def diff(
     witness: WitnessFile = None,
     seed: Seed = 0,
     jobs: Jobs = None,
+    activation: Activation = None,
 ) -> int:
     """Are two model files the same function? A proof, a witness, or a proved interval.
 
@@ -83,10 +88,10 @@ def diff(
         if witness.suffix != ".npy":
             raise ValueError(f"--witness writes a file that ends in .npy; got {str(witness)!r}.")
         check_writable("--witness", witness)
-    domain = None if box is None else parse_box(box, load(old).in_features)
+    domain = None if box is None else parse_box(box, load(old, activation=activation).in_features)
     with progress_bar() as report:
         how: dict[str, Any] = {"labels": labels, "seed": seed, "progress": report, "n_jobs": jobs}
-        answer = compare(old, new, box=domain, tol=tol, budget=budget, **how)
+        answer = compare(old, new, box=domain, tol=tol, budget=budget, activation=activation, **how)
     _deliver(answer, html, json, witness)
     if answer.interrupted and answer.answer == "undecided":  # else the answer is known all the same
         return INTERRUPTED
@@ -97,23 +102,25 @@ def _deliver(answer: Diff, html: str | None, json: str | None, witness: Path | N
     import numpy as np
 
     try:
-        if witness is not None and answer.witness is not None:
-            np.save(witness, answer.witness)
-        if html is not None:
-            answer.to_html(html)
-        if json not in (None, "-"):
-            answer.to_json(json)
+        with together():
+            if witness is not None and answer.witness is not None:
+                with whole_file(witness) as file:
+                    np.save(file, answer.witness)
+            if html is not None:
+                answer.to_html(html)
+            if json not in (None, "-"):
+                answer.to_json(json)
     finally:  # a full disk takes the files, not the answer
         with reader_may_leave():
             if json == "-":
-                typer.echo(answer.to_json())
+                say(answer.to_json())
             else:
                 from pindown.report.diff_text import print_diff
 
                 print_diff(answer)
     for target in (html, json):
         if target not in (None, "-"):
-            typer.echo(f"wrote {target}", err=True)
+            say(f"wrote {target}", err=True)
 
 
 def shrink(
@@ -123,6 +130,7 @@ def shrink(
     tol: Loss = 0.0,
     budget: Budget = 60.0,
     json: Json = None,
+    activation: Activation = None,
 ) -> int:
     """Write a smaller network with the same function, every step with its reason.
 
@@ -134,18 +142,24 @@ def shrink(
 
     check_outputs(json=json)
     _check_model_output(out, model)
-    net = load(model)
+    net = load(model, activation=activation)
     with progress_bar() as report:
         report("looking for units that can go", 0, 1)
         shrunk = reduce(net, box=parse_box(box, net.in_features), tol=tol, budget=budget)
     from pindown.report.shrink_json import render_shrunk_json
 
-    lines = [str(shrunk), *(f"  {step}" for step in shrunk.steps)]
+    lines = [str(shrunk), *_noted(net), *(f"  {step}" for step in shrunk.steps)]
     _deliver_network(shrunk.network, out, lines, json, render_shrunk_json(shrunk))
     return 0
 
 
-def canonical(model: Model, out: Output, gauge: Gauge = "unit", json: Json = None) -> int:
+def canonical(
+    model: Model,
+    out: Output,
+    gauge: Gauge = "unit",
+    json: Json = None,
+    activation: Activation = None,
+) -> int:
     """Write the one representative of all reorderings and rescalings of a network's units.
 
     Two symmetric copies become equal up to rounding, so that their files can be compared.
@@ -156,8 +170,8 @@ def canonical(model: Model, out: Output, gauge: Gauge = "unit", json: Json = Non
 
     check_outputs(json=json)
     _check_model_output(out, model)
-    form = canonical_form(load(model), gauge)
-    lines = [f"{form.network}, gauge {gauge}"]
+    form = canonical_form(load(model, activation=activation), gauge)
+    lines = [f"{form.network}, gauge {gauge}", *_noted(form.network)]
     for layer, i, j in form.near_ties[:_MOST_TIES]:
         lines.append(
             f"  near tie in layer {layer}: the order of units {i} and {j} may depend on rounding"
@@ -168,6 +182,10 @@ def canonical(model: Model, out: Output, gauge: Gauge = "unit", json: Json = Non
     return 0
 
 
+def _noted(net: ReluNetwork) -> list[str]:
+    return [f"  as read: {printable(note)}" for note in net.notes]
+
+
 def _deliver_network(
     net: ReluNetwork, out: Path, lines: list[str], json: str | None, document: str
 ) -> None:
@@ -175,15 +193,16 @@ def _deliver_network(
     from pindown.report.writing import written
 
     try:
-        net.save(out)
-        if json not in (None, "-"):
-            written(document, json)
+        with together():
+            net.save(out)
+            if json not in (None, "-"):
+                written(document, json)
     finally:  # a full disk takes the files, not what was found
         with reader_may_leave():
-            typer.echo(document if json == "-" else "\n".join(lines), nl=json != "-")
-    typer.echo(f"wrote {out} ({net.n_parameters:,} parameters)", err=True)
+            say(document if json == "-" else "\n".join(lines), nl=json != "-")
+    say(f"wrote {out} ({net.n_parameters:,} parameters)", err=True)
     if json not in (None, "-"):
-        typer.echo(f"wrote {json}", err=True)
+        say(f"wrote {json}", err=True)
 
 
 def _check_model_output(out: Path, model: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pindown.cli_completion import complete_experiment
-from pindown.cli_options import Json, check_outputs
+from pindown.cli_options import Json, check_outputs, say
 
 if TYPE_CHECKING:
     from pindown.experiments import Finished
@@ -74,8 +74,8 @@ def reproduce(
     if ledger is not None:
         from pindown.experiments import write_ledger
 
-        typer.echo(f"{write_ledger(out, ledger)}.")
-        typer.echo(f"wrote {ledger}", err=True)
+        say(f"{write_ledger(out, ledger)}.")
+        say(f"wrote {ledger}", err=True)
     return code
 
 
@@ -97,13 +97,15 @@ def _run_one(name: str, how: dict[str, Any], json: str | None) -> None:
         with progress_bar() as report:
             result = run(EXPERIMENTS[name], progress=report, **how)
     except KeyboardInterrupt:
-        typer.echo(f"stopped; finished cells are in {out / name}, --resume goes on.", err=True)
+        say(f"stopped; finished cells are in {out / name}, --resume goes on.", err=True)
         raise
     if json != "-":
-        typer.echo(markdown(result))
+        say(markdown(result))
+    for note in result.notes:
+        say(f"note: {note}", err=True)
     if stand_in := read_entry(out, EXPERIMENTS[name]).stand_in:
-        typer.echo(f"{MARK} on stand-in data: {stand_in}.", err=json == "-")
-    typer.echo(f"wrote {result.folder}", err=True)
+        say(f"{MARK} on stand-in data: {stand_in}.", err=json == "-")
+    say(f"wrote {result.folder}", err=True)
     if json is not None:
         _deliver((result.folder / "results.json").read_text(encoding="utf-8"), json)
 
@@ -126,20 +128,20 @@ def _run_all(how: dict[str, Any], json: str | None) -> int:
 
     def report(one: Finished) -> None:
         finished.append(one)
-        typer.echo(str(one), err=True)
+        say(str(one), err=True)
 
     try:
         reproduce_all(EXPERIMENTS.values(), report=report, **how)
     except KeyboardInterrupt:
         done = f"{len(finished)} of {len(EXPERIMENTS)}"
-        typer.echo(f"stopped after {done}; --resume goes on with what is in {how['out']}.", err=True)
+        say(f"stopped after {done}; --resume goes on with what is in {how['out']}.", err=True)
         raise
     counts = Counter(one.verdict for one in finished).most_common()
     told = ", ".join(f"{n} {verdict}" for verdict, n in counts)
-    typer.echo(f"{len(finished)} experiments: {told}", err=json == "-")
+    say(f"{len(finished)} experiments: {told}", err=json == "-")
     stopped = [one for one in finished if one.failed]
     for one in stopped:
-        typer.echo(f"stopped: {one.id}: {one.words}", err=json == "-")
+        say(f"stopped: {one.id}: {one.words}", err=json == "-")
     if json is not None:
         keys = ("id", "verdict", "words", "seconds")
         _deliver(_as_json([{key: getattr(one, key) for key in keys} for one in finished]), json)
@@ -159,9 +161,9 @@ def _list(words: str | None, target: str | None) -> int:
 
 
 def _as_json(content: list[dict[str, Any]]) -> str:
-    import json
+    from pindown.json_files import document
 
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    return document(content)
 
 
 def _deliver(text: str, target: str) -> None:
@@ -169,10 +171,10 @@ def _deliver(text: str, target: str) -> None:
     from pindown.report.writing import written
 
     if target == "-":
-        typer.echo(text, nl=False)
+        say(text, nl=False)
     else:
         written(text, target)
-        typer.echo(f"wrote {target}", err=True)
+        say(f"wrote {target}", err=True)
 
 
 def _catalogue(words: list[str]) -> list[dict[str, Any]]:
@@ -196,12 +198,13 @@ def _catalogue(words: list[str]) -> list[dict[str, Any]]:
 
 
 def _print_table(listed: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    screen = Console(highlight=False, markup=False)
+    from pindown.report.terminal import Screen
+
+    screen = Screen(markup=False)
     if not screen.is_terminal:  # a file or a pipe has no width to fit
-        screen = Console(highlight=False, markup=False, width=_WIDE, color_system=None)
+        screen = Screen(markup=False, width=_WIDE, color_system=None)
     entries = [_entry(one) for one in listed]
     columns = ("id", "title", "source", "scales", "quick", "paper", "status")
     names = [name for name in columns if any(entry[name] for entry in entries)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pindown.cli_completion import complete_model
+from pindown.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,12 +28,20 @@ BoxText = Annotated[
     str | None,
     typer.Option("--box", help="LOW,HIGH for all inputs, or an .npz with lower and upper."),
 ]
+Activation = Annotated[
+    str | None,
+    typer.Option(
+        metavar="relu", help="What lies between the layers of a state dict; the file does not say."
+    ),
+]
 Budget = Annotated[float, typer.Option(help="Seconds it may take.")]
 Html = Annotated[str | None, typer.Option(metavar="[FILE]", help="Write a page.")]
 Json = Annotated[
     str | None, typer.Option(metavar="[FILE]", help="Write JSON; without a file, to stdout.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+
+OWN_FAULT = 4  # exit code of an error in pindown itself
 
 _ENDINGS = {"--html": ".html", "--json": ".json", "--markdown": ".md"}
 
@@ -61,6 +70,11 @@ def check_writable(option: str, path: Path) -> None:
         wrong = "no permission to write in its folder"
     if wrong:
         raise ValueError(f"{option} cannot write {str(path)!r}: {wrong}.")
+
+
+def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print text in which nothing from a file can hide, or command the terminal."""
+    typer.echo(visible(text), err=err, nl=nl)
 
 
 @contextmanager

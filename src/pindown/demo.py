@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pindown.network import ReluNetwork
+from pindown.whole_files import together, whole_file
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,9 @@ def write_demo_files(directory: Path, *, seed: int = 0) -> DemoFiles:
 
     directory.mkdir(parents=True, exist_ok=True)
     files = DemoFiles(directory / "digits.onnx", directory / "train.npz", directory / "test.npz")
-    ReluNetwork.from_sklearn(mlp).save(files.model, dtype="float32")
-    np.savez_compressed(files.train, X=X_train, y=y_train)
-    np.savez_compressed(files.test, X=X_test, y=y_test)
+    with together():
+        ReluNetwork.from_sklearn(mlp).save(files.model, dtype="float32")
+        with whole_file(files.train) as train, whole_file(files.test) as test:
+            np.savez_compressed(train, X=X_train, y=y_train)
+            np.savez_compressed(test, X=X_test, y=y_test)
     return files

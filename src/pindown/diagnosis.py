@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Literal
+
+from pindown.json_files import document
 
 Status = Literal["fine", "note", "broken"]
 SCHEMA = 1
@@ -54,4 +55,4 @@ class Diagnosis:
     def to_json(self) -> str:
         """Return the checks as JSON: ``{"schema": 1, "healthy": bool, "checks": [...]}``."""
         content = {"schema": SCHEMA, "healthy": self.healthy, "checks": list(map(asdict, self.checks))}
-        return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        return document(content)

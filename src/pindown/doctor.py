@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import get_args
 
@@ -25,6 +25,14 @@ ENABLES = {
     "docs": "building the documentation",
 }
 DATA_SETS = ("mnist", "fashion-mnist", "cifar10", "gtsrb", "adbench", "survival")
+# One module of each folder with compiled loops.
+COMPILED = (
+    "pindown.geometry.kernels",
+    "pindown.geometry.subboxes.kernels.retrace",
+    "pindown.learn.exact.kernels.projection",
+    "pindown.learn.gates.kernels",
+    "pindown.learn.segmented.quadratics",
+)
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -149,7 +157,12 @@ def _kernels() -> Iterator[Check]:
     except Exception as error:  # numba and NumPy that do not fit together fail in many ways
         yield _failed("kernels", "numba", error, pip_install("numba", "--upgrade"))
         return
-    if cache:
+    if damaged := _damaged():
+        found = (
+            f"{len(damaged)} damaged or outdated files, such as {damaged[0]}; compiled anew when needed"
+        )
+        yield Check("kernels", "cache", "note", found, "pindown doctor --compile")
+    elif cache:
         yield Check("kernels", "cache", "fine", f"machine code is kept in {cache}")
     else:
         yield Check(
@@ -166,8 +179,19 @@ def _kernels() -> Iterator[Check]:
         yield Check("kernels", "compiled", "fine", ", ".join(waiting))
 
 
+def _damaged() -> list[Path]:
+    """Read all machine code that is kept, and return the files that are not as they were written."""
+    for name in COMPILED:
+        import_module(name)
+    from pindown.compiling import damaged_files
+
+    return damaged_files()
+
+
 def compile_kernels(report: Callable[[str, int, int], None] | None = None) -> None:
     """Compile the loops of the geometry now, so that nobody waits for that later."""
+    for path in _damaged():
+        path.unlink(missing_ok=True)
     from pindown.geometry.complex.compiled import Work, compile_now
 
     works = get_args(Work)

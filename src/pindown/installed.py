@@ -93,7 +93,10 @@ def pip_install(what: str, *options: str) -> str:
 
 def pip_install_extra(extra: str) -> str:
     """Return the command that adds an optional part to the pindown that is running."""
-    origin = json.loads(metadata.distribution("pindown").read_text("direct_url.json") or "{}")
-    if origin.get("dir_info", {}).get("editable"):
-        return pip_install(f"{origin['url'].removeprefix('file://')}[{extra}]", "-e")
+    try:
+        origin = json.loads(metadata.distribution("pindown").read_text("direct_url.json") or "{}")
+        if origin.get("dir_info", {}).get("editable"):
+            return pip_install(f"{origin['url'].removeprefix('file://')}[{extra}]", "-e")
+    except (ValueError, RecursionError, AttributeError, KeyError):
+        pass  # a damaged record of how it came here
     return pip_install(f"pindown[{extra}]")

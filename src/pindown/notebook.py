@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
+from pindown.visible_text import visible
+
 # A shape beside every name: the mark must read without colour.
 SYMBOLS = {"exact": "●", "probability": "◐", "estimate": "○", "heuristic": "◌"}
 
@@ -28,7 +30,7 @@ def card(result: object) -> str:
     """
     kind = _kind(result)
     mark = f" <span title='how it is known'>{SYMBOLS[kind]} {kind}</span>" if kind else ""
-    text = str(result)
+    text = visible(str(result))
     if len(text) > _MOST_CHARACTERS:
         text = f"{text[:_MOST_CHARACTERS]} …"
     lines = "<br>".join(escape(line) for line in text.splitlines())

@@ -180,6 +180,12 @@ def test_the_kernel_of_the_finding_is_the_kernel():
     kernel = audit(net, X, y, only=CODES)["BIAS-05"]
     wanted = kernel_alignment(empirical_ntk(net, X), np.outer(y, y))
     assert kernel.number.value == pytest.approx(wanted) and kernel.number.kind == "exact"
+    start = ReluNetwork.from_layers([(0.5 * W, 0.5 * b) for W, b in net.layers])
+    moved = dict(audit(net, X, y, only=["BIAS-05"], initial=start)["BIAS-05"].table.rows)
+    before, after = empirical_ntk(start, X), empirical_ntk(net, X)
+    change = np.linalg.norm(after - before) / np.linalg.norm(before)
+    assert moved["relative change since the start"] == pytest.approx(change)
+    assert moved["relative movement of the weights"] == pytest.approx(1.0)
     still = audit(net, X, y, only=CODES, initial=net)["BIAS-05"]
     assert still.verdict.startswith("lazy: the kernel moved by 0%")
 

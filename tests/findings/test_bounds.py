@@ -4,6 +4,8 @@ import numpy as np
 
 from pindown import ReluNetwork
 from pindown.audit import audit
+from pindown.findings.wording import percent
+from pindown.guarantees import bound_table
 from pindown.guarantees.bounds import held_out_bound
 
 CODES = ["BND-01", "BND-02", "BND-03"]
@@ -30,7 +32,11 @@ def test_numbers_agree_with_the_bounds():
     table = report["BND-02"].table
     assert [row[1] for row in table.rows] == sorted(row[1] for row in table.rows)
     assert all((row[2] == "vacuous") == (row[1] >= 1) for row in table.rows)
+    alone = bound_table(identity(100.0), X, y, delta=0.05)
+    assert [row[1] for row in table.rows] == [bound.formula_value for bound in alone.bounds]
     copies = dict(report["BND-03"].table.rows)
+    gain = 1 - min(copies.values()) / copies["as given"]
+    assert report["BND-03"].verdict.startswith(f"{percent(gain)} smaller")
     assert min(copies.values()) == report["BND-03"].number.value < copies["as given"]
 
 
@@ -52,6 +58,7 @@ def test_a_bound_on_noisy_networks_is_not_said_of_the_network():
     report = audit(
         ReluNetwork.from_layers(layers), X, (X[:, 0] > 0).astype(int), only=CODES, budget=60.0
     )
+    assert report["BND-01"].number.value == held_out_bound(400, 400).value == 1.0
     found = report["BND-02"]
     assert found.number.value < 1.0 and "100%" in found.scale
     assert found.verdict.startswith("expected risk under weight noise at most")

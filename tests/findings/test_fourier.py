@@ -67,8 +67,12 @@ def test_inputs_that_are_no_images_are_refused():
 
 def test_few_images_are_judged_by_themselves_and_said_so():
     X, y = images(3)
+    y[0] = 1 - y[0]
     finding = ask(planted(2), X, y, budget=300.0)
+    share = finding.number.value
     assert finding.answered and finding.hypotheses[0].status == "violated" and finding.number.n == 3
+    assert 0 < share < 1
+    assert finding.number.standard_error == pytest.approx(np.sqrt(share * (1 - share) / 3))
 
 
 def test_time_is_kept():

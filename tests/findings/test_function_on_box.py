@@ -35,13 +35,28 @@ def test_outputs_stay_in_the_proved_range():
         assert lower <= low <= high <= upper
 
 
+def test_the_better_of_two_bounds_counts():
+    """Intervals lose that x + 5 is taken from itself; the range is as many times too wide as is said."""
+    net = ReluNetwork.from_layers([([[1.0], [1.0]], [5.0, 5.0]), ([[1.0, -1.0], [1.0, 1.0]], [0, 0])])
+    rows = ask(net, "OUT-01", box=(-1, 1)).table.rows
+    assert rows[0][1] == pytest.approx(0.0, abs=1e-9) and rows[0][4] == pytest.approx(0.0, abs=1e-9)
+    assert rows[1][1:] == pytest.approx((8.0, 8.0, 12.0, 12.0), abs=0.01)
+    loose = ask(random_net((3, 8, 8, 1), seed=1), "OUT-01", box=(-2, 2))
+    _, lower, low, high, upper = loose.table.rows[0]
+    ratio = (upper - lower) / (high - low)
+    assert ratio > 1.2 and f"is {ratio:.1f} times as wide" in loose.scale
+
+
 def test_outputs_that_never_win_are_named_and_only_those():
     W, b = [[1.0], [0.0], [0.0]], [0.0, 0.5, -5.0]  # x, 1/2, -5 on [-1, 1]
     net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), (np.array(W) @ [[1.0, -1.0]], b)])
     finding = ask(net, "OUT-01", box=(-1, 1))
     assert finding.verdict.endswith("never the largest: 2")
     assert finding.sentence == "On the given box [-1, 1] output 2 is never the largest."
-    shares = {row[0]: row[1] for row in ask(net, "OUT-02", box=(-1, 1)).table.rows}
+    random = ask(net, "OUT-02", box=(-1, 1))
+    share, n = random.number.value, random.number.n
+    assert random.number.standard_error == pytest.approx(np.sqrt(share * (1 - share) / n))
+    shares = {row[0]: row[1] for row in random.table.rows}
     assert shares[2] == 0.0 and abs(shares[0] - 0.25) < 0.03  # x > 1/2 on a quarter of [-1, 1]
 
 
@@ -49,6 +64,7 @@ def test_one_output_has_a_mean_and_a_range():
     absolute = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
     found = ask(absolute, "OUT-02", box=(-1, 1)).number
     assert abs(found.value - 0.5) < 5 * found.standard_error + 1e-9
+    assert found.standard_error * np.sqrt(found.n) == pytest.approx(1 / np.sqrt(12), rel=0.05)
     assert ask(absolute, "OUT-01").sentence.startswith("On the reference box [-1, 1] its output stays")
 
 
@@ -66,6 +82,19 @@ def test_inputs_without_a_path_cannot_change_anything(sparse):
     moved = x.copy()
     moved[:, [1, 3]] += 100.0
     assert np.array_equal(net(x), net(moved))
+
+
+def test_reaction_is_the_length_of_the_slope_times_the_spread():
+    net = ReluNetwork.from_layers([([[3.0, 0.0], [-4.0, 1.0]], [0.0, 0.0])])
+    finding = ask(net, "INP-01", box=([-1, -1], [1, 3]))
+    rows = {row[0]: row[1:] for row in finding.table.rows}
+    sides = np.array([2.0, 4.0]) / np.sqrt(12)  # deviations of uniform numbers
+    moves = np.array([5.0, 1.0]) * sides
+    assert rows[1] == pytest.approx((moves[0] / moves.sum(), 5.0, sides[0]))
+    assert rows[2] == pytest.approx((moves[1] / moves.sum(), 1.0, sides[1]))
+    assert finding.number.value == 2  # 71 % is not 90 %
+    one = ReluNetwork.from_layers([([[30.0, 1.0]], [0.0])])
+    assert ask(one, "INP-01", box=(-1, 1)).number.value == 1
 
 
 def test_reaction_counts_how_much_the_data_vary():

@@ -10,6 +10,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.audit import audit
 from pindown.findings import geometry as shared
+from pindown.findings.fold_distance import _median_error
 from pindown.findings.pictures import Curves, PlaneMap
 from pindown.geometry.complex.counting import count_regions
 from pindown.geometry.plots import raster
@@ -151,6 +152,9 @@ def test_a_sample_of_the_rows_is_an_estimate_with_its_error(monkeypatch):
     measured = next(distance for name, distance, _ in finding.table.rows if name == "median")
     relative = finding.number.standard_error / finding.number.value
     assert abs(measured - truth) <= 4 * relative * truth
+    # The median of n normal numbers has the deviation sqrt(pi / 2n).
+    error = _median_error(rng.standard_normal(100_000))
+    assert error == pytest.approx(np.sqrt(np.pi / 2 / 100_000), rel=0.3)
 
 
 # ------------------------------------------------------------------ GEO-03
@@ -207,6 +211,8 @@ def test_cells_between_two_rows_are_the_folds_in_between():
     rows = ask(net, "GEO-04", np.arange(10.0)[:, None], [0] * 5 + [1] * 5).table.rows
     kinds = {row[0]: row for row in rows}
     assert set(kinds) == {"all pairs", "same class", "different classes"}
+    drawn = ask(net, "GEO-04", np.arange(10.0)[:, None], [0] * 5 + [1] * 5).number
+    assert 1.0 < drawn.standard_error * np.sqrt(drawn.n) < 4.5  # of cells from 2 to 10
     for _, pairs, cells, _, pieces, distance, density in rows:
         assert pairs in (50, 100) and cells == pytest.approx(distance + 1) == pytest.approx(pieces)
         assert density == pytest.approx(cells / distance)

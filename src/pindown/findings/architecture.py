@@ -8,8 +8,9 @@ from pindown.affine import Affine, stored_entries
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
-from pindown.findings.wording import count, memory, printable, shape
+from pindown.findings.wording import count, memory, shape
 from pindown.network import ReluNetwork
+from pindown.visible_text import printable
 
 
 @question(
@@ -45,8 +46,14 @@ def architecture_and_cost(subject: Subject) -> Finding:
             if net.size
             else "by one affine map without any ReLU and has "
         )
-        + f"{count(net.n_parameters, 'parameter')}.",
+        + f"{count(net.n_parameters, 'parameter')}."
+        + (f" {_noted(net)}" if net.notes else ""),
     )
+
+
+def _noted(net: ReluNetwork) -> str:
+    """Return what the reader of the model noted, as sentences."""
+    return " ".join(f"{printable(note).removesuffix('.')}." for note in net.notes)
 
 
 def _reading(net: ReluNetwork, operations: int) -> str:
@@ -71,7 +78,7 @@ def _reading(net: ReluNetwork, operations: int) -> str:
             else f"The model ends in {net.output_activation}, which is left out here."
         )
     if net.notes:
-        parts.append(f"Noted when reading the model: {printable('; '.join(net.notes))}.")
+        parts.append(f"Noted when reading the model: {_noted(net)}")
     return " ".join(parts)
 
 

@@ -124,6 +124,7 @@ class Comparison:
         changes: One per finding, in the order of the catalogue.
         distance: How far apart the functions are, if there was time to ask.
         notes: What makes the two hard to compare.
+        failed: What failed by an error of pindown: codes of questions about the first, ``"distance"``.
     """
 
     before: str
@@ -131,6 +132,7 @@ class Comparison:
     changes: tuple[Change, ...]
     distance: Distance | None = None
     notes: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
     @property
     def changed(self) -> tuple[Change, ...]:

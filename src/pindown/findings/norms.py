@@ -28,7 +28,7 @@ from pindown.guarantees.robustness import LipschitzBounds, lipschitz_bounds
     group="how far",
     about="Proved upper bound on how steep the network is anywhere, beside the steepest pair found, and "
     "the input change that the median margin certainly tolerates; on a box whose cells are known, "
-    "exactly how steep it is there.",
+    "how steep the steepest of them is.",
     cost=(0.5, 8),
     place=8,
 )
@@ -55,7 +55,7 @@ def lipschitz_constant(subject: Subject) -> Finding:
         verdict=interval
         if here is None
         else f"{number_text(here.value)} on {here.place}, the steepest of "
-        f"{count(here.n_cells, 'cell')}; over all inputs {interval}",
+        f"{count(here.n_cells, 'cell')} that float64 shows; over all inputs {interval}",
         number=Quantity(bounds.upper, "exact", label="upper bound", bound="upper")
         if here is None
         else Quantity(here.value, "exact", label=f"on {here.place}"),
@@ -88,8 +88,8 @@ def _exactly(here: SteepestCell | None) -> str:
     if here is None:
         return ""
     return (
-        f"On {here.place} the number is exact, to rounding: the network is affine on every cell, and "
-        "the constant is the norm of the steepest map. "
+        f"On {here.place} the number comes from all cells that float64 signs show: the network is "
+        "affine on every cell, and the constant is the norm of the steepest map. "
     )
 
 

@@ -35,6 +35,11 @@ class Reason(NamedTuple):
         return self.text.removeprefix(f"{self.status}, ")
 
     @property
+    def rank(self) -> tuple[bool, int]:
+        """Where it comes: what failed first, then the commonest."""
+        return self.status != "error", -len(self.findings)
+
+    @property
     def codes(self) -> str:
         """The codes, with commas between."""
         return ", ".join(finding.code for finding in self.findings)
@@ -72,6 +77,9 @@ def paragraph(
     sentences = sentences[:MOST_SENTENCES]
     if interrupted:
         sentences.append("The audit was interrupted, so some questions were not asked.")
+    failed = sum(f.status == "error" for f in findings)
+    if failed:
+        sentences.append(f"{count(failed, 'question')} failed by an error in pindown itself.")
     sentences += [_silence(findings)]
     return _named_once(" ".join(sentence for sentence in sentences if sentence), box_name)
 
@@ -98,7 +106,7 @@ def _place(finding: Finding) -> int:
 
 def _silence(findings: Sequence[Finding]) -> str:
     """Say how many questions have no answer, and the commonest reasons."""
-    groups = sorted(grouped_reasons(findings), key=lambda reason: -len(reason.findings))
+    groups = sorted(grouped_reasons(findings), key=lambda reason: reason.rank)
     silent = sum(len(reason.findings) for reason in groups)
     if not silent:
         return ""

@@ -1,4 +1,4 @@
-"""The steepest of the cells on a box: there the Lipschitz constant is known exactly."""
+"""The steepest of the cells on a box: the Lipschitz constant there, if float64 shows all cells."""
 
 from __future__ import annotations
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR
+
+from pindown.bound_text import rounded
 
 
 def number_text(value: float, unit: str = "") -> str:
@@ -80,15 +82,6 @@ def shape(widths: Sequence[int]) -> str:
     return " → ".join(words)
 
 
-def printable(text: str) -> str:
-    r"""Return text from a file without what a terminal would obey or UTF-8 cannot hold.
-
-    >>> printable("a\x1b[2Jb\nc\udcff")
-    'a?[2Jb c?'
-    """
-    return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
-
-
 def memory(size: float) -> str:
     """Return bytes in a readable unit.
 
@@ -103,11 +96,7 @@ def memory(size: float) -> str:
 
 
 def _three_digits(value: float, rounding: str) -> str:
-    if value == 0 or not math.isfinite(value):
-        return _plain(value)
-    exact = Decimal(value)
-    step = Decimal(1).scaleb(exact.adjusted() - 2)
-    return _plain(float((exact / step).to_integral_value(rounding) * step))
+    return _plain(rounded(value, 3, rounding))
 
 
 def _plain(value: float) -> str:

@@ -146,8 +146,11 @@ def opened_client(cluster: Any, n_jobs: int | None, stack: ExitStack) -> tuple[A
                 f"no Dask scheduler answers at {cluster} within {_CONNECT} s; "
                 "start one with `dask scheduler`, and workers with `dask worker`."
             ) from None
-        except TypeError:
-            raise ValueError(f"cluster must be an address or of Dask; got {cluster!r}.") from None
+        except (TypeError, ValueError, RuntimeError, ImportError) as error:
+            if not isinstance(cluster, str):
+                raise ValueError(f"cluster must be an address or of Dask; got {cluster!r}.") from None
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise ValueError(f"Dask cannot use the address {cluster!r}: {reason}.") from None
     try:
         client.wait_for_workers(1, timeout=WORKERS_WITHIN)
     except TimeoutError:

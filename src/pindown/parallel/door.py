@@ -166,10 +166,12 @@ def _configured(place: Place, bytes_per_task: float | None) -> Iterator[dict[str
     elif place.kind == "ray":
         config = parallel_config(backend="ray", n_jobs=place.n_jobs)
     else:
+        from pindown.parallel.loky_workers import OwnLokyBackend
+
         slots = at_once(place.n_jobs, bytes_per_task)
         if slots < place.n_jobs:
             limits = {"batch_size": 1, "pre_dispatch": slots}
-        config = parallel_config(backend="loky", n_jobs=slots, inner_max_num_threads=1)
+        config = parallel_config(backend=OwnLokyBackend(inner_max_num_threads=1), n_jobs=slots)
     with config:
         yield limits
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -12,7 +13,8 @@ from typing import Any, Literal, TypeAlias
 Kind: TypeAlias = Literal["here", "local", "threads", "processes", "dask", "ray", "joblib"]
 
 _BACKENDS: tuple[Kind, ...] = ("threads", "processes")
-_SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "ucx://")
+_ADDRESS = re.compile(r"(?:tcp|tls|wss?|ucx)://(?:[^\s/:\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})/?")
+_LAST_PORT = 65_535
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def _opened(n_jobs: int | None, cluster: Any, backend: str | None, stack: ExitSt
         raise ValueError(f"give backend={backend!r} or a cluster, not both.")
     if cluster == "ray":
         return _ray(n_jobs)
-    if isinstance(cluster, str) and cluster != "local" and not cluster.startswith(_SCHEMES):
+    if isinstance(cluster, str) and cluster != "local" and not _is_address(cluster):
         raise ValueError(
             "cluster must be 'local', 'ray', the address of a Dask scheduler such as "
             f"'tcp://node7:8786', or a Dask client or cluster; got {cluster!r}."
@@ -156,6 +158,16 @@ def _opened(n_jobs: int | None, cluster: Any, backend: str | None, stack: ExitSt
     client, cores = opened_client(cluster, wanted, stack)
     whole = wanted is None or (cluster == "local" and wanted >= cores)
     return Place(min(cores, wanted or cores), "dask", client, whole)
+
+
+def _is_address(text: str) -> bool:
+    """Return whether a text has the form of a scheduler's address, with a port.
+
+    >>> [_is_address(a) for a in ("tcp://node7:8786", "tcp://[::1]:8786", "tcp://", "tcp://node7")]
+    [True, True, False, False]
+    """
+    found = _ADDRESS.fullmatch(text)
+    return found is not None and 0 < int(found[1]) <= _LAST_PORT
 
 
 def _ray(n_jobs: int | None) -> Place:

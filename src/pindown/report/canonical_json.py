@@ -3,13 +3,14 @@
 Schema 1::
 
     {"schema": 1, "gauge": "unit" | "balanced", "widths": [int], "relus": int, "parameters": int,
-     "fingerprint": str, "near_ties": [{"layer": int, "units": [int, int]}]}
+     "fingerprint": str, "assumptions": [str], "near_ties": [{"layer": int, "units": [int, int]}]}
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
+
+from pindown.json_files import document
 
 if TYPE_CHECKING:
     from pindown.equivalence.gauge_fixing import CanonicalForm
@@ -27,6 +28,7 @@ def render_canonical_json(form: CanonicalForm) -> str:
         "relus": net.size,
         "parameters": net.n_parameters,
         "fingerprint": net.fingerprint,
+        "assumptions": list(net.notes),
         "near_ties": [{"layer": layer, "units": [i, j]} for layer, i, j in form.near_ties],
     }
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return document(content)

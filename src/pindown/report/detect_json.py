@@ -17,6 +17,7 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
+from pindown.json_files import document
 from pindown.report.json import plain
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def render_detection_json(detection: Detection) -> str:
     """Return the scores as indented JSON, one line for each row."""
     content = plain(as_dict(detection))
     rows = ",\n".join(f"    {json.dumps(row, allow_nan=False)}" for row in content.pop("scores"))
-    head = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    head = document(content).rstrip()
     return f'{head[:-2]},\n  "scores": [\n{rows}\n  ]\n}}\n'
 
 

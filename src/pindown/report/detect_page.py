@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.findings.pictures import Histogram, Mark
-from pindown.findings.wording import number_text, percent, printable
+from pindown.findings.wording import number_text, percent
 from pindown.report.detect_scatter import MOST_POINTS, Points, robust_ends, scatter
 from pindown.report.figures import draw
 from pindown.report.pages import render, safe
 from pindown.report.witness_image import image_of, png_of
+from pindown.visible_text import printable
 
 if TYPE_CHECKING:
     from pindown.affine import Array

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pindown.findings.wording import number_text, printable
+from pindown.findings.wording import number_text
+from pindown.visible_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,10 +17,11 @@ _MOST_ROWS = 8
 
 def print_detection(detection: Detection, console: Console | None = None) -> None:
     """Print the answer, with colours if the terminal has them."""
-    from rich.console import Console
     from rich.text import Text
 
-    out = console or Console(highlight=False)
+    from pindown.report.terminal import Screen
+
+    out = console or Screen()
     flagged = int(detection.flagged.sum())
     style = "bold green" if flagged == 0 else "bold red" if detection.purpose == "score" else "bold"
     word = "FITTED" if detection.purpose == "fit" else "OUTLIERS" if flagged else "NO OUTLIERS"

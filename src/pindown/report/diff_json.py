@@ -4,7 +4,8 @@ Schema 1::
 
     {"schema": 1, "verdict": "same" | "different" | "undecided", "question": "values" | "labels",
      "kind": "exact", "gap_verdict": "same" | "different" | "undecided", "gap_lower": float,
-     "gap_upper": float | null, "tol": float, "proof": str, "domain": str, "relative": bool,
+     "gap_upper": float | null, "tol": float, "proof": str, "assumptions": [str],
+     "domain": str, "relative": bool,
      "witness": [float] | null, "outputs": [[float], [float]] | null, "names": [str, str],
      "networks": [{"widths": [int], "parameters": int, "fingerprint": str}, ...],
      "layers": [{"layer": int, "units": int, "moved": int, "rescaled": int, "changed": int,
@@ -16,16 +17,17 @@ Schema 1::
      "seconds": float, "interrupted": bool}
 
 ``verdict`` answers the question that was asked, as the exit code does: about labels if those were asked
-about, else about the values; ``gap_verdict`` is always about the values. Numbers that are not finite are
-null: JSON has no way to write them.
+about, else about the values; ``gap_verdict`` is always about the values. ``assumptions`` is what reading
+the two models took for granted, such as the activation that a state dict does not name, and the solver
+where it proved something. Numbers that are not finite are null: JSON has no way to write them.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pindown.json_files import document
 from pindown.report.json import plain
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ SCHEMA = 1
 
 def render_diff_json(diff: Diff) -> str:
     """Return the comparison as indented JSON."""
-    return json.dumps(plain(as_dict(diff)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return document(plain(as_dict(diff)))
 
 
 def as_dict(diff: Diff) -> dict[str, Any]:
@@ -52,6 +54,7 @@ def as_dict(diff: Diff) -> dict[str, Any]:
         "gap_upper": diff.gap_upper,
         "tol": diff.tol,
         "proof": diff.proof,
+        "assumptions": list(diff.assumptions),
         "domain": diff.domain,
         "relative": diff.box is None,
         "witness": None if point is None else point.tolist(),

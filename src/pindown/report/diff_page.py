@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pindown.bound_text import rounded_down, rounded_up
 from pindown.findings.pictures import Narrowing
 from pindown.findings.wording import at_least, at_most, shape
 from pindown.report.diff_text import answer, values_answer
@@ -31,7 +32,8 @@ def render_diff(diff: Diff) -> str:
         answer=answer(diff),
         values=None if diff.labels is None else values_answer(diff),
         shapes=[shape(net.widths) for net in (diff.first, diff.second)],
-        upper=f"{diff.gap_upper:.6g}" if bounded else "not bounded",
+        lower=rounded_down(diff.gap_lower, 6),
+        upper=rounded_up(diff.gap_upper, 6) if bounded else "not bounded",
         lower_short=at_least(diff.gap_lower),
         upper_short=at_most(diff.gap_upper) if bounded else "not bounded",
         history=_history_picture(diff),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from pindown.bound_text import rounded_down, rounded_up
 from pindown.findings.wording import count
+from pindown.visible_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,29 +20,29 @@ _SHOWN_NUMBERS = 6
 
 
 def answer(diff: Diff) -> str:
-    """Return the answer to the question that was asked as one sentence."""
-    return values_answer(diff) if diff.labels is None else _labels_answer(diff, diff.labels)
+    """Return the answer to the question that was asked, and what the readers took for granted."""
+    said = values_answer(diff) if diff.labels is None else _labels_answer(diff, diff.labels)
+    return " ".join([said, *map(printable, diff.assumptions)])
 
 
 def values_answer(diff: Diff) -> str:
     """Return the verdict on the outputs as one sentence."""
     a, b = diff.names
     where, scale = _where(diff)
+    bounded = isfinite(diff.gap_upper)
+    upper = f"at most {rounded_up(diff.gap_upper)}{scale}" if bounded else "not bounded yet"
     if diff.verdict == "same":
         if diff.gap_upper == 0.0:
             return f"Proved: {a} and {b} are the same function {where}."
-        return (
-            f"Proved: the outputs of {a} and {b} differ by at most {diff.gap_upper:.3g}{scale} {where}."
-        )
+        return f"Proved: the outputs of {a} and {b} differ by {upper} {where}."
     if diff.verdict == "different":
         return (
-            f"{a} and {b} are different functions: at the witness an output differs by "
-            f"{diff.gap_lower:.4g}{scale}."
+            f"{a} and {b} are different functions: at the witness an output differs by at least "
+            f"{rounded_down(diff.gap_lower, 4)}{scale}."
         )
-    upper = f"at most {diff.gap_upper:.3g}{scale}" if isfinite(diff.gap_upper) else "not bounded yet"
     return (
         f"Not decided at tolerance {diff.tol:g}: the largest difference found is "
-        f"{diff.gap_lower:.3g}{scale}, the largest possible one is {upper}."
+        f"{rounded_down(diff.gap_lower)}{scale}, the largest possible one is {upper}."
     )
 
 
@@ -59,10 +61,10 @@ def _labels_answer(diff: Diff, labels: LabelDiff) -> str:
             f"{a} and {b} choose different classes: at an input that was found {i} and {j}, both surer "
             f"than {labels.margin:g}{scale}."
         )
-    upper = f"at most {labels.upper:.3g}{scale}" if isfinite(labels.upper) else "not bounded yet"
+    upper = f"at most {rounded_up(labels.upper)}{scale}" if isfinite(labels.upper) else "not bounded yet"
     return (
         f"Not decided at margin {labels.margin:g}: the largest disagreement about classes found is "
-        f"{labels.lower:.3g}{scale}, the largest possible one is {upper}."
+        f"{rounded_down(labels.lower)}{scale}, the largest possible one is {upper}."
     )
 
 
@@ -86,13 +88,13 @@ def layer_words(layer: LayerDifference) -> str:
 
 def plain_text(diff: Diff) -> list[str]:
     """Return what there is to say after the verdict, line by line."""
-    upper = f"{diff.gap_upper:.6g}" if isfinite(diff.gap_upper) else "unknown"
+    upper = rounded_up(diff.gap_upper, 6) if isfinite(diff.gap_upper) else "unknown"
     lines = []
     if diff.labels is not None:
         lines.append(f"labels        {diff.labels}")
         lines.append(f"values        {diff.verdict}: {values_answer(diff)}")
     lines += [
-        f"largest gap   between {diff.gap_lower:.6g} and {upper} on {diff.domain}",
+        f"largest gap   between {rounded_down(diff.gap_lower, 6)} and {upper} on {diff.domain}",
         f"proof         {diff.proof} ({diff.seconds:.1f} s)",
     ]
     if diff.witness is not None and diff.verdict != "same":
@@ -114,10 +116,11 @@ def plain_text(diff: Diff) -> list[str]:
 
 def print_diff(diff: Diff, console: Console | None = None) -> None:
     """Print the verdict and what is behind it, with colours if the terminal has them."""
-    from rich.console import Console
     from rich.text import Text
 
-    out = console or Console(highlight=False)
+    from pindown.report.terminal import Screen
+
+    out = console or Screen()
     out.print(Text.assemble((diff.answer.upper(), f"bold {_COLOURS[diff.answer]}"), f"  {answer(diff)}"))
     for line in plain_text(diff):
         out.print(Text(line[:14], style="dim") + Text(line[14:]), soft_wrap=True)

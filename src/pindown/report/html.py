@@ -13,6 +13,7 @@ from pindown.findings.wording import shape
 from pindown.notebook import SYMBOLS
 from pindown.report.layout import cell_text, reasons, sections
 from pindown.report.pages import MOST_ROWS, render, safe
+from pindown.visible_text import visible
 
 if TYPE_CHECKING:
     from pindown.audit import Audit
@@ -131,7 +132,7 @@ def render_fragment(audit: Audit) -> str:
         f"<td>{f'{SYMBOLS[f.number.kind]} {f.number.kind}' if f.number else ''}</td></tr>"
         for f in audit.findings
     )
-    return (
+    return visible(
         f"<div><p><b>Audit of {escape(audit.name)}.</b> {escape(audit.verdict)}</p>"
         f"<table><thead><tr><th>code</th><th>question</th><th>verdict</th><th>kind</th></tr></thead>"
         f"<tbody>{rows}</tbody></table></div>"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pindown.findings import CATALOGUE, Finding
 from pindown.findings.comparison import Comparison
+from pindown.json_files import document
 
 if TYPE_CHECKING:
     from pindown.audit import Audit
@@ -32,7 +33,7 @@ def json_schema() -> dict[str, Any]:
 
 def render_json(audit: Audit) -> str:
     """Return the audit as indented JSON."""
-    return json.dumps(plain(as_dict(audit)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return document(plain(as_dict(audit)))
 
 
 def as_dict(audit: Audit) -> dict[str, Any]:

@@ -36,8 +36,8 @@ def unanswered(audit: Audit) -> list[Finding]:
 
 
 def reasons(audit: Audit) -> list[Reason]:
-    """Group the findings without an answer by the reason they give, the commonest first."""
-    return sorted(grouped_reasons(audit.findings), key=lambda reason: -len(reason.findings))
+    """Group findings without an answer by the reason they give: what failed, then the commonest."""
+    return sorted(grouped_reasons(audit.findings), key=lambda reason: reason.rank)
 
 
 def cell_text(cell: Cell, column: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pindown.findings import Finding, Table
 from pindown.findings.comparison import Comparison
 from pindown.report.layout import cell_text, reasons, sections
+from pindown.visible_text import visible
 
 if TYPE_CHECKING:
     from pindown.audit import Audit
@@ -28,7 +29,7 @@ def render_markdown(audit: Audit) -> str:
     if silent:
         lines += ["## What could not be said, and why", ""]
         lines += [f"- {escape(reason.text)}: {_named(reason.findings)}" for reason in silent]
-    return "\n".join(lines).rstrip() + "\n"
+    return visible("\n".join(lines).rstrip()) + "\n"
 
 
 def escape(text: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pindown.findings import KINDS
 from pindown.notebook import SYMBOLS
 from pindown.report.layout import cell_text
+from pindown.visible_text import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,11 +30,13 @@ MOST_ROWS = 200  # of a table: a page of a very deep network must still open on 
 def render(template: str, **values: Any) -> str:
     """Return a page. Everything that came from a file is escaped, and only our own script may run.
 
+    Nothing in it hides: bidirectional and control characters become question marks.
+
     Args:
         template: Name of its template, which extends ``base.html.j2``.
         **values: What the template shows.
     """
-    return str(_environment().get_template(template).render(**values)).strip() + "\n"
+    return visible(str(_environment().get_template(template).render(**values)).strip()) + "\n"
 
 
 def safe(markup: str) -> Any:

@@ -3,16 +3,16 @@
 Schema 1::
 
     {"schema": 1, "before": {"widths": [int], "relus": int, "parameters": int},
-     "after": {...}, "gap_upper": float, "complete": bool,
+     "after": {...}, "gap_upper": float, "complete": bool, "assumptions": [str],
      "steps": [{"rule": str, "layer": int, "units": [int], "reason": str, "saved": int, "gap": float}]}
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pindown.json_files import document
 from pindown.report.json import plain
 
 if TYPE_CHECKING:
@@ -30,9 +30,10 @@ def render_shrunk_json(shrunk: Shrunk) -> str:
         "after": _size(shrunk.network),
         "gap_upper": shrunk.gap_upper,
         "complete": shrunk.complete,
+        "assumptions": list(shrunk.assumptions),
         "steps": [asdict(step) for step in shrunk.steps],
     }
-    return json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return document(plain(content))
 
 
 def _size(net: ReluNetwork) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pindown.report.layout import reasons, sections
+from pindown.visible_text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +34,7 @@ def plain_text(audit: Audit, width: int = 100) -> str:
     if silent:
         lines = [textwrap.fill(_because(reason), width, subsequent_indent="  ") for reason in silent]
         blocks.append("\n".join([_SILENT, *lines]))
-    return "\n\n".join(block for block in blocks if block)
+    return visible("\n\n".join(block for block in blocks if block))
 
 
 def print_audit(audit: Audit, console: Console | None = None, *, streamed: bool = False) -> None:
@@ -44,10 +45,11 @@ def print_audit(audit: Audit, console: Console | None = None, *, streamed: bool 
         console: Where to; stdout by default.
         streamed: Whether the findings were printed as they came: then only what comes after them.
     """
-    from rich.console import Console
     from rich.text import Text
 
-    out = console or Console(highlight=False)
+    from pindown.report.terminal import Screen
+
+    out = console or Screen()
     if not streamed:
         out.print(_opening(audit.name, audit.given))
         out.print()
@@ -150,11 +152,12 @@ def streaming(name: str) -> Iterator[tuple[Callable[[str, int, int], None], Call
 
 @contextmanager
 def _bar(*, stderr: bool = True) -> Iterator[tuple[Callable[[str, int, int], None], Console]]:
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from pindown.report.terminal import Screen
+
     columns = (BarColumn(bar_width=24), TextColumn("{task.description}"), TimeElapsedColumn())
-    screen = Console(stderr=stderr, highlight=False)
+    screen = Screen(stderr=stderr)
     if not screen.is_terminal:  # a bar that is switched off still ends in an empty line before rich 14.3
         yield lambda title, done, total: None, screen
         return

@@ -1,0 +1,23 @@
+"""A terminal that nothing from a file can command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.segment import Segment
+
+from pindown.visible_text import visible
+
+
+class Screen(Console):
+    """A console that prints hidden characters, which would reorder a line or move the cursor, as "?"."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"highlight": False} | settings)
+
+    def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
+        """Render as a console does; what the console itself tells the terminal is left alone."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
