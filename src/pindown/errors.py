@@ -11,3 +11,7 @@ class UnsupportedModelError(ValueError):
 
 class DataFileError(ValueError):
     """The data file is missing, damaged, or does not hold the arrays that are needed."""
+
+
+class ParameterError(ValueError, TypeError):
+    """A parameter that cannot be used; both a ValueError and a TypeError, as in scikit-learn."""
