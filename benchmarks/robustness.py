@@ -17,7 +17,7 @@ import numpy as np
 
 import pindown as pn
 from pindown.guarantees import certified_accuracy, minimum_distance, verify
-from pindown.guarantees.robustness import acas_xu_property
+from pindown.verification import acas_xu_property
 
 SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[2] / "shared"))
 LIMIT = 300  # seconds for one property

@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import pindown as pn
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.regions.fold_distance import distance_to_nearest_fold
 from pindown.geometry.regions.region import region_at
 from pindown.geometry.slices.march import kinks_on_line

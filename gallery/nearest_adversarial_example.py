@@ -11,7 +11,7 @@ from sklearn.neural_network import MLPClassifier
 
 import pindown as pn
 from pindown.guarantees import minimum_distance
-from pindown.guarantees.robustness import deepfool
+from pindown.probes import deepfool
 
 X, y = load_digits(return_X_y=True)
 X = X / 16

@@ -8,7 +8,7 @@ about 28.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pindown.guarantees.robustness import noise_versus_adversarial
+from pindown.probes import noise_versus_adversarial
 
 rng = np.random.default_rng(0)
 dimensions = np.unique(np.geomspace(2, 3000, 25).astype(int))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.audit import audit
+from pindown._audit import audit
 from pindown.findings import CATALOGUE
 from pindown.findings.registry import QUESTIONS
 
@@ -202,7 +202,7 @@ def test_a_failing_question_is_named_and_the_others_answer(classified, monkeypat
 
     broken = replace(QUESTIONS["UNIT-02"], ask=fail)
     monkeypatch.setattr(
-        sys.modules["pindown.audit"], "CATALOGUE", (QUESTIONS["ARC-01"], broken, QUESTIONS["ACC-01"])
+        sys.modules["pindown._audit"], "CATALOGUE", (QUESTIONS["ARC-01"], broken, QUESTIONS["ACC-01"])
     )
     result = audit(*classified)
     assert [f.status for f in result.findings] == ["answered", "error", "answered"]
@@ -290,8 +290,8 @@ def test_the_page_of_a_very_deep_network_is_small():
 
 def test_failed_findings_are_told_first_and_the_exit_code_says_so(tmp_path, monkeypatch, capsys):
     """Also those about the checkpoint before, and a distance that failed: all else is written."""
-    from pindown import checkpoints
-    from pindown.cli import main
+    from pindown import _audit as checkpoints
+    from pindown.cli.main import main
 
     def fail(*_):
         raise RuntimeError("boom")
@@ -300,7 +300,7 @@ def test_failed_findings_are_told_first_and_the_exit_code_says_so(tmp_path, monk
     model, page = tmp_path / "net.onnx", tmp_path / "net.json"
     net.save(model)
     broken = replace(QUESTIONS["UNIT-02"], ask=fail)
-    monkeypatch.setattr(sys.modules["pindown.audit"], "CATALOGUE", (QUESTIONS["ARC-01"], broken))
+    monkeypatch.setattr(sys.modules["pindown._audit"], "CATALOGUE", (QUESTIONS["ARC-01"], broken))
     with pytest.raises(SystemExit) as ended:
         main(["audit", str(model), "--json", str(page)])
     said = capsys.readouterr()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.audit import audit, compare_audits
-from pindown.cli import main
+from pindown._audit import audit, compare_audits
+from pindown.cli.main import main
 from pindown.findings import Quantity
 from pindown.findings.comparison import Change, Comparison
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.audit import audit
+from pindown._audit import audit
 from pindown.report.json import SCHEMA, json_schema
 
 TYPES = {

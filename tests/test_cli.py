@@ -14,8 +14,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pindown import load
-from pindown.cli import _in_words, main
-from pindown.demo import write_demo_files
+from pindown.cli.demo import write_demo_files
+from pindown.cli.main import _in_words, main
 from tests.test_network import random_network
 
 
@@ -247,7 +247,7 @@ def slow(question, subject):
         time.sleep(60)
     return answer(question, subject)
 Question.answer = slow
-from pindown.cli import main
+from pindown.cli.main import main
 main(["audit", sys.argv[1], "--json", "out.json"])
 """
 
@@ -286,7 +286,7 @@ def test_words_for_classes_are_numbered_aloud(run, model, tmp_path):
 
 
 def piped(model, reader, *options, **environment):
-    command = f"{sys.executable} -m pindown.cli audit {model} {' '.join(options)} | {reader}"
+    command = f"{sys.executable} -m pindown.cli.main audit {model} {' '.join(options)} | {reader}"
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"],
         capture_output=True,
@@ -306,7 +306,9 @@ def test_an_exit_code_that_is_the_answer_outlives_the_reader(model, tmp_path):
     other = tmp_path / "other.onnx"
     random_network((3, 8, 2), seed=1).save(other)
     for reader, options in (("true", ""), ("head -1", ""), ("true", "--json")):
-        command = f"{sys.executable} -m pindown.cli diff {model} {other} --box 0,1 {options} | {reader}"
+        command = (
+            f"{sys.executable} -m pindown.cli.main diff {model} {other} --box 0,1 {options} | {reader}"
+        )
         done = subprocess.run(
             ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False
         )

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from pindown.cli import main
-from pindown.cli_completion import complete_codes, complete_experiment, complete_model, files
+from pindown.cli.completion import complete_codes, complete_experiment, complete_model, files
+from pindown.cli.main import main
 from pindown.findings import CATALOGUE
 
 

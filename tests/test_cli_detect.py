@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 import pytest
 
-from pindown.cli import _with_default_values
+from pindown.cli.main import _with_default_values
 from pindown.learn.one_class import LocalMaximaDetector
 from tests.test_cli import run  # noqa: F401
 
@@ -49,7 +49,7 @@ def folder(tmp_path_factory):
     (place / "junk.safetensors").write_bytes(b"\x10\x00\x00\x00\x00\x00\x00\x00not a model at all")
     (place / "nothing.safetensors").write_bytes(b"")
     with pytest.raises(SystemExit) as stopped:
-        from pindown.cli import main
+        from pindown.cli.main import main
 
         main(["detect", "fit", str(place / "train.csv"), "-o", str(place / "m.safetensors"), *QUICK])
     assert stopped.value.code == 0
@@ -247,7 +247,7 @@ def test_a_folder_is_refused_before_the_work(run, folder, tmp_path):  # noqa: F8
 @pytest.mark.slow
 def test_ctrl_c_while_training_leaves_a_model(folder, tmp_path):
     model = tmp_path / "m.safetensors"
-    command = [sys.executable, "-m", "pindown.cli", "detect", "fit", str(folder / "train.csv")]
+    command = [sys.executable, "-m", "pindown.cli.main", "detect", "fit", str(folder / "train.csv")]
     started = subprocess.Popen(
         [*command, "-o", str(model), "--epochs", "1000000", "--members", "1"],
         stdout=subprocess.PIPE,

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import pindown
-from pindown import compiling, doctor
+from pindown import compiling
+from pindown.cli import doctor_checks as doctor
 
 SOURCE = """
 def triple(x):

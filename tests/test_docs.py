@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pindown.demo import write_demo_files
+from pindown.cli.demo import write_demo_files
 from pindown.findings import CATALOGUE
 
 ROOT = Path(__file__).parents[1]
@@ -80,7 +80,7 @@ def run_shell(code: str) -> None:
         if words[1] in {"audit", "demo"} and "--budget" not in words:
             words += ["--budget", "4"]  # readers have a minute, tests do not
         done = subprocess.run(
-            [sys.executable, "-m", "pindown.cli", *words[1:]],
+            [sys.executable, "-m", "pindown.cli.main", *words[1:]],
             check=False,
             capture_output=True,
             text=True,

@@ -8,10 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from pindown import doctor, installed
-from pindown.doctor import ENABLES, Check, Diagnosis, diagnose
+from pindown.cli import doctor_checks as doctor
+from pindown.cli import doctor_checks as installed
+from pindown.cli.doctor_checks import (
+    ENABLES,
+    Check,
+    Diagnosis,
+    Requirement,
+    diagnose,
+    pip_install_extra,
+    release,
+    requirements,
+)
 from pindown.geometry.complex import compiled
-from pindown.installed import Requirement, pip_install_extra, release, requirements
 from tests.test_cli import run  # noqa: F401
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pindown.installed import Requirement, release
+from pindown.cli.doctor_checks import Requirement, release
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -98,7 +98,7 @@ def test_the_built_files_are_small_and_complete(built):
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if name.startswith("pindown/")}
         entry = next(name for name in archive.namelist() if name.endswith("entry_points.txt"))
-        assert "pindown = pindown.cli:main" in archive.read(entry).decode()
+        assert "pindown = pindown.cli.main:main" in archive.read(entry).decode()
     assert held == {name.removeprefix("src/") for name in files_in(ROOT / "src" / "pindown")}
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}

@@ -36,7 +36,7 @@ def run(arguments, environment=None):
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize("module", ["pindown", "pindown.cli"])
+@pytest.mark.parametrize("module", ["pindown", "pindown.cli.main"])
 def test_ctrl_c_while_loading_is_one_line(tmp_path, module):
     ended = interrupted_while_loading(tmp_path, "-m", module, "doctor")
     assert (ended.returncode, ended.stderr) == (130, "pindown: interrupted.\n")
@@ -45,7 +45,7 @@ def test_ctrl_c_while_loading_is_one_line(tmp_path, module):
 
 def test_ctrl_c_in_the_installed_command_is_one_line(tmp_path):
     script = tmp_path / "pindown"  # as installers write it
-    script.write_text("import sys\nfrom pindown.cli import main\nsys.exit(main())\n")
+    script.write_text("import sys\nfrom pindown.cli.main import main\nsys.exit(main())\n")
     ended = interrupted_while_loading(tmp_path, str(script), "doctor")
     assert (ended.returncode, ended.stderr) == (130, "pindown: interrupted.\n")
 

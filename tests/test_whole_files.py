@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork, whole_files
-from pindown.cli_options import check_writable
+from pindown.cli.options import check_writable
 from pindown.errors import ModelFileError
 from pindown.io import save
 from pindown.whole_files import FolderInUseError, only_writer, together, whole_file
@@ -85,7 +85,7 @@ def test_commands_say_before_the_work_why_they_cannot_write(tmp_path, monkeypatc
     )
     assert complaint("file/a.onnx").endswith("its folder is a file.")
     assert complaint("folder").endswith("it is a folder.")
-    monkeypatch.setattr("pindown.cli_options.os.access", lambda *_: False)  # root may write anywhere
+    monkeypatch.setattr("pindown.cli.options.os.access", lambda *_: False)  # root may write anywhere
     assert complaint("a.onnx").endswith("no permission to write in its folder.")
 
 

@@ -1,6 +1,6 @@
 """``python -m pindown`` is the command ``pindown``."""
 
-from pindown.cli import main
+from pindown.cli.main import main
 
 if __name__ == "__main__":
     main()

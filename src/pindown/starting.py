@@ -1,7 +1,7 @@
 """Ctrl-C while the command line is still loading: one line and exit code 130, not a traceback.
 
-Loading takes most of a second, all of it before :func:`pindown.cli.main` could catch anything, and there
-is nothing to lose or to save. As a library pindown leaves signals alone.
+Loading takes most of a second, all of it before :func:`pindown.cli.main.main` could catch anything, and
+there is nothing to lose or to save. As a library pindown leaves signals alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import NoReturn
 
 INTERRUPTED = 130  # exit code, as shells have it
-_MODULES = ("pindown", "pindown.__main__", "pindown.cli")
+_MODULES = ("pindown", "pindown.__main__", "pindown.cli.main")
 
 
 def begin() -> None:

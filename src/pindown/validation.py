@@ -1,6 +1,6 @@
 """What users hand in, checked in one wording: what must be, what came.
 
-Every check returns the value in the form that code works with, or raises a :class:`ParameterError`, which
+Every check returns the value in the form that code works with, or raises :class:`ParameterError`, which
 is both a ``ValueError`` and a ``TypeError``: whether ``"3"`` is of the wrong type or of the wrong value
 is for nobody to guess. Booleans are not numbers here.
 """

@@ -6,11 +6,11 @@ from math import inf
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.circuits.approximation import approximate
 from pindown.circuits.kuhn import grid_network, hat_terms, interpolate
 from pindown.circuits.one_variable import compile_1d
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
-from pindown.geometry.box import Box
 
 
 def step(x):

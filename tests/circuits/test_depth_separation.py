@@ -6,12 +6,12 @@ from math import ceil, comb
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.circuits.arithmetic import size
 from pindown.circuits.depth_separation import depth_gap, depth_gaps, integer_root, power_gap
 from pindown.circuits.hard_functions import composed_zigzags
 from pindown.circuits.one_variable import compile_1d
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
-from pindown.geometry.box import Box
 from pindown.geometry.counts.bounds import min_size
 from pindown.geometry.counts.piece_families import zonotope_min_size, zonotope_vertex_count
 from pindown.geometry.counts.zonotope import sample_extremal, zonotope_network

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 
 from pindown import ReluNetwork, load
 from pindown.affine import dense
+from pindown.box import Box
 from pindown.equivalence.changes import Change, gap_of_changes
 from pindown.equivalence.matching import match
 from pindown.equivalence.symmetry import apply, random_symmetry
-from pindown.geometry.box import Box
 from tests.equivalence.nets import changed, random_net
 
 MODELS = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[3] / "shared")) / "models"

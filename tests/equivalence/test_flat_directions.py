@@ -3,6 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.flat_directions import (
     functional_dimension,
     n_parameters,
@@ -10,7 +11,6 @@ from pindown.equivalence.flat_directions import (
 )
 from pindown.equivalence.identifiable import identifiable_network
 from pindown.equivalence.recovery.polish import moved
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.identifiable import check_identifiable, identifiable_network
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 
 PLANE = [(2, 2, 1), (2, 2, 2, 1), (2, 2, 2, 2, 1), (2, 2, 2, 2, 2, 1)]

@@ -7,11 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.gap.cells import gap_by_cells
 from pindown.equivalence.gap.fold_bounds import sum_bound
 from pindown.equivalence.gap.fold_groups import Sum, near_multiples, relations, sides
 from pindown.equivalence.shallow import decide_shallow, shallow_normal_form
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 from tests.equivalence.gap.nets import exact_gap, perturbed, random_net, unit_box
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pindown.cli import main
+from pindown.cli.main import main
 from pindown.experiments import DECLARED, EXPERIMENTS, Experiment, Outcome, reproduce_all
 from pindown.experiments.declaration import SourceData
 from pindown.experiments.ledger import ERROR, MARK

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from pindown import cli_experiments
+from pindown.cli import experiments as cli_experiments
 from pindown.experiments import EXPERIMENTS, Experiment, Outcome, reproduce
 
 RUNS = []

@@ -218,7 +218,7 @@ def test_a_full_disk_is_said_in_a_line_and_loses_nothing(name, undisturbed, tmp_
 
 
 def test_a_folder_that_cannot_be_written_is_said_in_a_line(tmp_path, monkeypatch, capsys):
-    from pindown.cli import main
+    from pindown.cli.main import main
 
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(SystemExit) as ended:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.audit import audit
+from pindown._audit import audit
 from pindown.findings import Quantity
 from pindown.findings.deadline import Deadline
 from pindown.findings.subject import Subject

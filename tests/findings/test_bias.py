@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import pindown as pn
 from pindown import ReluNetwork
-from pindown.audit import audit
+from pindown._audit import audit
 from pindown.bias import empirical_ntk, kernel_alignment, max_margin, two_layer_limit
 from pindown.bias.two_layer import margin_certificate, train_two_layer
 

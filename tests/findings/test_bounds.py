@@ -3,7 +3,7 @@
 import numpy as np
 
 from pindown import ReluNetwork
-from pindown.audit import audit
+from pindown._audit import audit
 from pindown.findings.wording import percent
 from pindown.guarantees import bound_table
 from pindown.guarantees.bounds import held_out_bound

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.audit import audit
+from pindown._audit import audit
 from pindown.findings import fourier
 from pindown.findings.deadline import Deadline
 from pindown.findings.subject import Subject
@@ -92,7 +92,7 @@ def test_time_is_kept():
 
 
 def test_ctrl_c_ends_the_audit_and_not_only_the_question(monkeypatch):
-    from pindown.guarantees.fourier import descent
+    from pindown.probes.fourier import descent
 
     def stopped(*_args):
         raise KeyboardInterrupt

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from pindown import ReluNetwork
-from pindown.audit import audit
+from pindown._audit import audit
 from pindown.findings.inputs import connected_inputs
 from pindown.geometry.counts.zonotope import zigzag
 

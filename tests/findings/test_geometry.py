@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.audit import audit
+from pindown._audit import audit
 from pindown.findings import geometry as shared
 from pindown.findings.fold_distance import _median_error
 from pindown.findings.pictures import Curves, PlaneMap
@@ -346,7 +346,7 @@ def test_an_image_of_lines_is_transparent_between_them():
 
     from PIL import Image
 
-    from pindown.geometry.box import Box
+    from pindown.box import Box
 
     data = raster.lines_image(
         np.array([[[0.0, 0.5], [1.0, 0.5]]]), Box([0, 0], [1, 1]), pixels=100, width=9

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pindown import ReluNetwork, audit
+from pindown import ReluNetwork
+from pindown import _audit as audit
 
 
 def random_net(*widths, seed=0):

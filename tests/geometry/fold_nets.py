@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 from pindown.geometry.exact.complex import exact_complex
-from pindown.geometry.intervals import interval_bounds
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import interval_bounds
 
 
 def gaussian(rng, widths) -> ReluNetwork:

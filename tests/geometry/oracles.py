@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.optimize import linprog
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.network import ReluNetwork
 
 KINDS = (

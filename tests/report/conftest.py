@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.audit import audit
+from pindown._audit import audit
 from tests.report.browsing import CHROMIUM, FLAGS
 
 

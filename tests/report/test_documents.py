@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.audit import audit
+from pindown._audit import audit
 from pindown.findings.pictures import Histogram, Mark, Scale, StackedBars
 from pindown.report.figures import draw
 from pindown.report.json import as_dict

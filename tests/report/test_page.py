@@ -7,7 +7,7 @@ import pytest
 from matplotlib.image import imread
 
 from pindown import ReluNetwork
-from pindown.audit import audit
+from pindown._audit import audit
 from tests.report.browsing import check_page_is_accessible, check_page_looks_right
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.audit import audit
+from pindown._audit import audit
 from pindown.findings import Finding, Quantity, Table
 from pindown.findings.pictures import Dot, MapArea, PlaneMap
 from pindown.report.figures import draw

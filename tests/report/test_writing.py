@@ -51,7 +51,7 @@ def test_the_missing_folder_is_named(tmp_path):
 
 def test_the_answer_is_shown_although_its_page_cannot_be_written(tmp_path, full_disk, capsys):
     from pindown import ReluNetwork
-    from pindown.cli_equivalence import diff
+    from pindown.cli.equivalence import diff
 
     model = tmp_path / "model.safetensors"
     with pytest.MonkeyPatch.context() as patch:

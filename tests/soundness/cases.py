@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.network import ReluNetwork
 from tests.soundness.programs import hints
 from tests.soundness.rational_line import ExactNetwork, Line, Vector, along, rationals

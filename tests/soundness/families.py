@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.network import ReluNetwork
 from tests.soundness.cases import Case
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.network import ReluNetwork
 
 _LARGEST = 1e5  # of what enters a ReLU: beyond, the solver's tolerances see nothing

@@ -19,12 +19,11 @@ import numpy as np
 import scipy.sparse as sp
 
 import pindown
-from pindown import equivalence, geometry, guarantees
+from pindown import equivalence, geometry, guarantees, verification
 from pindown.equivalence.gap import branching, cells, labels, milp, norm_bounds, relaxation
-from pindown.geometry import linear_bounds
 from pindown.geometry.complex import counting
-from pindown.guarantees import robustness
-from pindown.guarantees.robustness import balls, certificates
+from pindown.relaxation import balls, linear
+from pindown.verification import certificates
 from tests.soundness.cases import Case
 
 _LONGEST = 60.0  # seconds after which a question counts as hanging
@@ -34,7 +33,7 @@ _IMPORTS = {
     "pindown": (pindown, "ReluNetwork diff shrink canonical"),
     "pindown.geometry": (geometry, "Box interval_bounds output_range lipschitz_constant"),
     "pindown.geometry.complex.counting": (counting, "region_count"),
-    "pindown.geometry.linear_bounds": (linear_bounds, "linear_bounds"),
+    "pindown.relaxation.linear": (linear, "linear_bounds"),
     "pindown.equivalence": (equivalence, "decide_shallow"),
     "pindown.equivalence.gap.branching": (branching, "gap_by_branching"),
     "pindown.equivalence.gap.cells": (cells, "gap_by_cells"),
@@ -46,9 +45,9 @@ _IMPORTS = {
         guarantees,
         "certified_accuracy lipschitz_bounds minimum_distance verify",
     ),
-    "pindown.guarantees.robustness": (robustness, "certified certified_radii"),
-    "pindown.guarantees.robustness.balls": (balls, "Balls"),
-    "pindown.guarantees.robustness.certificates": (certificates, "margin_bounds"),
+    "pindown.verification": (verification, "certified certified_radii"),
+    "pindown.relaxation.balls": (balls, "Balls"),
+    "pindown.verification.certificates": (certificates, "margin_bounds"),
 }
 
 

@@ -11,10 +11,11 @@ import pytest
 from pindown.equivalence.comparison import pairs
 from pindown.equivalence.comparison.run import Comparison
 from pindown.equivalence.shrinking import engine
-from pindown.geometry import intervals, linear_bounds
 from pindown.geometry.facts import extrema
 from pindown.geometry.facts import lipschitz as steepness
-from pindown.guarantees.robustness import balls, certificates, distance, lipschitz, radii, verification
+from pindown.relaxation import balls, intervals, lipschitz
+from pindown.relaxation import linear as linear_bounds
+from pindown.verification import certificates, distance, radii, verification
 from tests.soundness.attack import main
 from tests.soundness.checks import CHECKS, run_checks
 from tests.soundness.families import FAMILIES, make_case

@@ -9,7 +9,7 @@ from math import isinf, isqrt
 
 import numpy as np
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.exact.complex import exact_complex
 from pindown.network import ReluNetwork
 from tests.soundness.rational_line import ZERO, ExactNetwork, Line, Vector, along, rationals

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.circuits.kuhn import grid_network, interpolate
 from pindown.circuits.one_variable import compile_1d
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 
 Target = Callable[[Array], ArrayLike]

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from pindown.circuits.linear_algebra import solve
 from pindown.circuits.radon import Map
+from pindown.rational import solve
 
 # Weights that the solver leaves below this are zero at the vertex it means.
 _NO_WEIGHT = 1e-9

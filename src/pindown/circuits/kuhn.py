@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.circuits.max_affine import hinge_network
 from pindown.circuits.radon import Map, reduced_sets
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 
 # Coefficients are sums and differences of a few values: what is left below this is rounding.

@@ -23,16 +23,15 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.box import Box, as_box
 from pindown.circuits.arithmetic import Net, alike, require_networks
 from pindown.circuits.lattice import LatticeForm
-from pindown.circuits.linear_algebra import reduce_rows, solve
 from pindown.circuits.radon import Map
-from pindown.geometry.box import Box, as_box
 from pindown.geometry.exact.cell import Cell, Vertex, cut, homogeneous, value_at
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.exact.faces import merged, neighbour_pairs
 from pindown.network import ReluNetwork
-from pindown.rational import RationalNetwork
+from pindown.rational import RationalNetwork, reduce_rows, solve
 
 _LARGEST_FLOAT_INTEGER = 2**53
 MAX_CELLS = 20_000

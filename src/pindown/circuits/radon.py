@@ -17,7 +17,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from pindown.circuits.linear_algebra import null_vector
+from pindown.rational import null_vector
 
 Map: TypeAlias = tuple[Any, ...]  # (g_1, ..., g_n, b)
 

@@ -24,6 +24,7 @@ from math import inf, isfinite
 import numpy as np
 
 from pindown.affine import Array
+from pindown.box import Box, as_box
 from pindown.equivalence.sensitivity.activations import activation_ranges
 from pindown.equivalence.sensitivity.change import Change
 from pindown.equivalence.sensitivity.corners.few_biases import excluded_by_signs
@@ -32,7 +33,6 @@ from pindown.equivalence.sensitivity.multiplier_bound import corner_bounds, mult
 from pindown.equivalence.sensitivity.propagation import Propagation
 from pindown.equivalence.sensitivity.sources import find_sources
 from pindown.equivalence.sensitivity.upwards import sum_above
-from pindown.geometry.box import Box, as_box
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
 

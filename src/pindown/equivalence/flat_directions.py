@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Affine, Array
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 from pindown.network import ReluNetwork
 
 _PER_PARAMETER = 5  # samples for each parameter, at least

@@ -27,8 +27,8 @@ from pindown.equivalence.symmetry import (
     moved_columns,
     scaled_rows,
 )
-from pindown.geometry.rounding import TINY
 from pindown.network import ReluNetwork
+from pindown.rounding import TINY
 
 Gauge = Literal["unit", "balanced"]
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
 from pindown.affine import Array, dense
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 from pindown.geometry.conditions.transparency import Transparency, check_transparency
 from pindown.network import ReluNetwork
 

@@ -26,8 +26,8 @@ from pindown.equivalence.gauge_fixing import row_lengths
 from pindown.equivalence.pairing import pair_units, times_powers, unit_rows
 from pindown.equivalence.sensitivity.change import Change
 from pindown.equivalence.symmetry import Permutation, Symmetry, moved_columns, moved_layer, scaled_rows
-from pindown.geometry.rounding import SMALLEST, TINY, UNIT_ROUNDOFF
 from pindown.network import ReluNetwork
+from pindown.rounding import SMALLEST, TINY, UNIT_ROUNDOFF
 
 # A scale this near to one is tried as one: quantised and re-exported copies keep their scales.
 _NEAR_ONE = 0.01

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pindown.affine import Affine, Array, Matrix, dense, is_finite
 from pindown.equivalence.gauge_fixing import row_lengths
 from pindown.equivalence.symmetry import moved_columns
-from pindown.geometry.rounding import TINY
+from pindown.rounding import TINY
 
 _KEYS = 8
 _SEED = 0

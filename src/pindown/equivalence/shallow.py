@@ -27,6 +27,7 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.bound_text import rounded_down, rounded_up
+from pindown.box import Box
 from pindown.equivalence.gap.fold_bounds import sum_bound
 from pindown.equivalence.gap.fold_groups import (
     Fold,
@@ -43,7 +44,6 @@ from pindown.equivalence.gap.fold_groups import (
 )
 from pindown.equivalence.gap.witness import Witness, search
 from pindown.equivalence.unit_relations import ParallelUnits
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 
 # Rational products that take about a second.

@@ -23,8 +23,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, dense
-from pindown.geometry.rounding import SMALLEST, UNIT_ROUNDOFF, two_product
 from pindown.network import ReluNetwork
+from pindown.rounding import SMALLEST, UNIT_ROUNDOFF, two_product
 
 
 @dataclass(frozen=True)

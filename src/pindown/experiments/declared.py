@@ -73,7 +73,7 @@ _ALL = (
         published="Proposed: show animals images behind a network's mask, its complement and random "
         "masks, and compare their accuracy.",
         why="it takes animals or people who look at images.",
-        needs="an experiment with ethics approval; pindown.symmetry.make_filtered_stimuli writes "
+        needs="an experiment with ethics approval; pindown.probes.make_filtered_stimuli writes "
         "the images and their list.",
         instead="fourier-masks, frequency-loop",
     ),

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pindown.box import Box
 from pindown.circuits.arithmetic import depth, size
 from pindown.circuits.hard_functions import composed_zigzags
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
 from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
-from pindown.geometry.box import Box
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.counts.zonotope import zonotope_family
 from pindown.geometry.exact.complex import exact_complex

@@ -43,7 +43,7 @@ def run(cell: Cell) -> dict[str, Any]:
     """Train a network, then its mask on half of the test images; check it on the other half."""
     import torch
 
-    from pindown.guarantees.fourier import fourier_mask, mask_check
+    from pindown.probes.fourier import fourier_mask, mask_check
 
     X, y, test, labels = _images(cell["data"], cell["images"])
     with torch.random.fork_rng(devices=[]):

@@ -33,7 +33,7 @@ def cells(settings: Mapping[str, Any]) -> list[Cell]:
 
 def run(cell: Cell) -> dict[str, Any]:
     """Plant a unit with a random band, and look for it."""
-    from pindown.symmetry.probes.closed_loop import closed_loop_filter, frequency_bins
+    from pindown.probes.closed_loop import closed_loop_filter, frequency_bins
 
     rng = np.random.default_rng([cell["seed"], round(1_000 * cell["noise"])])
     shape = (cell["size"], cell["size"])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pindown.box import Box
 from pindown.equivalence.comparison import diff
 from pindown.equivalence.flat_directions import functional_dimension
 from pindown.equivalence.identifiable import identifiable_network
@@ -19,7 +20,6 @@ from pindown.equivalence.matching import match
 from pindown.equivalence.symmetry import apply, random_symmetry
 from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
 from pindown.experiments.fitting import fit_student, parameters, with_parameters
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pindown.box import Box
 from pindown.equivalence.flat_directions import functional_dimension
 from pindown.equivalence.identifiable import identifiable_network
 from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
 from pindown.experiments.random_networks import random_network
-from pindown.geometry.box import Box
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

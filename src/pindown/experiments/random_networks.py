@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from pindown.box import Box
 from pindown.experiments.fitting import fit_student
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 
 

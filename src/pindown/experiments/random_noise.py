@@ -41,7 +41,7 @@ def run(cell: Cell) -> dict[str, Any]:
 
 def _linear(cell: Cell) -> dict[str, Any]:
     """Count flips, positive products and large means of normal noise."""
-    from pindown.guarantees.robustness import mean_noise_probability, noise_versus_adversarial
+    from pindown.probes import mean_noise_probability, noise_versus_adversarial
 
     d, draws = int(cell["d"]), int(cell["draws"])
     rng = np.random.default_rng(d)
@@ -70,8 +70,8 @@ def _digits(cell: Cell) -> dict[str, Any]:
     from sklearn.neural_network import MLPClassifier
     from sklearn.utils._testing import ignore_warnings
 
-    from pindown.guarantees.robustness import deepfool
     from pindown.network import ReluNetwork
+    from pindown.probes import deepfool
 
     X, y = load_digits(return_X_y=True)
     model = MLPClassifier((32,), max_iter=60, random_state=cell["seed"])

@@ -34,7 +34,7 @@ def run(cell: Cell) -> dict[str, Any]:
     """Train one network; return its accuracy and its decisions on conflicting cues."""
     import torch
 
-    from pindown.symmetry.probes.texture_shape import SHAPES, make_cue_images, shape_bias
+    from pindown.probes.texture_shape import SHAPES, make_cue_images, shape_bias
 
     conflict = cell["training"] != _TRAINING[0]
     rng = np.random.default_rng(cell["seed"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pindown.box import Box
 from pindown.equivalence.flat_directions import functional_dimension
 from pindown.equivalence.identifiable import check_identifiable
 from pindown.experiments.declaration import Cell, Experiment, Outcome, Results
 from pindown.experiments.random_networks import random_network, trained_network
-from pindown.geometry.box import Box
 
 
 def cells(settings: Mapping[str, Any]) -> list[Cell]:

@@ -15,8 +15,8 @@ from pindown.findings.deadline import NotApplicable
 from pindown.findings.finding import Hypothesis
 from pindown.findings.subject import Subject
 from pindown.findings.targets import Targets, margins
-from pindown.geometry.rounding import norm_up
 from pindown.network import ReluNetwork
+from pindown.rounding import norm_up
 
 MOST_ROWS = 2000  # to which quadratic programs and tables of pairs are limited
 

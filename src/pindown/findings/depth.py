@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.findings.deadline import NotApplicable
 from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
 from pindown.findings.geometry import require_compiled, require_sane
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import count, number_text
-from pindown.geometry.box import Box
 from pindown.geometry.counts.bounds import min_size
 from pindown.geometry.slices.segment import along_segments
 

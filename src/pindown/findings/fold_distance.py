@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.findings.deadline import NotApplicable, OutOfTime
 from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
 from pindown.findings.geometry import require_sane
@@ -16,7 +17,6 @@ from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import count, number_text, percent
-from pindown.geometry.box import Box
 from pindown.geometry.regions.fold_distance import FoldDistances, distance_to_nearest_fold
 from pindown.network import ReluNetwork
 

@@ -19,7 +19,7 @@ from pindown.findings.subject import Subject
 from pindown.findings.wording import count, number_text, percent
 
 if TYPE_CHECKING:
-    from pindown.guarantees.fourier import FourierMask, MaskCheck
+    from pindown.probes.fourier import FourierMask, MaskCheck
 
 _STEPS, _BATCH, _RATE = 150, 64, 0.1
 _MOST_IMAGES = 256  # half train the mask, half judge it
@@ -45,7 +45,7 @@ def frequencies(subject: Subject) -> Finding:
     X, classes, named = _problem(subject)
     work = _SECONDS_PER_OPERATION * _PASSES * sum(stored_entries(a.weight) for a in subject.net.layers)
     subject.require(0.3 * work + (0.0 if "torch" in sys.modules else _SECONDS_TO_LOAD_TORCH))
-    from pindown.guarantees.fourier import fourier_mask, mask_check, sufficient_frequencies
+    from pindown.probes.fourier import fourier_mask, mask_check, sufficient_frequencies
 
     half = len(X) // 2 if len(X) >= _FEWEST_IMAGES else len(X)
     found = fourier_mask(

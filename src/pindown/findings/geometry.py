@@ -10,11 +10,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from pindown.box import Box
 from pindown.findings.deadline import NotApplicable
 from pindown.findings.pictures import drawable
 from pindown.findings.subject import Subject
 from pindown.findings.wording import count
-from pindown.geometry.box import Box
 from pindown.geometry.complex.compiled import Work, compile_now, compile_seconds
 from pindown.geometry.complex.counting import RegionCount, region_count
 from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex

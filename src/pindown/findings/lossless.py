@@ -12,7 +12,7 @@ from pindown.findings.geometry import require_sane
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import at_most, count, shape
-from pindown.geometry.intervals import interval_bounds
+from pindown.relaxation.intervals import interval_bounds
 
 if TYPE_CHECKING:
     from pindown.equivalence import FunctionalDimension, Shrunk

@@ -13,7 +13,7 @@ from pindown.findings.finding import Hypothesis as Condition
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import number_text, percent
-from pindown.geometry.rounding import norm_up
+from pindown.rounding import norm_up
 
 
 @question(

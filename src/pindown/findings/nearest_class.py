@@ -14,7 +14,8 @@ from pindown.findings.registry import question
 from pindown.findings.robustness import radius_histogram, rows_with_classes, seconds_per_row
 from pindown.findings.subject import Subject
 from pindown.findings.wording import at_least, at_most, count
-from pindown.guarantees.robustness import MinimumDistance, linear_distance, minimum_distance
+from pindown.probes import linear_distance
+from pindown.verification import MinimumDistance, minimum_distance
 
 _SHARE = 0.8  # of the time left
 _FEW_POINTS = 5

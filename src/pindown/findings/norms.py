@@ -18,8 +18,8 @@ from pindown.findings.steepest_cell import SteepestCell, steepest_cell
 from pindown.findings.subject import Subject
 from pindown.findings.targets import margins
 from pindown.findings.wording import at_least, at_most, count, number_text, percent
-from pindown.geometry.rounding import gamma, norm_up
-from pindown.guarantees.robustness import LipschitzBounds, lipschitz_bounds
+from pindown.relaxation import LipschitzBounds, lipschitz_bounds
+from pindown.rounding import gamma, norm_up
 
 
 @question(

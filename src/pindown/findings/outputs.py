@@ -16,8 +16,8 @@ from pindown.findings.pictures import StackedBars
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import at_least, at_most, count, number_text, percent
-from pindown.geometry.intervals import Interval, interval_bounds
-from pindown.geometry.linear_bounds import Relaxation, relax
+from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.linear import Relaxation, relax
 
 _POINTS, _FEWEST_POINTS = 10_000, 500
 _MOST_PRODUCTS = 1e9  # at all of them: some seconds on a slow core

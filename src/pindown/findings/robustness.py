@@ -15,10 +15,8 @@ from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import at_least, count, number_text
-from pindown.guarantees.robustness import (
-    certified_radii,
-)
 from pindown.network import ReluNetwork
+from pindown.verification import certified_radii
 
 _MOST_ROWS = 500
 _BLOCK = 25  # rows between two looks at the clock

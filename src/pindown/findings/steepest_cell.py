@@ -11,7 +11,7 @@ from pindown.findings.deadline import NotApplicable, OutOfTime
 from pindown.findings.geometry import Regions, known_regions, regions
 from pindown.findings.subject import Subject
 from pindown.geometry.facts.lipschitz import LipschitzConstant, lipschitz_constant
-from pindown.guarantees.robustness.lipschitz import proved_slope
+from pindown.relaxation.lipschitz import proved_slope
 
 _CHEAP_INPUTS = 3  # with more of them cells are only used if another question has listed them
 _STEPS = (0.1, 1e-2, 1e-3)  # of the cell's size: short ones stay inside it, long ones round less

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pindown.box import as_box
 from pindown.findings.deadline import Deadline, NotApplicable, OutOfTime
 from pindown.findings.passes import Observed, Sample, one_pass
 from pindown.findings.reference_box import are_images, box_in_words, reference_box
 from pindown.findings.targets import Targets, read_targets
 from pindown.geometry import Box
-from pindown.geometry.box import as_box
-from pindown.guarantees.robustness import NormBound, layer_spectral_norms
 from pindown.network import ReluNetwork
+from pindown.relaxation import NormBound, layer_spectral_norms
 
 T = TypeVar("T")
 _SHARED_PASS = 0.1  # of all time left: many questions live on one pass, whoever asks first

@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.network import ReluNetwork
 
 RESOLUTION = 2.0**-40

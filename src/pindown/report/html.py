@@ -16,7 +16,7 @@ from pindown.report.pages import MOST_ROWS, render, safe
 from pindown.visible_text import visible
 
 if TYPE_CHECKING:
-    from pindown.audit import Audit
+    from pindown._audit import Audit
     from pindown.findings.comparison import Change
 
 # The numbers a reader looks for first; as many as fit into a strip are shown.

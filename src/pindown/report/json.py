@@ -19,7 +19,7 @@ from pindown.findings.comparison import Comparison
 from pindown.json_files import document
 
 if TYPE_CHECKING:
-    from pindown.audit import Audit
+    from pindown._audit import Audit
 
 SCHEMA = 1
 

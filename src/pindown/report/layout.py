@@ -10,7 +10,7 @@ from pindown.findings.paragraph import Reason, grouped_reasons
 from pindown.findings.wording import at_least, at_most, number_text, percent
 
 if TYPE_CHECKING:
-    from pindown.audit import Audit
+    from pindown._audit import Audit
 
 
 class Section(NamedTuple):

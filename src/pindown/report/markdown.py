@@ -11,7 +11,7 @@ from pindown.report.layout import cell_text, reasons, sections
 from pindown.visible_text import visible
 
 if TYPE_CHECKING:
-    from pindown.audit import Audit
+    from pindown._audit import Audit
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from pindown.audit import Audit
+    from pindown._audit import Audit
     from pindown.findings import Finding
     from pindown.findings.paragraph import Reason
 

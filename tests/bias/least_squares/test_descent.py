@@ -7,7 +7,7 @@ import pytest
 
 from pindown.bias.flow import gradient_flow
 from pindown.bias.least_squares import dropout_least_squares, predict_descent, stopping_as_ridge
-from pindown.learn.shrinkage import largest_step
+from pindown.bias.shrinkage import largest_step
 
 FACTORS = {"half_sum": 1.0, "sum": 2.0, "mean": 2.0, "half_mean": 1.0}
 

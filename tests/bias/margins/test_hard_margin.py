@@ -8,7 +8,7 @@ import pytest
 
 from pindown.bias import max_margin
 from pindown.bias.margins import NoMarginError, signed_labels
-from pindown.guarantees.robust_linear import worst_change
+from pindown.bias.margins.robust_linear import worst_change
 
 NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
 DUALS = {"l1": np.inf, "l2": 2, "linf": 1}

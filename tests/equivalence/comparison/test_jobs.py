@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pindown import Box
-from pindown.cli import main
+from pindown.cli.main import main
 from pindown.equivalence.comparison import diff
 from pindown.equivalence.gap import narrowing, rounds
 from pindown.equivalence.gap.cells import gap_by_cells

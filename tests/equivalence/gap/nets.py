@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from pindown.affine import dense
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.network import ReluNetwork
 
 

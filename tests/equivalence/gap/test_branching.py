@@ -6,12 +6,12 @@ from math import inf, nan
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.gap.branching import branch, cuts, halves
 from pindown.equivalence.gap.cover import Cover
 from pindown.equivalence.gap.parts import Part, explore
 from pindown.equivalence.gap.rounds import branch_in_rounds
-from pindown.geometry.box import Box
-from pindown.geometry.linear_bounds import LinearForms
+from pindown.relaxation.linear import LinearForms
 
 LINE = Box([0.0], [1.0])
 FEW = 12  # halvings

@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.gap.branching import gap_by_branching
 from pindown.equivalence.gap.cells import gap_by_cells
 from pindown.equivalence.gap.difference import difference
 from pindown.equivalence.gap.milp import gap_by_milp, largest_output, open_units
-from pindown.geometry.box import Box
-from pindown.geometry.conditions.big_m import SOLVER_TOLERANCE, encode
 from pindown.network import ReluNetwork
+from pindown.relaxation.mixed_integer import SOLVER_TOLERANCE, encode
 from tests.equivalence.gap.nets import perturbed, random_net, unit_box
 
 SHAPES = [

@@ -7,9 +7,9 @@ import pytest
 
 from pindown.equivalence.gap.relaxation import gap_bounds, sum_of_forms
 from pindown.equivalence.gap.tied import _delta_lines, tied
-from pindown.geometry.intervals import Interval
-from pindown.geometry.linear_bounds import LinearForms, largest, relax
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import Interval
+from pindown.relaxation.linear import LinearForms, largest, relax
 from tests.equivalence.gap.nets import exact_gap, perturbed, random_net, unit_box
 
 

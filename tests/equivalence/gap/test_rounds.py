@@ -10,6 +10,7 @@ from math import inf
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.gap import narrow, rounds
 from pindown.equivalence.gap.branching import cuts, gap_by_branching
 from pindown.equivalence.gap.cells import gap_by_cells
@@ -20,9 +21,8 @@ from pindown.equivalence.gap.relaxation import gap_bounds
 from pindown.equivalence.gap.rounds import Frontier, branch_in_rounds, gap_in_rounds
 from pindown.equivalence.gap.values import gaps_at
 from pindown.equivalence.gap.witness import proved_gap
-from pindown.geometry.box import Box
-from pindown.geometry.linear_bounds import LinearForms
 from pindown.parallel import workers
+from pindown.relaxation.linear import LinearForms
 from tests.equivalence.gap.nets import exact_gap, perturbed, random_net, unit_box
 
 LONG = 60.0  # seconds, never used up: no test waits for a clock

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.gap.witness import proved_gap, search
-from pindown.geometry.box import Box
 from pindown.io import load
 from pindown.network import ReluNetwork
 from tests.equivalence.gap.nets import exact_gap, perturbed, random_net, unit_box

@@ -4,6 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.comparison import diff
 from pindown.equivalence.identifiable import identifiable_network
 from pindown.equivalence.matching import match
@@ -12,7 +13,6 @@ from pindown.equivalence.recovery.fresh import excluded_share
 from pindown.equivalence.recovery.lower import Lower
 from pindown.equivalence.recovery.oracle import Oracle
 from pindown.equivalence.recovery.run import proved
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 
 BOX = (-3.0, 3.0)

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.shrinking import shrink
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 from tests.equivalence.shrinking.redundancy import KINDS, redundant
 

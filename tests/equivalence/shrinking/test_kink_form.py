@@ -12,7 +12,7 @@ from pindown.equivalence.shrinking import shrink, shrink_and_settle
 from pindown.equivalence.shrinking.draft import Draft
 from pindown.equivalence.shrinking.touching import move_off_zero
 from pindown.equivalence.symmetry import apply, random_symmetry
-from pindown.geometry.intervals import Interval
+from pindown.relaxation.intervals import Interval
 from tests.equivalence.shrinking.redundancy import dyadic_points, random_net, redundant
 
 

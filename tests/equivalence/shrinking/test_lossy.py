@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.shrinking import shrink
 from pindown.equivalence.shrinking.error_bound import error_bound
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 from tests.equivalence.shrinking.redundancy import pairs, random_net
 

@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.shrinking import shrink
-from pindown.geometry.box import Box
 from pindown.io import load
 from tests.io.onnx_models import SHARED
 

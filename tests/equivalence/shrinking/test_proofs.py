@@ -7,13 +7,13 @@ import time
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.comparison import diff
 from pindown.equivalence.shrinking import shrink
 from pindown.equivalence.shrinking.by_splitting import signs_by_splitting
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import interval_bounds
-from pindown.geometry.linear_bounds import linear_bounds
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import interval_bounds
+from pindown.relaxation.linear import linear_bounds
 from tests.equivalence.shrinking.redundancy import random_net
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from pindown.box import Box
 from pindown.equivalence.shrinking import Shrunk, shrink
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 from tests.equivalence.shrinking.redundancy import KINDS, dyadic_points, random_net, redundant
 

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from pindown.box import Box
 from pindown.equivalence.shrinking.carriers import carry_pairs, shift_above
 from pindown.equivalence.shrinking.copies import ratio
 from pindown.equivalence.shrinking.dependent import _dependencies
@@ -12,7 +13,6 @@ from pindown.equivalence.shrinking.drop import drop_units
 from pindown.equivalence.shrinking.faint import clear_faint
 from pindown.equivalence.shrinking.rank import _factored
 from pindown.equivalence.shrinking.signs import unit_bounds
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.counting import count_regions, region_count
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.exact.complex import exact_complex, exact_count

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.conditions.generality import check_generality
 from pindown.geometry.conditions.generality.parallel import parallel_violations, seen_parallel_violations
 from pindown.geometry.conditions.generality.patterns import seen_patterns

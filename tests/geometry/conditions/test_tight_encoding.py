@@ -6,10 +6,10 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from pindown.geometry import Box
-from pindown.geometry.conditions import tight_encoding as module
-from pindown.geometry.conditions.big_m import encode, proved_infeasible
-from pindown.geometry.intervals import Interval, interval_bounds
 from pindown.network import ReluNetwork
+from pindown.relaxation import mixed_integer as module
+from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.mixed_integer import encode, proved_infeasible
 
 
 def largest(encoding, output):

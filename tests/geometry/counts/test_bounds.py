@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.counts.bounds import (
     max_pieces,
     max_pieces_1d,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.counts.piece_families import telgarsky, zonotope_pieces, zonotope_vertex_count
 from pindown.geometry.counts.zonotope import (
     is_extremal,

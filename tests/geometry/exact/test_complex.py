@@ -6,7 +6,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.exact.complex import exact_cells_within, exact_complex, exact_count
 from pindown.geometry.exact.faces import face_numbers
 from pindown.geometry.exact.network import exact_signs

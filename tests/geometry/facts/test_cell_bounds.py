@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.facts.cell_bounds import _forms, upper_bounds
 from pindown.network import ReluNetwork

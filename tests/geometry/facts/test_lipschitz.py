@@ -10,7 +10,7 @@ from pindown import ReluNetwork
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.facts.lipschitz import _enclosed, _operator_norms, lipschitz_constant
-from pindown.guarantees.robustness import lipschitz_bounds
+from pindown.relaxation import lipschitz_bounds
 from tests.geometry.hostile import HOSTILE, hostile_network
 from tests.geometry.oracles import KINDS, cube, degenerate_network, reference_network
 from tests.geometry.partial import first_cells

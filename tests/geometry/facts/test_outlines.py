@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.facts.areas import class_areas
 from pindown.geometry.facts.outlines import Grid, outlines, path_data, polylines

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.conditions.generality import check_generality
 from pindown.geometry.folds.dependency import attribute_layers, dependency_graph
 from pindown.geometry.folds.fold_set import fold_set

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
+from pindown.box import Box
 from pindown.calculus import linear_combination
-from pindown.geometry.box import Box
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.conditions.generality import check_generality
 from pindown.geometry.conditions.transparency import check_transparency

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
+from pindown.box import Box
 from pindown.calculus import pad_depth
-from pindown.geometry.box import Box
 from pindown.geometry.folds.charts import charts_of_space, homogenise
 from pindown.geometry.folds.representability import flatten_to_one_hidden
 from tests.geometry.fold_nets import gaussian

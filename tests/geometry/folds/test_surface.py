@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.folds.collinear import merge_segments
 from pindown.geometry.folds.fold_set import fold_set
 from pindown.geometry.folds.surface import canonical_surface

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.regions.cell import MAX_CORNER_DIM, Cell, box_halfspaces
 
 

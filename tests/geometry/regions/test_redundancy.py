@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.regions.cell import box_halfspaces
 from pindown.geometry.regions.facet_points import facet_points
 from pindown.geometry.regions.redundancy import facet_rows

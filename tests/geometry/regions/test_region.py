@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import pindown as pn
 from pindown import ReluNetwork
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.regions.fold_distance import distance_to_nearest_fold
 from pindown.geometry.regions.neighbours import crossings, neighbours

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.counting import count_regions
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.folds.fold_set import fold_set

@@ -10,7 +10,7 @@ import pytest
 
 import pindown as pn
 from pindown import ReluNetwork
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.slices import sweep
 from pindown.geometry.slices.segment import (

@@ -5,8 +5,8 @@ With weights of variance :math:`g^2/D_{in}` and no biases the mean square of the
 .. math:: q_{l+1} = g^2\,E\,\varphi(\sqrt{q_l}\,z)^2, \qquad z \sim N(0, 1),
 
 so that :math:`g^2 = 1` keeps it for linear units and :math:`g^2 = 2` for ReLUs. The weights themselves
-are drawn by :func:`pindown.learn.shrinkage.keep_variance`, and measured by
-:func:`pindown.learn.shrinkage.signal_report`.
+are drawn by :func:`pindown.bias.shrinkage.keep_variance`, and measured by
+:func:`pindown.bias.shrinkage.signal_report`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.bias.least_squares.checks import count, number
-from pindown.learn.shrinkage.initialisation import SignalReport, keep_variance, signal_report
+from pindown.bias.shrinkage.initialisation import SignalReport, keep_variance, signal_report
 
 __all__ = ["SignalReport", "keep_variance", "predicted_signal", "signal_report"]
 _NODES = 200  # of Gauss-Hermite quadrature: tanh at q = 4 to eight digits

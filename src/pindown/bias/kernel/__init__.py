@@ -2,16 +2,4 @@
 
 from pindown.lazy import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_names(
-    __name__,
-    {
-        "empirical": "empirical_ntk",
-        "infinite": "infinite_ntk",
-        "dynamics": "KernelPrediction ntk_predict",
-        "spectrum": "SpectralBias residual_in_eigenbasis spectral_bias",
-        "alignment": "kernel_alignment kernel_distance target_alignment",
-        "modules": "Linearised tangent_network",
-        "regime": "Laziness laziness",
-        "comparison": "KernelComparison kernel_versus_network",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,7 +1,7 @@
 """What training chooses among the solutions of least squares, in closed form.
 
 The least norm, descent and its iterates, early stopping, weight decay, noise, dropout, double descent.
-The parts that need no prediction of training live in :mod:`pindown.learn.shrinkage`.
+The parts that need no prediction of training live in :mod:`pindown.bias.shrinkage`.
 """
 
 from pindown.bias.least_squares.descent import DescentPrediction, predict_descent

@@ -24,7 +24,7 @@ from pindown.bias.least_squares.checks import (
     scaled_squares,
     vector,
 )
-from pindown.learn.shrinkage.least_norm import descent_iterate, descent_limit, least_norm_solution
+from pindown.bias.shrinkage.least_norm import descent_iterate, descent_limit, least_norm_solution
 
 
 @dataclass(frozen=True)

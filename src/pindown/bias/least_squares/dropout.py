@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.bias.least_squares.checks import labelled, number, scaled_squares
-from pindown.learn.shrinkage.dropout import dropout_squared_error
+from pindown.bias.shrinkage.dropout import dropout_squared_error
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ from pindown.bias.least_squares.checks import (
     scaled_squares,
     vector,
 )
-from pindown.learn.shrinkage.early_stopping import descent_shrinkage, equivalent_penalty, ridge_shrinkage
-from pindown.learn.shrinkage.least_norm import least_norm_solution
+from pindown.bias.shrinkage.early_stopping import descent_shrinkage, equivalent_penalty, ridge_shrinkage
+from pindown.bias.shrinkage.least_norm import least_norm_solution
 
 FLOW_RATIO = 1.2984256075  # largest value of (1 - exp(-x)) (1 + x) / x, reached at x = 1.7932821
 

@@ -22,7 +22,7 @@ from pindown.bias.margins.hard_margin import max_margin
 from pindown.bias.margins.programs import smallest_moduli
 from pindown.bias.margins.signed import labelled
 from pindown.bias.margins.spectral import Spectrum, fourier_norm, spectrum
-from pindown.geometry.rounding import gamma
+from pindown.rounding import gamma
 
 _NO_FREQUENCY = 1e-9  # of the largest: below it a frequency is absent (programs are solved to 1e-10)
 _ACTIVE = 1e-6  # constraints that take part in the stationarity equations

@@ -19,7 +19,7 @@ from pindown.affine import Array
 from pindown.bias.margins.least_norm import TOO_NEAR, least_norm, nearest_weights, with_offset
 from pindown.bias.margins.programs import smallest_l1, smallest_maximum
 from pindown.bias.margins.signed import NoMarginError, labelled
-from pindown.geometry.rounding import gamma
+from pindown.rounding import gamma
 
 _NAMES = {"l1": "l1", "l2": "l2", "linf": "linf", 1: "l1", 2: "l2", np.inf: "linf"}
 _ORDERS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}

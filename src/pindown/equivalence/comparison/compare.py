@@ -11,16 +11,16 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.box import Box, as_box
 from pindown.equivalence.comparison.label_gap import compare_labels, unsearched
 from pindown.equivalence.comparison.pairs import Pair, paired, smaller
 from pindown.equivalence.comparison.result import Diff, verdict_of
 from pindown.equivalence.comparison.run import Comparison, Report
 from pindown.equivalence.gap import GapState, narrow
 from pindown.equivalence.gap.witness import search
-from pindown.geometry.box import Box, as_box
-from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads, n_workers
+from pindown.rounding import add_up
 from pindown.visible_text import printable
 
 Model: TypeAlias = ReluNetwork | str | PathLike[str] | Any

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
+from pindown.box import Box
 from pindown.equivalence.comparison.result import LabelDiff, verdict_of
 from pindown.equivalence.gap import GapState
 from pindown.equivalence.gap.labels import narrow_labels, proved_label_gap, search_labels
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 
 _SEARCH_SECONDS = 1.0

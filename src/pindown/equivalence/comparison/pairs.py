@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pindown.box import Box
 from pindown.equivalence.changes import gap_of_changes
 from pindown.equivalence.comparison.paired import align_exactly, layer_differences
 from pindown.equivalence.comparison.run import Comparison
 from pindown.equivalence.matching import Matching, match
 from pindown.equivalence.shrinking import Shrunk, shrink_and_settle
-from pindown.geometry.box import Box
-from pindown.geometry.rounding import add_up, norm_up, product_up
 from pindown.network import ReluNetwork
+from pindown.rounding import add_up, norm_up, product_up
 
 # Of the time left: for bounding the gap of paired networks, and for making each network smaller.
 _PAIRED_SHARE = 0.35

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 
 from pindown.affine import Array
 from pindown.bound_text import interval_text, rounded_down, rounded_up
+from pindown.box import Box
 from pindown.equivalence.gap import Progress
 from pindown.equivalence.gap.state import TRUSTED
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 from pindown.notebook import card
 

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.equivalence.gap.cover import Cover
 from pindown.equivalence.gap.relaxation import gap_bounds
 from pindown.equivalence.gap.state import GapState
 from pindown.equivalence.gap.values import gaps_at
 from pindown.equivalence.gap.witness import proved_gap
-from pindown.geometry.box import Box
-from pindown.geometry.linear_bounds import LinearForms
 from pindown.network import ReluNetwork
+from pindown.relaxation.linear import LinearForms
 
 # Boxes bounded at once: from one, so that large networks keep time, to as many as fill the vectors.
 MOST_AT_ONCE = 256

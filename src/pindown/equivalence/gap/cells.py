@@ -16,13 +16,13 @@ from math import inf
 import numpy as np
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.equivalence.gap.difference import difference
 from pindown.equivalence.gap.state import GapState
 from pindown.equivalence.gap.values import gaps_at
 from pindown.equivalence.gap.witness import proved_gap
-from pindown.geometry.box import Box
-from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
+from pindown.rounding import add_up
 
 MAX_INPUTS = 5
 MAX_CELLS = 300_000

@@ -18,10 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Affine, Array, block_diagonal, blocks, compact
-from pindown.geometry.box import Box
-from pindown.geometry.linear_bounds import linear_bounds
-from pindown.geometry.rounding import fraction_up, gamma
+from pindown.box import Box
 from pindown.network import ReluNetwork
+from pindown.relaxation.linear import linear_bounds
+from pindown.rounding import fraction_up, gamma
 
 
 class Difference(NamedTuple):

@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.equivalence.gap.fold_groups import Near, Sum, row_ranges
-from pindown.geometry.box import Box
-from pindown.geometry.rounding import TINY, gamma, norm_up
+from pindown.rounding import TINY, gamma, norm_up
 
 
 def sum_bound(total: Sum, near: Near, box: Box | None) -> float:

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
+from pindown.box import Box
 from pindown.equivalence.unit_relations import ParallelUnits, unit_relations
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import Interval, interval_bounds
-from pindown.geometry.rounding import TINY, UNIT_ROUNDOFF, gamma
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.rounding import TINY, UNIT_ROUNDOFF, gamma
 
 Ids = NDArray[np.intp]
 Vector = Any  # an object array of Fraction

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.equivalence.gap.starts import first_points
 from pindown.equivalence.gap.values import gradients, values_at
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import interval_bounds
-from pindown.geometry.rounding import add_down, gamma, norm_up
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import interval_bounds
+from pindown.rounding import add_down, gamma, norm_up
 
 _STARTS = 32
 _ROUNDS = 30

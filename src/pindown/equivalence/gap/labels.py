@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.equivalence.gap.branching import branch
 from pindown.equivalence.gap.label_witness import (
     LabelWitness,
@@ -38,10 +39,9 @@ from pindown.equivalence.gap.relaxation import sum_of_forms
 from pindown.equivalence.gap.rounds import branch_in_rounds
 from pindown.equivalence.gap.state import GapState
 from pindown.equivalence.gap.tied import tied
-from pindown.geometry.box import Box
-from pindown.geometry.linear_bounds import LinearForms, largest, relax
 from pindown.network import ReluNetwork
 from pindown.parallel import n_workers
+from pindown.relaxation.linear import LinearForms, largest, relax
 
 __all__ = [
     "LabelWitness",

@@ -3,7 +3,7 @@ r"""The largest gap as two mixed-integer programs per output, solved by HiGHS.
 The difference network on the box is written with one binary variable for each unit whose sign is open,
 and :math:`\pm(a_k - b_k)` is maximised. If time ends, the solver's dual bound still bounds the gap. All
 bounds are widened by what the solver's tolerance can do, as
-:class:`~pindown.geometry.conditions.big_m.Encoding` says.
+:class:`~pindown.relaxation.mixed_integer.Encoding` says.
 
 Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mixed integer programming".
 """
@@ -17,15 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.equivalence.gap.difference import difference
 from pindown.equivalence.gap.state import GapState
 from pindown.equivalence.gap.witness import proved_gap
-from pindown.geometry.box import Box
-from pindown.geometry.conditions.big_m import SOLVER_TOLERANCE, Encoding
-from pindown.geometry.conditions.tight_encoding import tight_encoding
-from pindown.geometry.linear_bounds import linear_bounds
-from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
+from pindown.relaxation.linear import linear_bounds
+from pindown.relaxation.mixed_integer import SOLVER_TOLERANCE, Encoding, tight_encoding
+from pindown.rounding import add_up
 
 # HiGHS looks at its clock now and then only, and building the model takes time.
 _SOLVER_SHARE = 0.9

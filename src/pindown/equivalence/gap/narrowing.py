@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from pindown.box import Box
 from pindown.equivalence.gap.branching import gap_by_branching
 from pindown.equivalence.gap.cells import MAX_INPUTS, gap_by_cells
 from pindown.equivalence.gap.cover import Cover
@@ -26,11 +27,10 @@ from pindown.equivalence.gap.relaxation import gap_bounds
 from pindown.equivalence.gap.rounds import Frontier, gap_in_rounds
 from pindown.equivalence.gap.state import PROGRAMS, GapState
 from pindown.equivalence.gap.witness import search
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import interval_bounds
-from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
 from pindown.parallel import n_workers
+from pindown.relaxation.intervals import interval_bounds
+from pindown.rounding import add_up
 
 # Cells grow like (units)^inputs: more units are not worth a try.
 _CELL_UNITS = {1: 100_000, 2: 5_000, 3: 200, 4: 60, 5: 40}

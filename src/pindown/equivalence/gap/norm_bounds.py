@@ -16,9 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Affine, Array, Matrix
-from pindown.geometry.norms.spectral import spectral_norm
-from pindown.geometry.rounding import add_up, norm_up, product_up
 from pindown.network import ReluNetwork
+from pindown.relaxation.operator_norms import spectral_norm
+from pindown.rounding import add_up, norm_up, product_up
 
 _ROUNDED = 1.0 + 2.0**-50  # more than a difference of two float64 is off, as a factor
 

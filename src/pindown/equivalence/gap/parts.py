@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.equivalence.gap.branching import Value, best_corners, cuts, halves, index_of_largest
 from pindown.equivalence.gap.cover import Cover
-from pindown.geometry.linear_bounds import LinearForms
+from pindown.relaxation.linear import LinearForms
 
 # From boxes (n, d), (n, d) and ``deadline=`` to upper bounds (n,) and linear forms above the function.
 Bounds: TypeAlias = Callable[..., tuple[Array, LinearForms]]

@@ -11,9 +11,9 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.equivalence.gap.tied import row_dots, tied
-from pindown.geometry.linear_bounds import LinearForms, largest, relax
-from pindown.geometry.rounding import TINY, UNIT_ROUNDOFF, add_down, add_up
 from pindown.network import ReluNetwork
+from pindown.relaxation.linear import LinearForms, largest, relax
+from pindown.rounding import TINY, UNIT_ROUNDOFF, add_down, add_up
 
 
 def sum_of_forms(first: LinearForms, second: LinearForms, reach: Array) -> LinearForms:

@@ -20,6 +20,7 @@ from math import inf
 from typing import Any
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.equivalence.gap.branching import MOST_AT_ONCE, MOST_BOXES, Value, cuts
 from pindown.equivalence.gap.cover import Cover
 from pindown.equivalence.gap.parts import Bounds, Explored, Part, dealt, explore
@@ -27,7 +28,6 @@ from pindown.equivalence.gap.relaxation import gap_bounds
 from pindown.equivalence.gap.state import GapState
 from pindown.equivalence.gap.values import gaps_at
 from pindown.equivalence.gap.witness import proved_gap
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 from pindown.parallel import each, n_workers
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.equivalence.gap.values import gradients, values_at
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 
 _SAMPLES = 2048

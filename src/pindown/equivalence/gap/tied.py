@@ -9,7 +9,7 @@ units that stand at the same place. With :math:`\Delta = \rho(z_a) - \rho(z_b)` 
     \min(0, \delta) \le \Delta \le \max(0, \delta),
 
 and :math:`\Delta = \delta` where both units are on. Lines around :math:`\Delta` are carried back to
-the input as in :mod:`pindown.geometry.linear_bounds`, rounding charged in the same way. Any two
+the input as in :mod:`pindown.relaxation.linear`, rounding charged in the same way. Any two
 networks of equal widths may be tied; the bounds are good if equal places hold like units.
 
 Paulsen, Wang and Wang 2020, "ReluDiff: differential verification of deep neural networks"; Paulsen et
@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pindown.affine import Affine, Array
-from pindown.geometry.intervals import Interval
-from pindown.geometry.linear_bounds import (
+from pindown.relaxation.intervals import Interval
+from pindown.relaxation.linear import (
     LinearForms,
     Relaxation,
     interval_image,
@@ -36,7 +36,7 @@ from pindown.geometry.linear_bounds import (
     rows_at_once,
     term_sizes,
 )
-from pindown.geometry.rounding import TINY, UNIT_ROUNDOFF, add_down, add_up, gamma
+from pindown.rounding import TINY, UNIT_ROUNDOFF, add_down, add_up, gamma
 
 
 class _Step(NamedTuple):
@@ -94,7 +94,7 @@ def tied(a: Relaxation, b: Relaxation, *, deadline: float = inf) -> TiedRelaxati
         Two outputs of size 100 that differ by a thousandth:
 
         >>> from pindown import ReluNetwork
-        >>> from pindown.geometry.linear_bounds import relax
+        >>> from pindown.relaxation.linear import relax
         >>> nets = [ReluNetwork.from_layers([([[1.0]], [b]), ([[1.0]], [0])]) for b in (0.0, 0.001)]
         >>> pair = tied(*(relax(net, np.array([[-100.0]]), np.array([[100.0]])) for net in nets))
         >>> [end.round(9).item() for end in pair.deltas[-1]]

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.equivalence.gap.relaxation import gap_lower_bounds
 from pindown.equivalence.gap.starts import first_points, fold_points
 from pindown.equivalence.gap.values import gradients, values_at
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import interval_bounds
-from pindown.geometry.rounding import gamma, norm_up
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import interval_bounds
+from pindown.rounding import gamma, norm_up
 
 _STARTS = 48
 _SEARCH_SHARE = 0.85  # of the budget; the rest is for the proof at the best point

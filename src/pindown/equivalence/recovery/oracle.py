@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 
 Query = Callable[[Array], NDArray[np.floating]]
 

@@ -11,6 +11,7 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pindown.box import Box, as_box
 from pindown.equivalence.flat_directions import n_parameters
 from pindown.equivalence.recovery.choices import PeelError
 from pindown.equivalence.recovery.fresh import excluded_share, fresh_error
@@ -19,7 +20,6 @@ from pindown.equivalence.recovery.oracle import Oracle, Query, StopAskingError
 from pindown.equivalence.recovery.peel import Peeler, Progress
 from pindown.equivalence.recovery.polish import polish
 from pindown.equivalence.recovery.result import DELTA, Recovered
-from pindown.geometry.box import Box, as_box
 from pindown.network import ReluNetwork
 
 _SIDES = 2_000  # points beside kinks that enter the final fit

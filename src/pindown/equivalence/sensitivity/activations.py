@@ -14,13 +14,13 @@ from math import inf
 import numpy as np
 
 from pindown.affine import Affine, Array
+from pindown.box import Box
 from pindown.equivalence.sensitivity.propagation import Propagation, Spread
 from pindown.equivalence.sensitivity.upwards import product_above, sum_above
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import Interval, interval_bounds
-from pindown.geometry.linear_bounds import linear_bounds
-from pindown.geometry.rounding import SMALLEST, add_down, add_up, gamma, norm_up
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.linear import linear_bounds
+from pindown.rounding import SMALLEST, add_down, add_up, gamma, norm_up
 
 
 @dataclass(frozen=True, eq=False)

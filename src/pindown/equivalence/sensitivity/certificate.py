@@ -9,7 +9,7 @@ import numpy as np
 from pindown.affine import Array
 from pindown.equivalence.sensitivity.concave import LOST, MODERATE, ConcaveQuadratic, coupled_layers
 from pindown.equivalence.sensitivity.multipliers import SourceChain
-from pindown.geometry.rounding import UNIT_ROUNDOFF, gamma
+from pindown.rounding import UNIT_ROUNDOFF, gamma
 
 LARGEST_SYSTEM = 3000  # variables; the factorisation of such a matrix takes about a second
 

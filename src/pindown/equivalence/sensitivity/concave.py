@@ -22,7 +22,7 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import cho_solve, cholesky
 
 from pindown.affine import Array
-from pindown.geometry.rounding import UNIT_ROUNDOFF, gamma
+from pindown.rounding import UNIT_ROUNDOFF, gamma
 
 # Numbers must be within these; then underflow moves nothing by more than LOST.
 MODERATE = (1e-60, 1e60)

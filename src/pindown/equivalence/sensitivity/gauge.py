@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from pindown.affine import Array, Matrix
 from pindown.equivalence.sensitivity.change import Change
 from pindown.equivalence.symmetry import Symmetry, apply, identity, moved_columns, scaled_rows
-from pindown.geometry.norms.balancing import balancing_scales
-from pindown.geometry.rounding import TINY
 from pindown.network import ReluNetwork
+from pindown.relaxation.operator_norms import balancing_scales
+from pindown.rounding import TINY
 
 
 def balanced(

@@ -18,7 +18,7 @@ from pindown.equivalence.sensitivity.corners.few_biases import (
 from pindown.equivalence.sensitivity.multipliers import SourceChain, best_multipliers
 from pindown.equivalence.sensitivity.propagation import Propagation
 from pindown.equivalence.sensitivity.sources import Source
-from pindown.geometry.norms.spectral import FLOPS_PER_SECOND
+from pindown.relaxation.operator_norms import FLOPS_PER_SECOND
 
 _FEW_EVALUATIONS = 6
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from pindown.affine import Array, Matrix
 from pindown.equivalence.sensitivity.upwards import product_above, row_norms_above, sum_above
-from pindown.geometry.norms.spectral import spectral_norm, tight_cost
-from pindown.geometry.rounding import norm_up, product_up
+from pindown.relaxation.operator_norms import spectral_norm, tight_cost
+from pindown.rounding import norm_up, product_up
 
 
 @dataclass(frozen=True, eq=False)

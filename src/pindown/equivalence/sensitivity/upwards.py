@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Array, Matrix
-from pindown.geometry.rounding import SMALLEST, gamma
+from pindown.rounding import SMALLEST, gamma
 
 _BLOCK_ENTRIES = 2**18
 

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.equivalence.shrinking.columns import Mask
-from pindown.geometry.box import Box
-from pindown.geometry.linear_bounds import relax
 from pindown.network import ReluNetwork
+from pindown.relaxation.linear import relax
 
 MOST_INPUTS = 6  # every cut halves one coordinate; with more of them partitions grow too fast
 _BATCH_ENTRIES = 2**21  # boxes handled at once times the units of the network

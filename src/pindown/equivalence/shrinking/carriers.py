@@ -22,7 +22,7 @@ from pindown.equivalence.shrinking.draft import Draft, Layer, pick
 from pindown.equivalence.shrinking.linear_part import linear_part
 from pindown.equivalence.shrinking.products import add, affine_image
 from pindown.equivalence.shrinking.result import Step
-from pindown.geometry.intervals import Interval
+from pindown.relaxation.intervals import Interval
 
 # Shifts are rounded up to this many bits: sums with them then seldom round, and the little that is
 # added keeps the unit on when its bounds are computed again.

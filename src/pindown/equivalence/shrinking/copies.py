@@ -20,7 +20,7 @@ from pindown.equivalence.shrinking.columns import Mask, columns_of, row, rows_of
 from pindown.equivalence.shrinking.draft import Draft, Layer, pick
 from pindown.equivalence.shrinking.products import Rounded, matmul, same_products, sum_up
 from pindown.equivalence.shrinking.result import Step
-from pindown.geometry.rounding import SMALLEST, UNIT_ROUNDOFF
+from pindown.rounding import SMALLEST, UNIT_ROUNDOFF
 
 _MOST_TRIED = 16  # units of one group that are tried as the one to keep
 

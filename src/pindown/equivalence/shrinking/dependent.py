@@ -21,7 +21,7 @@ from pindown.equivalence.shrinking.columns import columns_of, rows_of, with_colu
 from pindown.equivalence.shrinking.draft import Draft, Layer, pick
 from pindown.equivalence.shrinking.products import Rounded, add, affine_image, matmul, sum_up
 from pindown.equivalence.shrinking.result import Step
-from pindown.geometry.rounding import SMALLEST
+from pindown.rounding import SMALLEST
 
 # Larger matrices of always-on rows are not factorised (a second on one core).
 _MOST_ENTRIES = 2**21

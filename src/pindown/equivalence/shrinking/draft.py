@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from pindown.affine import Affine, Array, Matrix
+from pindown.box import Box
 from pindown.equivalence.shrinking.error_bound import Errors, gap_bound
 from pindown.equivalence.shrinking.parallel import Sides, parallel_units
 from pindown.equivalence.shrinking.products import largest
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.shrinking.signs import both, nothing_known, unit_bounds
 from pindown.equivalence.unit_relations import ParallelUnits, unit_relations
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import Interval
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import Interval
 
 # An identity is refused if rounding its new weights may move the function by more than this share of its
 # size: such weights are so large that float64 cannot hold the reduced network well.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pindown.box import Box, as_box
 from pindown.equivalence.gap.witness import proved_gap
 from pindown.equivalence.shrinking.carriers import carry_pairs
 from pindown.equivalence.shrinking.copies import merge_copies
@@ -27,7 +28,6 @@ from pindown.equivalence.shrinking.rank import narrow_by_rank
 from pindown.equivalence.shrinking.result import Shrunk
 from pindown.equivalence.shrinking.snap import snap_opposites
 from pindown.equivalence.shrinking.touching import move_off_zero
-from pindown.geometry.box import Box, as_box
 from pindown.network import ReluNetwork
 
 Rule = Callable[[Draft, int], bool]

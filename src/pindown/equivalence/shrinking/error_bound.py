@@ -22,11 +22,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Array, Matrix
+from pindown.box import Box
 from pindown.equivalence.changes import Change, gap_of_changes
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import interval_bounds
-from pindown.geometry.rounding import SMALLEST, gamma
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import interval_bounds
+from pindown.rounding import SMALLEST, gamma
 
 # A sharper bound is below the crude one by less than this factor; where that is not enough, no time is
 # spent on it.

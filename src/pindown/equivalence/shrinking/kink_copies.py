@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.rounding import SMALLEST, gamma
+from pindown.rounding import SMALLEST, gamma
 
 # Rounding, also that of the weights, relative to the terms that cancelled or to others beside it.
 CANCELLED = 2.0**-40

@@ -33,8 +33,8 @@ from pindown.equivalence.shrinking.kink_signs import decided_signs
 from pindown.equivalence.shrinking.products import Rounded, add, affine_image, largest, matmul, sum_up
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.shrinking.signs import nothing_known
-from pindown.geometry.rounding import SMALLEST, gamma
 from pindown.network import ReluNetwork
+from pindown.rounding import SMALLEST, gamma
 
 Indices = NDArray[np.intp]
 

@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.equivalence.shrinking.columns import Mask
 from pindown.equivalence.shrinking.kink_copies import CANCELLED, Sums
 from pindown.equivalence.shrinking.products import affine_image, sum_up
-from pindown.geometry.box import Box
-from pindown.geometry.rounding import SMALLEST, add_down, add_up, gamma
+from pindown.rounding import SMALLEST, add_down, add_up, gamma
 
 
 class Decided(NamedTuple):

@@ -34,7 +34,7 @@ from pindown.equivalence.shrinking.error_bound import Errors
 from pindown.equivalence.shrinking.linear_part import LinearPart, linear_part
 from pindown.equivalence.shrinking.products import Rounded, affine_image, feasible, matmul
 from pindown.equivalence.shrinking.result import Step
-from pindown.geometry.intervals import Interval
+from pindown.relaxation.intervals import Interval
 
 
 def remove_layer(draft: Draft, layer: int) -> bool:

@@ -20,7 +20,7 @@ from pindown.equivalence.shrinking.copies import Copy, merge
 from pindown.equivalence.shrinking.draft import Draft
 from pindown.equivalence.shrinking.drop import drop_known
 from pindown.equivalence.unit_relations import ParallelUnits
-from pindown.geometry.rounding import SMALLEST, add_up, gamma
+from pindown.rounding import SMALLEST, add_up, gamma
 
 _NEAR = 1e-2  # rows that differ more, at length one, are not looked at; the gap decides
 

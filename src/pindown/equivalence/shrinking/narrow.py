@@ -25,6 +25,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, compact, dense
+from pindown.box import Box
 from pindown.equivalence.shrinking.carriers import shift_above
 from pindown.equivalence.shrinking.columns import (
     Mask,
@@ -54,9 +55,8 @@ from pindown.equivalence.shrinking.products import (
 )
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.shrinking.signs import nothing_known
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import Interval, interval_bounds
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import Interval, interval_bounds
 
 Indices = NDArray[np.intp]
 

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Array, Matrix, compact, dense
-from pindown.geometry.rounding import SMALLEST, UNIT_ROUNDOFF, gamma, two_product, two_sum
+from pindown.rounding import SMALLEST, UNIT_ROUNDOFF, gamma, two_product, two_sum
 
 # Dekker's error term may itself underflow below this product, and the splitting may overflow above.
 _SAFE_PRODUCT = (2.0**-900, 2.0**990)

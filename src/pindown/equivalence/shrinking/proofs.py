@@ -17,12 +17,12 @@ from pindown.equivalence.gap.milp import largest_output
 from pindown.equivalence.shrinking.by_splitting import MOST_INPUTS, signs_by_splitting
 from pindown.equivalence.shrinking.columns import Mask
 from pindown.equivalence.shrinking.draft import Draft
-from pindown.geometry.conditions.big_m import encode
-from pindown.geometry.intervals import Interval
-from pindown.geometry.linear_bounds import linear_bounds
-from pindown.geometry.norms.spectral import FLOPS_PER_SECOND
-from pindown.geometry.rounding import add_up
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import Interval
+from pindown.relaxation.linear import linear_bounds
+from pindown.relaxation.mixed_integer import encode
+from pindown.relaxation.operator_norms import FLOPS_PER_SECOND
+from pindown.rounding import add_up
 
 _Proved = tuple[list[Mask], list[Mask]]
 

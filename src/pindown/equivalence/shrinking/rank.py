@@ -12,15 +12,15 @@ from __future__ import annotations
 import numpy as np
 
 from pindown.affine import Affine, Array, dense
+from pindown.box import Box
 from pindown.equivalence.shrinking.carriers import shift_above
 from pindown.equivalence.shrinking.draft import Draft, Layer, pick
 from pindown.equivalence.shrinking.linear_part import linear_part
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.shrinking.signs import nothing_known
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import Interval, interval_bounds
-from pindown.geometry.rounding import SMALLEST, gamma
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.rounding import SMALLEST, gamma
 
 _NOISE = 1e-9  # singular values below this share of the sizes of the factors; the gap decides
 _LARGEST = 2**22  # entries of the linear map

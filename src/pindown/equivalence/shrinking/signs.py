@@ -17,12 +17,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Affine, Array, Matrix
+from pindown.box import Box
 from pindown.equivalence.shrinking.columns import row
 from pindown.equivalence.shrinking.products import exact_terms
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import Interval, interval_bounds
-from pindown.geometry.rounding import SMALLEST, add_down, add_up, gamma
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.rounding import SMALLEST, add_down, add_up, gamma
 
 # Ends this near to zero, relative to the unit's range, may be zero but for rounding outwards.
 _NEAR_ZERO = 1e-9

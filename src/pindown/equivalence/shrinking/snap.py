@@ -20,7 +20,7 @@ from pindown.equivalence.shrinking.error_bound import Errors
 from pindown.equivalence.shrinking.lossy import near_ratio
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.unit_relations import ParallelUnits
-from pindown.geometry.rounding import SMALLEST, gamma
+from pindown.rounding import SMALLEST, gamma
 
 _NEAR = 1e-6  # rows that differ more, at length one, are not taken for opposite; the gap decides
 _CANCELS = 1e-6  # outgoing weights whose sum is below this share of them

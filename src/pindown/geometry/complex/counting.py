@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 from pindown.network import ReluNetwork
 from pindown.notebook import card
 

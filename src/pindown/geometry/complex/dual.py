@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.cells import Cells, following, unpack_patterns
 from pindown.geometry.nearness import SAME, layer_scales, relative, same_place
 from pindown.network import ReluNetwork

@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, dense
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.exact.complex import exact_complex
-from pindown.geometry.intervals import may_underflow
-from pindown.geometry.linear_bounds import times
 from pindown.geometry.nearness import leaves_float64
-from pindown.geometry.rounding import TINY, add_up, gamma
 from pindown.geometry.slices.segment import line_complex
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import may_underflow
+from pindown.relaxation.linear import times
+from pindown.rounding import TINY, add_up, gamma
 
 Patterns = NDArray[np.bool_]
 

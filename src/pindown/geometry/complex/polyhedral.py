@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex import skeleton
 from pindown.geometry.complex.cells import Cells, cells_of
 from pindown.geometry.complex.counting import deadline_of, full_box

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.cells import Cells, following
 from pindown.geometry.nearness import SAME, layer_scales, relative, same_place, zero_bounds
 from pindown.network import ReluNetwork

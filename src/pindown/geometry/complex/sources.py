@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.cells import Cells, Found, pack_patterns
 from pindown.geometry.complex.counting import open_growth
 from pindown.geometry.complex.twins import Twins, find_twins, flip_hashes

@@ -13,7 +13,7 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed
 from numpy.typing import NDArray
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.walk import Walk
 from pindown.network import ReluNetwork
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.kernels import memory
 from pindown.geometry.kernels.arrangement import new_slices
 from pindown.geometry.kernels.flat import FlatNetwork

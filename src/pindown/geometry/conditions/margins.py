@@ -20,10 +20,10 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
-from pindown.geometry.conditions.big_m import encode
-from pindown.geometry.intervals import interval_bounds
+from pindown.box import Box
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import interval_bounds
+from pindown.relaxation.mixed_integer import encode
 
 if TYPE_CHECKING:
     from pindown.geometry.complex.polyhedral import PolyhedralComplex

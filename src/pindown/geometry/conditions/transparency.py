@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.bound_text import rounded_down, rounded_up
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 from pindown.geometry.conditions.margins import Bracket, by_cells, by_descent, by_intervals, by_program
 from pindown.network import ReluNetwork
 

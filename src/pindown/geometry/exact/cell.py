@@ -14,7 +14,7 @@ from itertools import product
 from math import gcd, lcm
 from operator import mul, or_
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 
 Form = Sequence[int]
 r"""An affine form :math:`a \cdot x + b` as the integers ``(a_1, ..., a_d, b)``."""

@@ -15,7 +15,7 @@ from math import inf, isnan
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 from pindown.geometry.exact.cell import Cell, signs
 from pindown.geometry.exact.faces import facet_labels, in_order, merged, neighbour_pairs, volume
 from pindown.geometry.exact.network import affine_map, integer_network

@@ -9,7 +9,7 @@ from time import monotonic
 
 import numpy as np
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.exact.cell import Cell, Vertex, bits_of, corners, cut, signs, value_at
 from pindown.geometry.exact.network import IntegerNetwork, Integers, integer_network
 from pindown.network import ReluNetwork

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from pindown.affine import Array, dense
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.cells import following
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts.vertex_values import Ids
-from pindown.geometry.rounding import TINY, add_up, gamma
 from pindown.network import ReluNetwork
+from pindown.rounding import TINY, add_up, gamma
 
 _BLOCK_CELLS = 4096
 # Relative to the terms of a form: far more than rounding moves it. Facets this near may be meant.

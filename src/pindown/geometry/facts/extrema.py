@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts.cell_bounds import upper_bounds
 from pindown.geometry.facts.vertex_values import BoxLike, complex_of, vertex_values
-from pindown.geometry.intervals import interval_bounds
-from pindown.geometry.rounding import fraction_down, fraction_up
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import interval_bounds
+from pindown.rounding import fraction_down, fraction_up
 
 _ROUNDING = 1e-9  # relative to the larger bound: intervals wider than this say what rounding did
 _FEW_PARAMETERS = 5_000  # of networks that are evaluated in rational numbers where it helps

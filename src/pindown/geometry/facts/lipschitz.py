@@ -21,15 +21,15 @@ from math import inf
 import numpy as np
 
 from pindown.affine import Array, dense
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.exact.network import affine_map, integer_network
 from pindown.geometry.facts.slopes import blocks, map_errors, slopes_with_errors
 from pindown.geometry.facts.vertex_values import BoxLike, Ids, complex_of, output_number
-from pindown.geometry.intervals import interval_bounds
-from pindown.geometry.norms.spectral import power_below, spectral_norms
-from pindown.geometry.rounding import SMALLEST, UNIT_ROUNDOFF, gamma, norm_down, norm_up
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import interval_bounds
+from pindown.relaxation.operator_norms import power_below, spectral_norms
+from pindown.rounding import SMALLEST, UNIT_ROUNDOFF, gamma, norm_down, norm_up
 
 _NORMS = {1: 1, 2: 2, inf: inf, "l1": 1, "l2": 2, "linf": inf}
 _NAMES = {1: "l1", 2: "l2", inf: "linf"}

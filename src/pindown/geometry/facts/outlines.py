@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.facts.areas import Areas
 
 Point = tuple[int, int]

@@ -20,8 +20,8 @@ from pindown.affine import Array, dense
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts.vertex_values import Ids
 from pindown.geometry.nearness import RESOLUTION
-from pindown.geometry.rounding import TINY, gamma
 from pindown.network import ReluNetwork
+from pindown.rounding import TINY, gamma
 
 _PROBED_CELLS = 64
 _MOST_UPDATES = (

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Affine, Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.cells import Cells, following
 from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
 from pindown.geometry.nearness import RESOLUTION, SAME, unit_scales

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.folds.charts import Chart, box_chart, charts_of_space, fold_radius, homogenise
 from pindown.geometry.folds.fold_set import FoldSet, fold_set
 from pindown.geometry.nearness import SAME

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pindown.affine import Array, dense
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.network import ReluNetwork
 
 _OVERLAP = 1.25

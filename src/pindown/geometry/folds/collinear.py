@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.dual import equal_maps
 from pindown.geometry.folds.shared_corners import polygon_area, shared_corners
 from pindown.network import ReluNetwork

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 from pindown.geometry.folds.bends import Bends, Circle, bends_of
 from pindown.geometry.nearness import RESOLUTION, SAME
 from pindown.network import ReluNetwork

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 from pindown.geometry.folds.collinear import Lines, merge_segments
 
 _Cell: TypeAlias = tuple[Array, NDArray[np.int64]]  # a convex polygon and the lines that may enter it

@@ -7,7 +7,7 @@ import io
 import numpy as np
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 
 _FINER = 3  # pixels drawn for one pixel shown: the mean of their squares smooths the lines
 _LEVELS = 16  # shades of grey: four bits per pixel

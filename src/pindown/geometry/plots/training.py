@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
 from pindown.geometry.plots.cells import plot_cells
 from pindown.geometry.plots.folds import plot_folds

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.nearness import SAME
 
 # Corners are listed up to this dimension: a cube has 2^d of them, and Qhull's work grows faster.

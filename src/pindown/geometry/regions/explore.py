@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 from pindown.geometry.regions.inner_point import locate
 from pindown.geometry.regions.neighbours import Crossing, crossings
 from pindown.geometry.regions.region import Region, bounded_region

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.regions.redundancy import LARGE_DIM, independent_rows
 from pindown.geometry.regions.scaled import ScaledCell, deep_point
 from pindown.geometry.regions.separation import (

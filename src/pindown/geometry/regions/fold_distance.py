@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array, dense
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 from pindown.geometry.nearness import RESOLUTION
 from pindown.network import ReluNetwork
 

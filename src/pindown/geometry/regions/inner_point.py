@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.nearness import RESOLUTION, SAME
 from pindown.geometry.regions.cell import LP_OPTIONS
 from pindown.geometry.regions.unit_forms import unit_forms, varying_units

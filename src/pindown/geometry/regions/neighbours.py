@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.regions.facet_points import facet_points
 from pindown.geometry.regions.inner_point import pattern_along, step_inside
 from pindown.geometry.regions.region import Region, bounded_region

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.nearness import SAME
 from pindown.geometry.regions.cell import box_halfspaces
 from pindown.geometry.regions.hull import interval_rows, polygon_rows

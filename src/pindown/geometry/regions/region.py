@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 from pindown.geometry.nearness import SAME
 from pindown.geometry.regions.cell import Cell, box_halfspaces, inside
 from pindown.geometry.regions.inner_point import Located, locate, varying_sides

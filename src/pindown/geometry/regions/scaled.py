@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.nearness import RESOLUTION, SAME
 
 Rows = NDArray[np.int64]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.counting import deadline_of
 from pindown.geometry.complex.polyhedral import MAX_CELLS, polyhedral_complex
 from pindown.geometry.nearness import SAME

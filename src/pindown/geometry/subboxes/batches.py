@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.cells import Cells, cells_of, unpack_patterns
 from pindown.geometry.complex.sources import from_exact
 from pindown.geometry.complex.twins import Twins, flip_hashes

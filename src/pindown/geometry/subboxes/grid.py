@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 
 MOST_SUBBOXES = 1_000_000
 

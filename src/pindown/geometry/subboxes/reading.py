@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.box import Box
 from pindown.errors import DataFileError
-from pindown.geometry.box import Box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.complex.sources import joined
 from pindown.geometry.regions.region import Region

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pindown.box import Box
 from pindown.errors import DataFileError
-from pindown.geometry.box import Box
 from pindown.geometry.complex.cells import Cells
 from pindown.geometry.complex.sources import unit_hashes
 from pindown.geometry.complex.twins import find_twins, flip_hashes

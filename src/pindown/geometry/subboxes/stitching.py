@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.complex.cells import Cells
 from pindown.geometry.complex.counting import full_box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex

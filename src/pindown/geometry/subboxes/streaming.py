@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pindown.box import Box
 from pindown.errors import DataFileError
-from pindown.geometry.box import Box
 from pindown.geometry.complex.counting import full_box
 from pindown.geometry.subboxes.batches import cells_with_patterns
 from pindown.geometry.subboxes.folder import is_as_written, read_arrays, write_arrays

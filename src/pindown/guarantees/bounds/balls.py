@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.geometry.linear_bounds import relax
-from pindown.geometry.rounding import gamma
 from pindown.guarantees.bounds.bound import positive
 from pindown.network import ReluNetwork
+from pindown.relaxation.linear import relax
+from pindown.rounding import gamma
 
 _ROWS_AT_ONCE = 256
 

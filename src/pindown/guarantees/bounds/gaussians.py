@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from pindown.affine import Array
-from pindown.geometry.rounding import UNIT_ROUNDOFF, norm_up
 from pindown.guarantees.bounds.bound import half_square, outward, positive
+from pindown.rounding import UNIT_ROUNDOFF, norm_up
 
 _ROUNDINGS = 8  # of a ratio, its square, its logarithm and their difference
 

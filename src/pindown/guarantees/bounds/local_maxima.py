@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array, dense
-from pindown.geometry.rounding import norm_up
 from pindown.guarantees.bounds.balls import ball_maxima, require_one_output
 from pindown.guarantees.bounds.bound import (
     INDEPENDENT,
@@ -44,6 +43,7 @@ from pindown.guarantees.bounds.representatives import (
 )
 from pindown.guarantees.bounds.sample import reach_of_inputs
 from pindown.network import ReluNetwork
+from pindown.rounding import norm_up
 
 _SUCCESSES = (0.5, 0.75, 0.9, 0.99, 0.999)  # probabilities of small noise, for both networks together
 

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.geometry.rounding import norm_up
 from pindown.guarantees.bounds.bound import (
     INDEPENDENT,
     Assumption,
@@ -48,6 +47,7 @@ from pindown.guarantees.bounds.spectral_source import (
     norm_assumption,
     preference,
 )
+from pindown.rounding import norm_up
 
 SOURCE = "Mukherjee 2020, Theorem 6.3.1"
 _NICE_FACTOR = 8.0  # of the proof; the statement has 1

@@ -21,9 +21,9 @@ import numpy as np
 
 from pindown.affine import Array, dense
 from pindown.equivalence.gauge_fixing import canonical
-from pindown.geometry.norms.spectral import spectral_norm
-from pindown.geometry.rounding import gamma, norm_up
 from pindown.network import ReluNetwork
+from pindown.relaxation.operator_norms import spectral_norm
+from pindown.rounding import gamma, norm_up
 
 Representative: TypeAlias = Literal["given", "layers", "scaled", "units"]
 REPRESENTATIVES: tuple[Representative, ...] = ("given", "layers", "scaled", "units")

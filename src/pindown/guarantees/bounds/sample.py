@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.geometry.rounding import gamma, norm_up
 from pindown.guarantees.bounds.labels import margins_of
 from pindown.guarantees.bounds.representatives import WeightList, homogeneous, homogeneous_rows
 from pindown.network import ReluNetwork
+from pindown.rounding import gamma, norm_up
 
 # Roundings in the norm of a normalised row besides one for each entry: the root and quotient that made
 # it, the root and the outward factor that measure it.

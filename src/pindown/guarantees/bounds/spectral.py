@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.geometry.rounding import norm_up
 from pindown.guarantees.bounds.bound import (
     INDEPENDENT,
     Assumption,
@@ -49,6 +48,7 @@ from pindown.guarantees.bounds.representatives import (
 from pindown.guarantees.bounds.sample import Sample, reach_of_inputs, read_network, read_sample
 from pindown.guarantees.bounds.spectral_source import corrected_bound, preference, printed_bound
 from pindown.network import ReluNetwork
+from pindown.rounding import norm_up
 
 Form: TypeAlias = Literal["sharp", "corrected", "printed"]
 _SUCCESSES = (0.5, 0.9, 0.99, 0.999)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.geometry.rounding import norm_up
 from pindown.guarantees.bounds.bound import (
     INDEPENDENT,
     Assumption,
@@ -30,6 +29,7 @@ from pindown.guarantees.bounds.pac_bayes import risk_from_level
 from pindown.guarantees.bounds.representatives import WeightList, homogeneous
 from pindown.guarantees.bounds.sample import read_network
 from pindown.network import ReluNetwork
+from pindown.rounding import norm_up
 
 # Noise in units of the typical weight, from a hundredth to about itself.
 _RELATIVE_SCALES = (0.01, 0.03, 0.1, 0.2, 0.4, 0.8)

@@ -23,9 +23,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from pindown.geometry.rounding import UNIT_ROUNDOFF, gamma
 from pindown.guarantees.bounds.bound import outward
 from pindown.guarantees.certificate.modules import class_scores
+from pindown.rounding import UNIT_ROUNDOFF, gamma
 
 Tensors: TypeAlias = Mapping[str, Tensor]
 

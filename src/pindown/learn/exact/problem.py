@@ -19,9 +19,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 from scipy.special import expit
 
-from pindown.geometry.rounding import UNIT_ROUNDOFF, gamma
 from pindown.learn.exact.dichotomies import ON_THE_PLANE, dichotomies
 from pindown.network import ReluNetwork
+from pindown.rounding import UNIT_ROUNDOFF, gamma
 
 if TYPE_CHECKING:
     from pindown.learn.exact.kernels.convex import Rows

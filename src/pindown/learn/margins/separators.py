@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.geometry.rounding import gamma
 from pindown.learn.kernels.gram import Kernel, gram, samples
 from pindown.learn.margins.duality import MarginReport, dual_report
 from pindown.learn.margins.hyperplane import signs
 from pindown.learn.margins.polishing import polish
+from pindown.rounding import gamma
 
 _TOLERANCE = (
     1e-9  # of the optimality conditions; libsvm's own 1e-3 shows in the fourth digit of the margin

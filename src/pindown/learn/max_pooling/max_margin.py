@@ -19,8 +19,8 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.bound_text import rounded_up
-from pindown.geometry.rounding import gamma
 from pindown.learn.gates.progress import watched
+from pindown.rounding import gamma
 
 # A gradient this far below the largest norm of the points is rounding; descent has ended.
 _SMALL_GRADIENT = 1e-10

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.rounding import gamma
+from pindown.rounding import gamma
 
 Indices = NDArray[np.int64]
 

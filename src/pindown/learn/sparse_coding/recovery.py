@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.datasets.checks import is_number, require_whole
 from pindown.datasets.sparse_codes import SparseCodingModel
-from pindown.geometry.rounding import gamma
 from pindown.learn.sparse_coding.gradient import checked
+from pindown.rounding import gamma
 
 
 @dataclass(frozen=True)

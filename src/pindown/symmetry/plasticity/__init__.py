@@ -1,41 +1,5 @@
 """Plasticity: local learning rules on data with a symmetry, and what they are bound to find."""
 
-from typing import TYPE_CHECKING
-
 from pindown.lazy import lazy_names
 
-if TYPE_CHECKING:
-    from pindown.symmetry.plasticity.covariance import Eigenspace as Eigenspace
-    from pindown.symmetry.plasticity.covariance import commutator_norm as commutator_norm
-    from pindown.symmetry.plasticity.covariance import eigenspaces as eigenspaces
-    from pindown.symmetry.plasticity.covariance import is_invariant_subspace as is_invariant_subspace
-    from pindown.symmetry.plasticity.covariance import orbit_covariance as orbit_covariance
-    from pindown.symmetry.plasticity.covariance import orbit_span as orbit_span
-    from pindown.symmetry.plasticity.equivariant import gradient_rule as gradient_rule
-    from pindown.symmetry.plasticity.equivariant import learn as learn
-    from pindown.symmetry.plasticity.equivariant import oja_rule as oja_rule
-    from pindown.symmetry.plasticity.equivariant import (
-        plasticity_equivariance_error as plasticity_equivariance_error,
-    )
-    from pindown.symmetry.plasticity.hebbian import HebbianRun as HebbianRun
-    from pindown.symmetry.plasticity.hebbian import leading_share as leading_share
-    from pindown.symmetry.plasticity.hebbian import oja as oja
-    from pindown.symmetry.plasticity.hebbian import sanger as sanger
-    from pindown.symmetry.plasticity.mirror import MirrorComponents as MirrorComponents
-    from pindown.symmetry.plasticity.mirror import mirrored_covariance as mirrored_covariance
-    from pindown.symmetry.plasticity.mirror import parity_of_components as parity_of_components
-    from pindown.symmetry.plasticity.pooling import LearnedPools as LearnedPools
-    from pindown.symmetry.plasticity.pooling import learn_pools as learn_pools
-
-# Where each name lives: a module is loaded when something in it is used, not on import.
-__getattr__, __dir__, __all__ = lazy_names(
-    __name__,
-    {
-        "covariance": "Eigenspace commutator_norm eigenspaces is_invariant_subspace orbit_covariance "
-        "orbit_span",
-        "equivariant": "gradient_rule learn oja_rule plasticity_equivariance_error",
-        "mirror": "MirrorComponents mirrored_covariance parity_of_components",
-        "hebbian": "HebbianRun leading_share oja sanger",
-        "pooling": "LearnedPools learn_pools",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -7,11 +7,11 @@ from math import inf
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.changes import Change, gap_of_changes
 from pindown.equivalence.gap import narrow
 from pindown.equivalence.sensitivity.corners.few_biases import bound_few_biases
 from pindown.equivalence.sensitivity.multipliers import SourceChain
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 from tests.equivalence.nets import random_net
 

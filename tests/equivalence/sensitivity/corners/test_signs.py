@@ -5,8 +5,8 @@ import time
 import numpy as np
 import pytest
 
+from pindown.box import Box
 from pindown.equivalence.sensitivity.corners.signs import no_such_input
-from pindown.geometry.box import Box
 from pindown.network import ReluNetwork
 from tests.equivalence.nets import random_net
 

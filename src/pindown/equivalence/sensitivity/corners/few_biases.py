@@ -16,15 +16,15 @@ from math import inf, isfinite
 import numpy as np
 
 from pindown.affine import Affine, Array, dense
+from pindown.box import Box
 from pindown.equivalence.sensitivity.corners.cover import CornerSearch, cover
 from pindown.equivalence.sensitivity.corners.cube import MOST_BITS
 from pindown.equivalence.sensitivity.corners.forced import common_slopes
 from pindown.equivalence.sensitivity.corners.signs import no_such_input
 from pindown.equivalence.sensitivity.multipliers import SourceChain
-from pindown.geometry.box import Box
-from pindown.geometry.norms.spectral import FLOPS_PER_SECOND
-from pindown.geometry.rounding import TINY
 from pindown.network import ReluNetwork
+from pindown.relaxation.operator_norms import FLOPS_PER_SECOND
+from pindown.rounding import TINY
 
 _MOST_OPEN = 64  # corners that are worth asking about their signs
 _SIGNS_SHARE = 0.5  # of the time, left for signs

@@ -23,7 +23,7 @@ from pindown.affine import Array
 from pindown.equivalence.sensitivity.concave import ConcaveQuadratic
 from pindown.equivalence.sensitivity.corners.cover import OpenCorner
 from pindown.equivalence.sensitivity.corners.form import linear_parts, quadratic_of
-from pindown.geometry.rounding import gamma
+from pindown.rounding import gamma
 
 # Promised bounds this much below the target are worth a proof.
 _BELOW = 1.0 - 1e-9

@@ -25,12 +25,12 @@ from math import inf
 import numpy as np
 
 from pindown.affine import Array, dense
+from pindown.box import Box
 from pindown.equivalence.sensitivity.concave import LOST
-from pindown.geometry.box import Box
-from pindown.geometry.intervals import Interval
-from pindown.geometry.linear_bounds import linear_bounds, relu_lines
-from pindown.geometry.rounding import add_up, gamma
 from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import Interval
+from pindown.relaxation.linear import linear_bounds, relu_lines
+from pindown.rounding import add_up, gamma
 
 _LARGEST = 1e12  # numbers of a program: the solver's tolerances are absolute
 _MOST_SECONDS = 30.0

@@ -19,7 +19,7 @@ import time
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pindown.geometry.box import Box, as_box
+from pindown.box import Box, as_box
 from pindown.geometry.conditions.generality.optima import optimum_violations
 from pindown.geometry.conditions.generality.parallel import parallel_violations, seen_parallel_violations
 from pindown.geometry.conditions.generality.patterns import seen_patterns

@@ -20,7 +20,7 @@ from operator import and_, or_
 
 import numpy as np
 
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.conditions.generality.patterns import Mask
 from pindown.geometry.conditions.generality.report import Violation
 from pindown.geometry.exact.cell import Vertex, signs

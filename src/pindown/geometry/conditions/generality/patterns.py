@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
-from pindown.geometry.box import Box
+from pindown.box import Box
 from pindown.geometry.exact.modular import Residues, multiply
 from pindown.network import ReluNetwork
 

@@ -1,0 +1,355 @@
+"""Ask a network everything that can be answered, within a time budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from os import PathLike
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pindown.findings import CATALOGUE, Finding, Question
+from pindown.findings.choice import chosen_questions
+from pindown.findings.comparison import Comparison, Distance, changes
+from pindown.findings.deadline import Deadline, checked_budget
+from pindown.findings.paragraph import paragraph
+from pindown.findings.reference_box import reference_box
+from pindown.findings.subject import Subject
+from pindown.findings.wording import count
+from pindown.geometry import Box
+from pindown.io.any_model import AnyModel, as_network
+from pindown.network import ReluNetwork
+from pindown.report.writing import written
+from pindown.visible_text import printable
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+Found: TypeAlias = Callable[[Finding], None]
+# Of the budget of a comparison: for the network itself, and of what it leaves for the one before.
+_AFTER_SHARE, _BEFORE_SHARE = 0.45, 0.7
+__all__ = ["Audit", "audit", "compare_audits"]
+
+
+def audit(
+    net: AnyModel,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    test: tuple[ArrayLike, ArrayLike | None] | None = None,
+    box: Box | tuple[ArrayLike, ArrayLike] | None = None,
+    initial: ReluNetwork | None = None,
+    before: ReluNetwork | Audit | None = None,
+    budget: float = 60.0,
+    seed: int = 0,
+    activation: str | None = None,
+    only: Iterable[str] | None = None,
+    ignore: Iterable[str] | None = None,
+    name: str = "network",
+    before_name: str = "the network before",
+    progress: Progress | None = None,
+    found: Found | None = None,
+) -> Audit:
+    """Ask a network everything that can be answered, within a time budget.
+
+    Args:
+        net: The network, or the path of a model file, a torch module or a fitted scikit-learn MLP.
+        X: Inputs (n, d), for instance the training data.
+        y: Classes 0..k-1 for k outputs, {0, 1} or {-1, 1} for one output, or values (n,) or (n, k).
+        test: Inputs and targets ``(X, y)`` that training did not see; accuracy is then judged on them.
+        box: Where to make statements about all inputs; by default the bounding box of X, and without X
+            a reference box, [0, 1]^d for images and [-1, 1]^d else, which the findings then name.
+        initial: The network before training; then it can be said whether training was lazy or rich.
+        before: Another checkpoint of the same model, or its audit: then the findings are also compared.
+            It is audited on the same data and box; the budget is shared.
+        budget: Seconds to spend, shared by what questions need; those that do not fit are not run.
+        seed: Root of all randomness; the same seed gives the same answer if the budget suffices.
+        activation: ``"relu"``, if a path is that of a state dict: that is what lies between its layers,
+            which the file does not say.
+        only: Codes of the questions to ask, such as "GEO-01", or "GEO" for all of them; all by default.
+        ignore: Codes of questions not to ask; likewise.
+        name: What to call the network in reports.
+        before_name: What to call the other checkpoint.
+        progress: Called as ``progress(title, done, total)`` before each question and at the end.
+        found: Called with each finding as it comes.
+
+    Returns:
+        The findings. Ctrl-C ends the audit early and keeps what was finished.
+
+    Raises:
+        ValueError: If data, labels, box, budget, seed or codes do not fit.
+
+    >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    >>> print(audit(net, only=["ARC-01"]).verdict)
+    This network maps 1 input to 1 output through 2 ReLUs in 1 layer and has 7 parameters.
+    """
+    deadline = Deadline(checked_budget(budget))
+    net = as_network(net, "audit", activation)
+    questions = chosen_questions(CATALOGUE, only, ignore)
+    root = _checked_seed(seed)
+    subject = Subject.of(net, X, y, test, box, deadline, root, initial)
+    _check_before(before, net)
+    shared = f"{deadline.budget:g} s, shared by two networks,"
+    if before is not None:
+        subject.deadline = replace(deadline, budget=_AFTER_SHARE * deadline.budget, shared=shared)
+    result = _audited(subject, questions, name, float(budget), progress, found)
+    if before is None or result.interrupted:
+        return result
+    if before == net:  # what the clock allowed must not look like a change
+        before = replace(result, name=printable(before_name))
+    if not isinstance(before, Audit):
+        other = subject.with_network(before, Deadline(_BEFORE_SHARE * deadline.left, shared=shared))
+        about = None if progress is None else partial(_prefixed, progress)
+        before = _audited(other, questions, before_name, float(budget), about, None)
+    return replace(result, comparison=compared(before, result, deadline.left))
+
+
+def _prefixed(progress: Progress, title: str, done: int, total: int) -> None:
+    progress(f"before: {title}", done, total)
+
+
+def _check_before(before: object, net: ReluNetwork) -> None:
+    if before is None:
+        return
+    if not isinstance(before, (ReluNetwork, Audit)):
+        raise TypeError(f"before must be a ReluNetwork or an Audit; got {type(before).__name__}.")
+    check_sizes(before.network if isinstance(before, Audit) else before, net)
+
+
+def _audited(
+    subject: Subject,
+    questions: list[Question],
+    name: str,
+    budget: float,
+    progress: Progress | None,
+    found: Found | None,
+) -> Audit:
+    findings, interrupted = _ask_all(questions, subject, progress, found)
+    return Audit(
+        subject.net,
+        findings,
+        printable(name),
+        _given(subject),
+        budget,
+        subject.seed,
+        interrupted,
+        subject.box,
+        subject.box_name,
+    )
+
+
+def _ask_all(
+    questions: list[Question],
+    subject: Subject,
+    progress: Progress | None,
+    found: Found | None = None,
+) -> tuple[tuple[Finding, ...], bool]:
+    """Ask one after the other; each gets its share of the time that is left."""
+    findings: list[Finding] = []
+    whole = subject.deadline
+    try:
+        for i, question in enumerate(questions):
+            if progress is not None:
+                progress(question.title, i, len(questions))
+            coming = [q.cost for q in questions[i:] if q.applies_to(subject)]
+            subject.deadline = whole.for_first(coming)
+            findings.append(question.answer(subject))
+            if found is not None:
+                found(findings[-1])
+        if progress is not None:
+            progress("done", len(findings), len(questions))
+    except KeyboardInterrupt:
+        rest = questions[len(findings) :]
+        findings += [q.without_answer("not run", "because the audit was interrupted") for q in rest]
+        return tuple(findings), True
+    return tuple(findings), False
+
+
+def _checked_seed(seed: Any) -> int:
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed must be an integer that is not negative; got {seed!r}.")
+    return int(seed)
+
+
+def _given(subject: Subject) -> str:
+    parts = [
+        f"{count(len(sample), 'row' if sample.targets is None else 'labelled row')} of {sample.name}"
+        for sample in (subject.data, subject.test)
+        if sample is not None
+    ]
+    parts += [] if subject.initial is None else ["the network before training"]
+    given = ", ".join(parts) if parts else "the weights alone"
+    return f"{given}; statements about a box are about {subject.box_name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """The findings about one network.
+
+    Attributes:
+        network: The network that was asked about.
+        findings: One per question, in the order of the catalogue; also those without an answer.
+        name: What to call the network in reports.
+        given: What the audit had to go on, in words.
+        budget: Seconds it was allowed to take.
+        seed: Root of its randomness.
+        interrupted: Whether it was stopped by hand before the end.
+        box: Where statements about all inputs were made; a reference box if nothing was given.
+        box_name: That box in words.
+        comparison: What changed since another checkpoint, if one was given.
+    """
+
+    network: ReluNetwork
+    findings: tuple[Finding, ...]
+    name: str
+    given: str
+    budget: float
+    seed: int
+    interrupted: bool = False
+    box: Box | None = None
+    box_name: str = ""
+    comparison: Comparison | None = None
+
+    def __getitem__(self, code: str) -> Finding:
+        """Return the finding with this code."""
+        for finding in self.findings:
+            if finding.code == code:
+                return finding
+        raise KeyError(
+            f"no finding {code!r} here; there are {', '.join(f.code for f in self.findings)}."
+        )
+
+    @property
+    def verdict(self) -> str:
+        """What the findings say together, as one paragraph: the most important first."""
+        changed = "" if self.comparison is None else self.comparison.sentence
+        return paragraph(
+            self.findings, interrupted=self.interrupted, first=changed, box_name=self.box_name
+        )
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """What failed by an error of pindown: codes of findings, and what failed in the comparison."""
+        own = tuple(finding.code for finding in self.findings if finding.status == "error")
+        return own + (() if self.comparison is None else self.comparison.failed)
+
+    def summary(self) -> str:
+        """Return the verdict and the findings as plain text."""
+        from pindown.report.text import plain_text
+
+        return plain_text(self)
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """Return one self-contained HTML page, and write it if a path is given."""
+        from pindown.report.html import render_page
+
+        return written(render_page(self), path)
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the findings as JSON (schema 1), and write them if a path is given."""
+        from pindown.report.json import render_json
+
+        return written(render_json(self), path)
+
+    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the findings as Markdown, and write them if a path is given."""
+        from pindown.report.markdown import render_markdown
+
+        return written(render_markdown(self), path)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        answered = sum(finding.answered for finding in self.findings)
+        return f"Audit of {self.name}: {answered} of {len(self.findings)} questions answered"
+
+    def _repr_html_(self) -> str:
+        from pindown.report.html import render_fragment
+
+        return render_fragment(self)
+
+
+def compare_audits(before: Audit, after: Audit, *, budget: float = 10.0) -> Comparison:
+    """Put two audits side by side, and measure how far apart the two functions are.
+
+    Args:
+        before: The audit of one checkpoint.
+        after: The audit of another, with as many inputs and outputs; its box is where they are compared.
+        budget: Seconds to spend on the distance.
+
+    Returns:
+        What changed, finding by finding, with a proved interval for the largest gap of any output.
+
+    Raises:
+        ValueError: If the numbers of inputs or outputs differ, or the budget is not positive.
+        TypeError: If one of them is no audit.
+
+    >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    >>> from pindown import audit
+    >>> gap = compare_audits(audit(net, only="ARC"), audit(2.0 * net, only="ARC")).distance
+    >>> gap.verdict, gap.lower <= 1.0 <= gap.upper
+    ('different', True)
+    """
+    for given in (before, after):
+        if not isinstance(given, Audit):
+            raise TypeError(f"compare_audits takes two audits; got {type(given).__name__}.")
+    check_sizes(before.network, after.network)
+    return compared(before, after, checked_budget(budget))
+
+
+def compared(before: Audit, after: Audit, budget: float) -> Comparison:
+    """Put two audits that were checked side by side; without time the distance is left out."""
+    notes, failed = [], list(before.failed)
+    if failed:
+        notes.append(f"About {before.name}, failed by an error in pindown itself: {', '.join(failed)}.")
+    try:
+        distance = distance_between(before.network, after, budget)
+    except Exception as error:  # what was found about the two is not lost with it
+        distance = None
+        failed.append("distance")
+        words = f"{type(error).__name__}: {error}"
+        notes.append(f"How far apart the two are: failed by an error in pindown itself, {words}.")
+    if before.network == after.network:
+        notes.append("The two networks have the same weights.")
+    if before.given != after.given:
+        notes.append(f"The two audits were given different things: {before.given}; {after.given}.")
+    if before.interrupted or after.interrupted:
+        notes.append("One of the audits was interrupted.")
+    for note in before.network.notes:
+        if note not in after.network.notes:  # those of the later one stand in its own audit
+            notes.append(f"{before.name}: {printable(note)}")
+    rows = changes(before.findings, after.findings)
+    return Comparison(before.name, after.name, rows, distance, tuple(notes), tuple(failed))
+
+
+def distance_between(before: ReluNetwork, after: Audit, budget: float) -> Distance | None:
+    """Enclose the largest gap of any output on the audit's box; None without time or in overflow."""
+    from pindown.equivalence import diff
+
+    if budget <= 0:
+        return None
+    box, place = after.box, after.box_name
+    if box is None:
+        box, inputs = reference_box(after.network)
+        place = f"the reference box {inputs}"
+    try:
+        found = diff(before, after.network, box=box, budget=budget, seed=after.seed)
+    except ValueError:  # sizes fit, so it is numbers that leave float64
+        return None
+    return Distance.of(found, place)
+
+
+def check_sizes(before: ReluNetwork, after: ReluNetwork) -> None:
+    """Refuse networks that cannot be compared.
+
+    Raises:
+        ValueError: If they have different numbers of inputs or outputs.
+    """
+    sizes = [(net.in_features, net.out_features) for net in (before, after)]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"before must have as many inputs and outputs as the network; got {sizes[0][0]} and "
+            f"{sizes[0][1]} for {sizes[1][0]} and {sizes[1][1]}."
+        )

@@ -1,0 +1,304 @@
+"""Commands about which rows belong: ``detect fit`` and ``detect score``."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from pindown.cli.completion import complete_detector, complete_table
+from pindown.cli.options import (
+    Html,
+    Json,
+    Seed,
+    check_outputs,
+    check_writable,
+    reader_may_leave,
+    say,
+)
+from pindown.starting import INTERRUPTED
+from pindown.whole_files import together
+
+if TYPE_CHECKING:
+    from pindown.datasets.feature_table import FeatureTable
+    from pindown.learn.one_class import LocalMaximaDetector
+    from pindown.report.detect_result import Detection
+
+_MODEL_ENDING = ".safetensors"
+_STOPPED = "interrupted"  # how the detector's own words about Ctrl-C begin
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        help="Rows of numbers: .csv, .csv.gz, .npz, .npy or .parquet.", autocompletion=complete_table
+    ),
+]
+New = Annotated[
+    Path,
+    typer.Argument(
+        help="Rows to score, with the columns the model was fitted on.", autocompletion=complete_table
+    ),
+]
+Fitted = Annotated[
+    Path, typer.Argument(help="A model that 'detect fit' wrote.", autocompletion=complete_detector)
+]
+ModelOut = Annotated[Path, typer.Option("--out", "-o", help="Where to write the model: .safetensors.")]
+ScoresOut = Annotated[Path | None, typer.Option("--out", "-o", help="Write the scores: .csv.")]
+Preset = Annotated[
+    Literal["auto", "tabular", "image", "paper"],
+    typer.Option(help="auto goes by the shape of the data; paper is the published algorithm."),
+]
+Label = Annotated[
+    str | None, typer.Option(help="Column (or NPZ array) of labels; no feature. 0/1 gives an AUROC.")
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(help="Column to leave out, may be repeated; #3 is the third of a file without names."),
+]
+Contamination = Annotated[
+    str, typer.Option(help="Share of the training rows to call outliers, up to 0.5, or auto.")
+]
+ImageShape = Annotated[
+    str | None, typer.Option(metavar="HxW[xC]", help="Rows are images, such as 28x28 or 32x32x3.")
+]
+Epochs = Annotated[int | None, typer.Option(help="Epochs; by default by the size of the data.")]
+Members = Annotated[int | None, typer.Option(help="Networks to average; by default 3, paper 1.")]
+
+detect = typer.Typer(
+    name="detect",
+    help="Learn what belongs from examples alone; find rows that do not, and rows of poor quality.",
+    epilog="Example: [bold]pindown detect fit normal.csv -o model.safetensors[/bold]",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+
+@detect.command(
+    epilog="Example: [bold]pindown detect fit normal.csv -o model.safetensors --label-column y "
+    "--html fit.html[/bold]"
+)
+def fit(
+    data: Data,
+    out: ModelOut,
+    preset: Preset = "auto",
+    label_column: Label = None,
+    ignore_column: Ignore = None,
+    contamination: Contamination = "auto",
+    seed: Seed = 0,
+    image_shape: ImageShape = None,
+    epochs: Epochs = None,
+    members: Members = None,
+    html: Html = None,
+    json: Json = None,
+) -> int:
+    """Learn from rows that belong, and write the model. All rows of the file are taken as members.
+
+    Ctrl-C ends training early and keeps what was learned; the exit code is then 130.
+    """
+    from pindown.datasets.feature_files import load_features
+    from pindown.learn.one_class import LocalMaximaDetector
+    from pindown.report.detect_scoring import detection
+
+    check_outputs(html=html, json=json)
+    _check_target("-o", out, _MODEL_ENDING, data)
+    if epochs is not None and epochs < 1:
+        raise ValueError(f"--epochs must be at least 1, got {epochs}; untrained, all rows score 0.")
+    detector = LocalMaximaDetector(
+        preset,
+        contamination=_share(contamination),
+        image_shape=_shape(image_shape),
+        max_epochs=epochs,
+        n_estimators=members,
+        random_state=seed,
+        verbose=1,
+    )
+    table = load_features(data, label=label_column, ignore=ignore_column or ())
+    if len(table.X) < 2:
+        raise ValueError(f"{table.file} holds one row; a detector needs at least two.")
+    began = time.process_time()
+    interrupted = _fit(detector, table)
+    seconds = time.process_time() - began
+    failure: Exception | None = None
+    with together():
+        unsaved = _saved(detector, out, table.names)
+        try:
+            how: dict[str, Any] = {"seconds": seconds, "interrupted": interrupted}
+            files = _deliver(detection("fit", detector, table, out.name, **how), html, json)
+        except Exception as error:  # costs the page, and not what was learned
+            files, failure = [], error
+        if unsaved is not None:
+            raise unsaved
+    _say_written([*files, out])
+    if failure is not None:
+        raise failure
+    return INTERRUPTED if interrupted else 0
+
+
+@detect.command(
+    epilog="Example: [bold]pindown detect score model.safetensors new.csv -o scores.csv[/bold]"
+)
+def score(
+    model: Fitted,
+    data: New,
+    out: ScoresOut = None,
+    label_column: Label = None,
+    ignore_column: Ignore = None,
+    html: Html = None,
+    json: Json = None,
+) -> int:
+    """Score rows with a model: membership and quality, in log-odds, higher is better.
+
+    Where both files name their columns these are matched by name, else by position.
+    """
+    from pindown.datasets.feature_files import load_features
+    from pindown.datasets.feature_table import matched
+    from pindown.report.detect_json import render_detection_csv
+    from pindown.report.detect_scoring import detection
+
+    check_outputs(html=html, json=json)
+    if out is not None:
+        _check_target("-o", out, ".csv", data)
+    detector, names = _load(model)
+    table = load_features(data, label=label_column, ignore=ignore_column or (), wanted=names)
+    table = matched(table, names, detector.n_features_in_, model.name)
+    answer = detection("score", detector, table, model.name)
+    scores = None if out is None else partial(render_detection_csv, answer)
+    _say_written(_deliver(answer, html, json, (out, scores)))
+    return 0
+
+
+def _saved(detector: LocalMaximaDetector, out: Path, names: tuple[str, ...]) -> Exception | None:
+    """Write the model before anything else can go wrong; return why that failed, to be told later."""
+    from pindown.errors import ModelFileError
+
+    try:
+        _save(detector, out, names)
+    except (OSError, ModelFileError) as error:
+        return error
+    return None
+
+
+def _save(detector: LocalMaximaDetector, out: Path, names: tuple[str, ...]) -> None:
+    """Write the model with the names of its columns."""
+    import numpy as np
+
+    if names:
+        detector.feature_names_in_ = np.array(names, dtype=object)
+    try:
+        detector.save(out)
+    finally:
+        _forget_names(detector)
+
+
+def _load(model: Path) -> tuple[LocalMaximaDetector, tuple[str, ...]]:
+    """Return the detector of a file and the names of its columns."""
+    from pindown.errors import ModelFileError
+    from pindown.learn.one_class import LocalMaximaDetector
+
+    if not model.name.lower().endswith(_MODEL_ENDING):
+        raise ModelFileError(f"models of 'detect fit' end in {_MODEL_ENDING}; got {model.name!r}.")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            detector = LocalMaximaDetector.load(model)
+        except ModelFileError as error:
+            raise ModelFileError(f"{model.name}: {error}") from None
+    for warning in caught:
+        say(f"note: {warning.message}", err=True)
+    return detector, _forget_names(detector)
+
+
+def _forget_names(detector: LocalMaximaDetector) -> tuple[str, ...]:
+    """Take the names from a detector: columns are matched before it sees them, and arrays have none."""
+    names = tuple(str(name) for name in getattr(detector, "feature_names_in_", ()))
+    if names:
+        del detector.feature_names_in_
+    return names
+
+
+def _fit(detector: LocalMaximaDetector, table: FeatureTable) -> bool:
+    """Fit; return whether it was interrupted after something had been learned."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            detector.fit(table.X)
+        except (KeyboardInterrupt, ValueError) as error:
+            stopped = isinstance(error, KeyboardInterrupt) or _stopped(caught)
+            if not stopped:
+                raise
+            say("stopped before anything was learned; nothing was written.", err=True)
+            raise KeyboardInterrupt from None
+    for warning in caught:
+        if not str(warning.message).startswith(_STOPPED):
+            say(f"note: {warning.message}", err=True)
+    return _stopped(caught)
+
+
+def _stopped(caught: list[warnings.WarningMessage]) -> bool:
+    """Whether the detector said that Ctrl-C ended its training."""
+    return any(str(warning.message).startswith(_STOPPED) for warning in caught)
+
+
+def _deliver(
+    answer: Detection,
+    html: str | None,
+    json: str | None,
+    scores: tuple[Path | None, Callable[[], str] | None] = (None, None),
+) -> list[str | Path]:
+    """Write what was asked for, and return the files; stdout carries the summary, or the JSON."""
+    from pindown.report.writing import written
+
+    wanted = (scores, (html, answer.to_html), (json, answer.to_json))
+    files = [(place, render) for place, render in wanted if place not in (None, "-") and render]
+    try:
+        with together():
+            for place, render in files:
+                written(render(), place)
+    finally:  # a full disk takes the files, not the answer
+        with reader_may_leave():
+            if json == "-":
+                say(answer.to_json(), nl=False)
+            else:
+                from pindown.report.detect_text import print_detection
+
+                print_detection(answer)
+    return [place for place, _ in files if place is not None]
+
+
+def _say_written(files: list[str | Path]) -> None:
+    for file in files:
+        say(f"wrote {file}", err=True)
+
+
+def _check_target(option: str, out: Path, ending: str, data: Path) -> None:
+    if not out.name.lower().endswith(ending):
+        raise ValueError(f"{option} writes a file that ends in {ending}; got {str(out)!r}.")
+    if out.absolute() == data.absolute() or (out.exists() and data.exists() and out.samefile(data)):
+        raise ValueError(f"{option} would overwrite the data: {str(out)!r}; choose another name.")
+    check_writable(option, out)
+
+
+def _share(text: str) -> float | str:
+    if text == "auto":
+        return text
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 < share <= 0.5:
+        raise ValueError(f"--contamination takes auto or a share above 0, at most 0.5; got {text!r}.")
+    return share
+
+
+def _shape(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    sides = text.lower().split("x")
+    if len(sides) not in (2, 3) or not all(side.isdecimal() and int(side) > 0 for side in sides):
+        raise ValueError(f"--image-shape takes a shape such as 28x28 or 32x32x3; got {text!r}.")
+    return tuple(int(side) for side in sides)

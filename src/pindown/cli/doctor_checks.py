@@ -1,0 +1,378 @@
+"""Is this installation complete? What is there, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Literal, get_args
+
+from pindown.json_files import document
+
+__all__ = ["DATA_SETS", "ENABLES", "Check", "Diagnosis", "compile_kernels", "diagnose"]
+# What each optional part is for; the parts themselves are read from the installed package.
+ENABLES = {
+    "cluster": "work on many machines, through joblib's Dask backend",
+    "bench": "benchmarks beside other packages, and foolbox's attacks",
+    "test": "the tests, the linter and the type checker",
+    "docs": "building the documentation",
+}
+DATA_SETS = ("mnist", "fashion-mnist", "cifar10", "gtsrb", "adbench", "survival")
+# One module of each folder with compiled loops.
+COMPILED = (
+    "pindown.geometry.kernels",
+    "pindown.geometry.subboxes.kernels.retrace",
+    "pindown.learn.exact.kernels.projection",
+    "pindown.learn.gates.kernels",
+    "pindown.learn.segmented.quadratics",
+)
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+Status = Literal["fine", "note", "broken"]
+SCHEMA = 1
+_NAME = re.compile(r"[\w.-]+")
+_LEAST = re.compile(r">=\s*([\d.]+)")
+_EXTRA = re.compile(r"""extra\s*==\s*['"]([\w-]+)""")
+
+
+def diagnose(*groups: str) -> Diagnosis:
+    """Look at the installation and the machine, and try pindown on two tiny networks.
+
+    Nothing is fetched, compiled or written outside a temporary folder.
+
+    Args:
+        groups: What to look at, such as ``"required"`` or ``"data"``; everything by default.
+
+    Returns:
+        What was found; :attr:`Diagnosis.healthy` says whether all that is needed is there.
+
+    Raises:
+        ValueError: If there is no such group.
+    """
+    parts: dict[str, Callable[[], Iterator[Check]]] = {
+        "required": _packages,
+        "optional": _extras,
+        "machine": _machine,
+        "data": _data,
+        "kernels": _kernels,
+        "self-test": _self_test,
+    }
+    unknown = [group for group in groups if group not in parts]
+    if unknown:
+        raise ValueError(f"there is no group {unknown[0]!r}; there are {', '.join(parts)}.")
+    return Diagnosis(tuple(check for group in groups or parts for check in parts[group]()))
+
+
+def _packages() -> Iterator[Check]:
+    try:
+        least = str(metadata.metadata("pindown")["Requires-Python"]).removeprefix(">=")
+        version = metadata.version("pindown")
+    except metadata.PackageNotFoundError:
+        yield Check(
+            *("required", "pindown", "broken", "not installed, only found as source code"),
+            f"{pip_install('.', '-e')} in its folder",
+        )
+        return
+    old = sys.version_info < release(least)
+    yield Check(
+        *("required", "Python", "broken" if old else "fine", platform.python_version()),
+        f"pindown needs Python {least} or newer" if old else "",
+    )
+    yield Check("required", "pindown", "fine", version)
+    for need in requirements():
+        if not need.extra:
+            yield _package(need)
+
+
+def _package(need: Requirement) -> Check:
+    if need.is_met:
+        return Check("required", need.name, "fine", need.version)
+    found = f"{need.version} is too old" if need.version else "not installed"
+    return Check("required", need.name, "broken", found, pip_install(str(need), "--upgrade"))
+
+
+def _extras() -> Iterator[Check]:
+    needs = [need for need in requirements() if need.extra]
+    for extra in dict.fromkeys(need.extra for need in needs):
+        missing = [need.name for need in needs if need.extra == extra and not need.is_met]
+        use = ENABLES.get(extra, "see the documentation")
+        if missing:
+            found = f"{use}; missing or too old: {', '.join(missing)}"
+            yield Check("optional", extra, "note", found, pip_install_extra(extra))
+        else:
+            yield Check("optional", extra, "fine", use)
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or "not found"
+    yield Check("optional", "chromium", "fine", f"{browser}; only the tests of the page use it")
+
+
+def _machine() -> Iterator[Check]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield Check("machine", "system", "fine", f"{platform.system()} {platform.machine()}")
+    yield Check("machine", "cores", "fine", f"{cores} of {os.cpu_count()} for this process")
+    limits = [f"{name}={os.environ[name]}" for name in _THREADS if name in os.environ]
+    yield Check("machine", "threads", "fine", ", ".join(limits) or "not limited by the environment")
+    if not Requirement("torch").version:
+        return  # said above
+    try:
+        yield Check("machine", "torch device", "fine", _torch_devices())
+    except Exception as error:  # whatever a broken build of torch raises, it is what we report
+        yield _failed("machine", "torch device", error, pip_install("torch", "--force-reinstall"))
+
+
+def _torch_devices() -> str:
+    import torch
+
+    devices = ["cpu"]
+    devices += [f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(torch.cuda.device_count())]
+    devices += ["mps"] if torch.backends.mps.is_available() else []
+    return f"{', '.join(devices)}; {torch.get_num_threads()} threads"
+
+
+def _data() -> Iterator[Check]:
+    from pindown.datasets.folder import VARIABLE, has_data
+
+    use = "experiments then use small data that come with scikit-learn, and say so"
+    advice = f"set {VARIABLE} to a folder with a sub-folder for each of {', '.join(DATA_SETS)}"
+    named = os.environ.get(VARIABLE)
+    if not named:
+        yield Check("data", VARIABLE, "note", f"not set; {use}", advice)
+    elif not Path(named).is_dir():
+        yield Check("data", VARIABLE, "note", f"{named} is not a folder; {use}", advice)
+    else:
+        found = [name for name in DATA_SETS if has_data(name)]
+        missing = [name for name in DATA_SETS if name not in found]
+        words = f"{named}: {', '.join(found) or 'no data set'}"
+        words += f"; not there: {', '.join(missing)}" if missing else ""
+        yield Check("data", VARIABLE, "fine" if found else "note", words, "" if found else advice)
+
+
+def _kernels() -> Iterator[Check]:
+    try:
+        from pindown.geometry.complex.compiled import Work, compile_seconds
+        from pindown.geometry.kernels.segments import find_crossings
+
+        cache = getattr(getattr(find_crossings, "_cache", None), "cache_path", None)
+        waiting = {work: compile_seconds(work) for work in get_args(Work)}
+    except Exception as error:  # numba and NumPy that do not fit together fail in many ways
+        yield _failed("kernels", "numba", error, pip_install("numba", "--upgrade"))
+        return
+    if damaged := _damaged():
+        found = (
+            f"{len(damaged)} damaged or outdated files, such as {damaged[0]}; compiled anew when needed"
+        )
+        yield Check("kernels", "cache", "note", found, "pindown doctor --compile")
+    elif cache:
+        yield Check("kernels", "cache", "fine", f"machine code is kept in {cache}")
+    else:
+        yield Check(
+            *("kernels", "cache", "note", "no folder can be written, so each process compiles anew"),
+            "set NUMBA_CACHE_DIR to a folder that you may write to",
+        )
+    left = [work for work, seconds in waiting.items() if seconds]
+    if left:
+        about = sum(waiting.values())
+        found = f"not compiled yet: {', '.join(left)}; the first use waits for that"
+        remedy = f"pindown doctor --compile (about {about:.0f} s, once)"
+        yield Check("kernels", "compiled", "note", found, remedy)
+    else:
+        yield Check("kernels", "compiled", "fine", ", ".join(waiting))
+
+
+def _damaged() -> list[Path]:
+    """Read all machine code that is kept, and return the files that are not as they were written."""
+    for name in COMPILED:
+        import_module(name)
+    from pindown.compiling import damaged_files
+
+    return damaged_files()
+
+
+def compile_kernels(report: Callable[[str, int, int], None] | None = None) -> None:
+    """Compile the loops of the geometry now, so that nobody waits for that later."""
+    for path in _damaged():
+        path.unlink(missing_ok=True)
+    from pindown.geometry.complex.compiled import Work, compile_now
+
+    works = get_args(Work)
+    for i, work in enumerate(works):
+        if report is not None:
+            report(f"compiling: {work}", i, len(works))
+        compile_now(work)
+
+
+def _self_test() -> Iterator[Check]:
+    began = time.perf_counter()
+    try:
+        verdict = _compare_a_network_with_its_copy()
+    except Exception as error:  # the point of the test is to say what any failure was
+        yield _failed("self-test", "diff", error, "see what is broken above")
+        return
+    seconds = time.perf_counter() - began
+    found = f"a network and its reordered copy, through ONNX files: {verdict} ({seconds:.1f} s)"
+    fine = verdict == "same"
+    yield Check(
+        *("self-test", "diff", "fine" if fine else "broken", found),
+        "" if fine else "report this, with the output of pindown doctor --json",
+    )
+
+
+def _compare_a_network_with_its_copy() -> str:
+    from tempfile import TemporaryDirectory
+
+    from pindown import ReluNetwork, diff
+
+    first = ReluNetwork.from_layers([([[1, 2], [3, -1]], [0, 1]), ([[1, -1]], [2])])
+    second = ReluNetwork.from_layers([([[6, -2], [1, 2]], [2, 0]), ([[-0.5, 1]], [2])])
+    with TemporaryDirectory() as folder:
+        files = Path(folder) / "first.onnx", Path(folder) / "second.onnx"
+        first.save(files[0])
+        second.save(files[1])
+        return diff(*files, box=(-1, 1), budget=5.0).verdict
+
+
+def _failed(group: str, name: str, error: Exception, remedy: str) -> Check:
+    words = " ".join(str(error).split()) or "no message"
+    return Check(group, name, "broken", f"{type(error).__name__}: {words}", remedy)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        group: What it belongs to, such as ``"required"``.
+        name: What was looked at.
+        status: ``"fine"``; ``"note"`` (works, but could do more); ``"broken"``.
+        found: What is there, in words.
+        remedy: What to do about it; empty if there is nothing to do.
+    """
+
+    group: str
+    name: str
+    status: Status
+    found: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What :func:`pindown.cli.doctor_checks.diagnose` found.
+
+    Attributes:
+        checks: Everything that was looked at, in the order of a report.
+    """
+
+    checks: tuple[Check, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing that pindown needs is missing or broken."""
+        return all(check.status != "broken" for check in self.checks)
+
+    def __str__(self) -> str:
+        broken = [check.name for check in self.checks if check.status == "broken"]
+        notes = sum(check.status == "note" for check in self.checks)
+        if broken:
+            return f"something is wrong: {', '.join(broken)}"
+        return "everything that pindown needs is there" + (f"; notes: {notes}" if notes else "")
+
+    def to_json(self) -> str:
+        """Return the checks as JSON: ``{"schema": 1, "healthy": bool, "checks": [...]}``."""
+        content = {"schema": SCHEMA, "healthy": self.healthy, "checks": list(map(asdict, self.checks))}
+        return document(content)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One requirement: a name, the least version, and the optional part it belongs to.
+
+    Attributes:
+        name: The package.
+        least: The least version that will do; empty if any will.
+        extra: The optional part that asks for it; empty if pindown cannot do without.
+
+    >>> Requirement.parse("dask[distributed]>=2024.8; extra == 'cluster'")
+    Requirement(name='dask', least='2024.8', extra='cluster')
+    """
+
+    name: str
+    least: str = ""
+    extra: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Requirement:
+        """Read one entry of ``importlib.metadata.requires``.
+
+        Raises:
+            ValueError: If it does not begin with a name.
+        """
+        name = _NAME.match(text.strip())
+        if name is None:
+            raise ValueError(f"a requirement begins with the name of a package; got {text!r}.")
+        wanted, _, marker = text.partition(";")
+        least, extra = _LEAST.search(wanted), _EXTRA.search(marker)
+        return cls(name[0], least[1] if least else "", extra[1] if extra else "")
+
+    @property
+    def version(self) -> str:
+        """The version that is installed; empty if none is."""
+        try:
+            return metadata.version(self.name)
+        except metadata.PackageNotFoundError:
+            return ""
+
+    @property
+    def is_met(self) -> bool:
+        """Whether a version that will do is installed."""
+        return bool(self.version) and release(self.version) >= release(self.least)
+
+    def __str__(self) -> str:
+        return f"{self.name}>={self.least}" if self.least else self.name
+
+
+def requirements() -> list[Requirement]:
+    """Return what pindown asks for, optional parts included; empty if it is not installed."""
+    try:
+        return [Requirement.parse(line) for line in metadata.requires("pindown") or []]
+    except metadata.PackageNotFoundError:
+        return []
+
+
+def release(version: str) -> tuple[int, ...]:
+    """Return the numbers that a version begins with, without zeros at the end.
+
+    >>> release("2.13.0+cpu"), release("1.6.dev0"), release("8.0") == release("8")
+    ((2, 13), (1, 6), True)
+    """
+    begin = re.match(r"\d+(\.\d+)*", version)
+    numbers = [int(n) for n in begin[0].split(".")] if begin else []
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def pip_install(what: str, *options: str) -> str:
+    """Return the command that installs something into the Python that is running.
+
+    >>> pip_install("numpy>=2", "--upgrade").endswith('-m pip install --upgrade "numpy>=2"')
+    True
+    """
+    return " ".join([sys.executable, "-m pip install", *options, f'"{what}"'])
+
+
+def pip_install_extra(extra: str) -> str:
+    """Return the command that adds an optional part to the pindown that is running."""
+    try:
+        origin = json.loads(metadata.distribution("pindown").read_text("direct_url.json") or "{}")
+        if origin.get("dir_info", {}).get("editable"):
+            return pip_install(f"{origin['url'].removeprefix('file://')}[{extra}]", "-e")
+    except (ValueError, RecursionError, AttributeError, KeyError):
+        pass  # a damaged record of how it came here
+    return pip_install(f"pindown[{extra}]")

@@ -1,1 +1,0 @@
-"""Norms of weight matrices, proved, and the scaling of units that makes them small."""

@@ -1,0 +1,20 @@
+# What pindown.learn.sparse_coding offers; lazy.py reads this list.
+from pindown.learn.sparse_coding.criticality import Criticality as Criticality
+from pindown.learn.sparse_coding.criticality import criticality_bounds as criticality_bounds
+from pindown.learn.sparse_coding.criticality import measure_criticality as measure_criticality
+from pindown.learn.sparse_coding.decomposition import (
+    decomposition_of_gradient as decomposition_of_gradient,
+)
+from pindown.learn.sparse_coding.descent import DictionaryError as DictionaryError
+from pindown.learn.sparse_coding.descent import dictionary_error as dictionary_error
+from pindown.learn.sparse_coding.estimator import SparseCodingAutoencoder as SparseCodingAutoencoder
+from pindown.learn.sparse_coding.gradient import dead_fraction as dead_fraction
+from pindown.learn.sparse_coding.gradient import loss_and_gradient as loss_and_gradient
+from pindown.learn.sparse_coding.gradient import reconstruction_loss as reconstruction_loss
+from pindown.learn.sparse_coding.proxy import proxy_gradient as proxy_gradient
+from pindown.learn.sparse_coding.recovery import RecoveryCertificate as RecoveryCertificate
+from pindown.learn.sparse_coding.recovery import certify_weights as certify_weights
+from pindown.learn.sparse_coding.recovery import recover_support as recover_support
+from pindown.learn.sparse_coding.recovery import recovery_certificate as recovery_certificate
+from pindown.learn.sparse_coding.recovery import recovery_threshold as recovery_threshold
+from pindown.learn.sparse_coding.tied import TiedAutoencoder as TiedAutoencoder

@@ -1,0 +1,126 @@
+r"""Changes that are small in every frequency and cost a classifier most.
+
+Within :math:`\lVert F\delta\rVert_\infty\le\epsilon` (unitary F) a linear score with gradient g falls
+by at most :math:`\epsilon\lVert Fg\rVert_1`, attained
+at :math:`\delta = -\epsilon F^{-1}(Fg/|Fg|)`, which is
+real and has a flat spectrum. For other models the step is repeated, and moduli are cut back to
+:math:`\epsilon`.
+
+Lecture course, section on robustness in the Fourier domain.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from pindown.affine import Array
+from pindown.probes.fourier.model import Classifier, read_problem
+
+_REACH = 2.0  # all steps together go this many radii far: enough to turn round inside
+
+
+@dataclass(frozen=True, eq=False)
+class FourierAttack:
+    """Changed images.
+
+    Attributes:
+        X: They, in the shape of those given.
+        success: Whether the class is no longer the one asked about (n,).
+        margin: The score of that class minus the best other one (n,).
+        radius: Largest modulus of a change's spectrum that was allowed.
+        kind: ``"estimate"``: a better attack may exist.
+    """
+
+    X: Array = field(repr=False)
+    success: NDArray[np.bool_] = field(repr=False)
+    margin: Array = field(repr=False)
+    radius: float
+    kind: str = "estimate"
+
+    def __str__(self) -> str:
+        hits = int(self.success.sum())
+        n = len(self.success)
+        return f"{hits} of {n} images changed class within {self.radius:.4g} in every frequency"
+
+
+def fourier_attack(
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    radius: float,
+    steps: int = 10,
+    image_shape: tuple[int, ...] | None = None,
+) -> FourierAttack:
+    r"""Change images by at most ``radius`` in every frequency so that their class loses most.
+
+    Args:
+        model: A module or :class:`~pindown.network.ReluNetwork`.
+        X: Images, as for :func:`~pindown.probes.fourier.fourier_mask`; pixels are not limited. Each
+            channel has a spectrum of its own.
+        y: Classes to leave; the model's own decisions if None.
+        radius: :math:`\epsilon`, the largest modulus of the unitary transform.
+        steps: 1 is the closed form, exact for linear models of two classes.
+        image_shape: Shape of one image if X has rows.
+
+    Returns:
+        A :class:`FourierAttack` with the best change seen for each image.
+
+    Example:
+        For w = (1, 0), any w x above :math:`\sqrt2` is out of reach of changes of radius 1.
+
+        >>> from pindown import ReluNetwork
+        >>> net = ReluNetwork.from_layers([([[1.0, 0.0]], [0.0])])
+        >>> found = fourier_attack(net, [[1.4, 0.0], [1.5, 0.0]], radius=1.0, image_shape=(2,))
+        >>> found.success.tolist(), round(float(found.margin[1]), 4)
+        ([True, False], 0.0858)
+    """
+    if not (math.isfinite(radius) and radius >= 0):
+        raise ValueError(f"radius must be a finite number >= 0; got {radius}.")
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1, got {steps}.")
+    classifier, images, classes = read_problem(model, X, y, image_shape)
+    length = radius if steps == 1 else _REACH * radius / steps
+    change = torch.zeros_like(images)
+    best, least = change, _margins(classifier, images, classes).detach()
+    for _ in range(steps):
+        change.requires_grad_()
+        (slope,) = torch.autograd.grad(_margins(classifier, images + change, classes).sum(), change)
+        change = _cut(change.detach() - length * _flat(slope, classifier.axes), radius, classifier.axes)
+        now = _margins(classifier, images + change, classes).detach()
+        better = now < least
+        least = torch.where(better, now, least)
+        best = torch.where(better.reshape(-1, *(1,) * (images.ndim - 1)), change, best)
+    changed = (images + best).detach().cpu().numpy().astype(np.float64)
+    decided = classifier.classes(images + best)
+    return FourierAttack(
+        X=changed.reshape(np.shape(X)), success=(decided != classes).cpu().numpy(),
+        margin=least.cpu().numpy().astype(np.float64), radius=float(radius),
+    )  # fmt: skip
+
+
+def _margins(model: Classifier, images: Tensor, classes: Tensor) -> Tensor:
+    scores = model.scores(images)
+    own = scores.gather(1, classes[:, None])[:, 0]
+    others = scores.scatter(1, classes[:, None], -torch.inf)
+    return own - others.max(1).values
+
+
+def _flat(slope: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Return the real change with all moduli 1 that rises most along the slope."""
+    image = torch.fft.fftn(slope, dim=axes, norm="ortho")
+    return torch.fft.ifftn(torch.sgn(image), dim=axes, norm="ortho").real
+
+
+def _cut(change: Tensor, radius: float, axes: tuple[int, ...]) -> Tensor:
+    """Return the nearest change whose moduli are at most the radius."""
+    image = torch.fft.fftn(change, dim=axes, norm="ortho")
+    smaller = torch.sgn(image) * image.abs().clamp(max=radius)
+    return torch.fft.ifftn(smaller, dim=axes, norm="ortho").real

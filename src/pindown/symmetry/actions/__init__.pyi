@@ -1,0 +1,25 @@
+# What pindown.symmetry.actions offers; lazy.py reads this list.
+from pindown.symmetry.actions.families import Transformations as Transformations
+from pindown.symmetry.actions.families import flattened as flattened
+from pindown.symmetry.actions.graphs import graph_permutations as graph_permutations
+from pindown.symmetry.actions.graphs import pack_graphs as pack_graphs
+from pindown.symmetry.actions.graphs import unpack_graphs as unpack_graphs
+from pindown.symmetry.actions.images import image_dihedral as image_dihedral
+from pindown.symmetry.actions.images import image_reflection as image_reflection
+from pindown.symmetry.actions.images import image_rotations as image_rotations
+from pindown.symmetry.actions.images import image_translations as image_translations
+from pindown.symmetry.actions.interpolated import affine_images as affine_images
+from pindown.symmetry.actions.interpolated import image_scalings as image_scalings
+from pindown.symmetry.actions.interpolated import image_turns as image_turns
+from pindown.symmetry.actions.light import contrast_changes as contrast_changes
+from pindown.symmetry.actions.light import gamma_changes as gamma_changes
+from pindown.symmetry.actions.light import illumination as illumination
+from pindown.symmetry.actions.motions import act_images as act_images
+from pindown.symmetry.actions.motions import act_points as act_points
+from pindown.symmetry.actions.motions import planar_rotations as planar_rotations
+from pindown.symmetry.actions.motions import se2 as se2
+from pindown.symmetry.actions.sets import set_permutations as set_permutations
+from pindown.symmetry.actions.sets import set_shuffles as set_shuffles
+from pindown.symmetry.actions.warps import smooth_displacement as smooth_displacement
+from pindown.symmetry.actions.warps import smooth_warps as smooth_warps
+from pindown.symmetry.actions.warps import warp as warp

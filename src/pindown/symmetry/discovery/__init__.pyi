@@ -1,0 +1,25 @@
+# What pindown.symmetry.discovery offers; lazy.py reads this list.
+from pindown.symmetry.discovery.atoms import Atoms as Atoms
+from pindown.symmetry.discovery.atoms import group_recovery as group_recovery
+from pindown.symmetry.discovery.atoms import learn_orbit as learn_orbit
+from pindown.symmetry.discovery.evidence import Evidence as Evidence
+from pindown.symmetry.discovery.evidence import hard_negatives as hard_negatives
+from pindown.symmetry.discovery.gramians import automorphism_orbits as automorphism_orbits
+from pindown.symmetry.discovery.gramians import cayley_permutations as cayley_permutations
+from pindown.symmetry.discovery.gramians import gramian as gramian
+from pindown.symmetry.discovery.gramians import gramian_automorphisms as gramian_automorphisms
+from pindown.symmetry.discovery.gramians import is_permuted_matrix as is_permuted_matrix
+from pindown.symmetry.discovery.gramians import regular_subgroups as regular_subgroups
+from pindown.symmetry.discovery.known import identify as identify
+from pindown.symmetry.discovery.known import isomorphism as isomorphism
+from pindown.symmetry.discovery.known import known_groups as known_groups
+from pindown.symmetry.discovery.known import product_table as product_table
+from pindown.symmetry.discovery.learner import SymmetryLearner as SymmetryLearner
+from pindown.symmetry.discovery.penalties import gram_symmetry_penalty as gram_symmetry_penalty
+from pindown.symmetry.discovery.penalties import soft_sort as soft_sort
+from pindown.symmetry.discovery.penalties import sorted_gram_penalty as sorted_gram_penalty
+from pindown.symmetry.discovery.scores import orbit_closure_error as orbit_closure_error
+from pindown.symmetry.discovery.scores import orbit_score as orbit_score
+from pindown.symmetry.discovery.scores import separation as separation
+from pindown.symmetry.discovery.scores import signature_distances as signature_distances
+from pindown.symmetry.discovery.scores import sorted_signature as sorted_signature

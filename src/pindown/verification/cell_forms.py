@@ -1,0 +1,175 @@
+r"""What units and margins are on the cell of a pattern, seen from one input, with proved errors.
+
+With the states of a pattern held fixed, unit u is affine in a change t of the input,
+:math:`z_u(t) = z_u + g_u \cdot t`. Both parts are computed in float64, and a running error analysis
+bounds what rounding did: :math:`|z_u - \hat z_u| \le e_u`, and in the dual norm
+:math:`\|g_u - \hat g_u\|_q \le \epsilon_u`.
+
+A polyhedron :math:`a_i \cdot t \le b_i` is at least as far away as any multipliers
+:math:`\lambda \ge 0` show, for each of its points has
+
+.. math::
+    -\sum_i \lambda_i b_i \;\le\; -\sum_i \lambda_i a_i \cdot t
+    \;\le\; \Bigl\| \sum_i \lambda_i a_i \Bigr\|_q \|t\|_p .
+
+The multipliers may come from any solver; the inequality holds for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array, dense
+from pindown.geometry.facts.cell_bounds import SMALLEST_PRODUCT, smallest_product
+from pindown.network import ReluNetwork
+from pindown.relaxation.lp_norms import DUALS, Norm, lengths
+from pindown.rounding import TINY, gamma
+
+_COARSE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    r"""Inequalities :math:`a_i \cdot t \le b_i`, known up to errors.
+
+    Attributes:
+        a: About their normals, (m, d).
+        b: About their limits, (m,).
+        slope_errors: Bounds on the error of each normal, in the dual norm, (m,).
+        errors: Bounds on the error of each limit, (m,).
+        norm: Of changes.
+    """
+
+    a: Array
+    b: Array
+    slope_errors: Array
+    errors: Array
+    norm: Norm
+
+    def __getitem__(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Sides:
+        return Sides(
+            self.a[which], self.b[which], self.slope_errors[which], self.errors[which], self.norm
+        )
+
+    def __neg__(self) -> Sides:
+        return Sides(-self.a, -self.b, self.slope_errors, self.errors, self.norm)
+
+    def __add__(self, other: Sides) -> Sides:
+        return Sides(
+            np.concatenate([self.a, other.a]),
+            np.concatenate([self.b, other.b]),
+            np.concatenate([self.slope_errors, other.slope_errors]),
+            np.concatenate([self.errors, other.errors]),
+            self.norm,
+        )
+
+    def coarse(self, scale: float) -> NDArray[np.bool_]:
+        """Return which sides float64 places worse than to a small share of a length, (m,)."""
+        size = lengths(self.a, DUALS[self.norm])
+        with np.errstate(over="ignore", invalid="ignore"):
+            return ~((self.slope_errors <= _COARSE * size) & (self.errors <= _COARSE * scale * size))
+
+    def distances(self) -> Array:
+        """Return proved lower bounds on the distance of each half-space, (m,): 0 inside."""
+        d = self.a.shape[1]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            size = lengths(self.a, DUALS[self.norm]) * (1.0 + gamma(d + 8)) + self.slope_errors
+            gap = -self.b - self.errors
+            far = np.where(gap > 0, gap / size * (1.0 - gamma(8)), 0.0)
+        return np.where(np.isnan(far), 0.0, far)
+
+    def distance(self, weights: Array) -> float:
+        """Return a proved lower bound on the distance of the whole polyhedron, by multipliers."""
+        used = np.flatnonzero(np.isfinite(weights) & (weights > 0))
+        own = self[used]
+        lam, m, d = weights[used], len(used), self.a.shape[1]
+        if not m:
+            return 0.0
+        lam = lam / lam.max()
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            gap = -float(lam @ own.b) - float(lam @ own.errors) * (1.0 + gamma(m + 4))
+            gap -= gamma(m + 4) * float(lam @ np.abs(own.b)) + TINY * (m + 1)
+            blur = gamma(m + 4) * (lam @ np.abs(own.a)) + TINY * (m + 1)
+            size = float(lengths(np.abs(lam @ own.a) + blur, DUALS[self.norm]))
+            size += float(lam @ own.slope_errors)
+            far = gap * (1.0 - gamma(16)) / (size * (1.0 + gamma(2 * d + m + 16)) + TINY)
+        return far if far > 0.0 and isfinite(gap) else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class CellForms:
+    """The cell of a pattern and the margins on it, as seen from x.
+
+    Attributes:
+        pattern: Which units are on, (size,).
+        units: Every unit's side of the cell, (size,).
+        margins: Where each other class is as large as that of x, (k - 1,).
+    """
+
+    pattern: NDArray[np.bool_]
+    units: Sides
+    margins: Sides
+
+
+def cell_forms(
+    net: ReluNetwork, x: Array, pattern: NDArray[np.bool_], rows: Array, norm: Norm
+) -> CellForms:
+    """Return the sides of a pattern's cell, and where ``rows @ f`` is at most 0 on it."""
+    smallest = smallest_product(net) * float(np.min(np.abs(x), initial=1.0, where=x != 0))
+    tiny = TINY if smallest < SMALLEST_PRODUCT else 0.0  # what underflow can take; zeros stay zeros else
+    a, off = x, np.zeros_like(x)
+    S, wrong = np.eye(len(x)), np.zeros((len(x), len(x)))
+    values, errors, slopes, slope_errors = [], [], [], []
+    masks = net.by_layer(pattern)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i, layer in enumerate(net.layers):
+            W, b = dense(layer.weight), layer.bias
+            size, n = np.abs(W), W.shape[1]
+            rounding, lost = 2.0 * gamma(n + 8), tiny * (n + 1)
+            z, off = W @ a + b, size @ (off + rounding * (np.abs(a) + off)) + rounding * np.abs(b) + lost
+            G, wrong = W @ S, size @ (wrong + rounding * (np.abs(S) + wrong)) + lost
+            if i == len(masks):
+                break
+            values.append(z)
+            errors.append(off)
+            slopes.append(G)
+            slope_errors.append(wrong)
+            on = masks[i]
+            a, off, S, wrong = z * on, off * on, G * on[:, None], wrong * on[:, None]
+        last = Sides(
+            rows @ G,
+            -(rows @ z),
+            dual_lengths(np.abs(rows) @ (wrong + gamma(len(z) + 4) * np.abs(G)), norm),
+            (np.abs(rows) @ (off + gamma(len(z) + 4) * np.abs(z))) * (1.0 + gamma(len(z) + 8)),
+            norm,
+        )
+        d, sign = len(x), np.where(pattern, 1.0, -1.0)
+        units = Sides(
+            -sign[:, None] * np.concatenate([np.zeros((0, d)), *slopes]),
+            sign * np.concatenate([np.zeros(0), *values]),
+            dual_lengths(np.concatenate([np.zeros((0, d)), *slope_errors]), norm),
+            np.concatenate([np.zeros(0), *errors]),
+            norm,
+        )
+    return CellForms(pattern, _finite(units), _finite(last))
+
+
+def dual_lengths(rows: Array, norm: Norm) -> Array:
+    """Return the dual norm of each row, rounded up."""
+    return lengths(rows, DUALS[norm]) * (1.0 + gamma(rows.shape[1] + 16))
+
+
+def _finite(sides: Sides) -> Sides:
+    """Return the sides with those that leave float64 unknown: zero, with infinite errors."""
+    known = np.isfinite(sides.a).all(axis=1) & np.isfinite(sides.b)
+    return Sides(
+        np.where(known[:, None], sides.a, 0.0),
+        np.where(known, sides.b, 0.0),
+        np.where(known, sides.slope_errors, inf),
+        np.where(known, sides.errors, inf),
+        sides.norm,
+    )

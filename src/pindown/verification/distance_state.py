@@ -1,0 +1,137 @@
+"""Bounds on the distance to another class, as they get better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.box import Box
+from pindown.network import ReluNetwork
+from pindown.relaxation.balls import Balls
+from pindown.relaxation.lp_norms import DUALS, Norm, length_up, lengths, steepest_step
+from pindown.relaxation.margins import interval_margins
+from pindown.rounding import add_up
+from pindown.verification.classes import margin_rows
+from pindown.verification.nearest import contradiction, nearest_point
+
+# How far beyond the boundary float64 may have to look for the other class, in shares of the way.
+_DEEPER = 1e-8  # of the distance: how far behind the boundary to look inside a cell
+NUDGES = (0.0, *(10.0**power for power in range(-15, -5)))
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One question: how far from x is another class?
+
+    Attributes:
+        net: A network with at least two outputs.
+        x: The input, (d,).
+        label: Its class.
+        norm: In which lengths are measured.
+        box: Where inputs lie, or None.
+    """
+
+    net: ReluNetwork
+    x: Array
+    label: int
+    norm: Norm
+    box: Box | None
+
+    @property
+    def differences(self) -> Array:
+        """Rows of the class's output minus each other one, (k-1, k)."""
+        return -margin_rows(np.array([self.label]), self.net.out_features)[0]
+
+    def margins(self, points: Array) -> Array:
+        """Bound the class's output minus the best other one from above at points, rounding included."""
+        balls = Balls.around(points, np.zeros(len(points)), "linf")
+        rows = self.differences
+        upper = interval_margins(self.net, balls, np.broadcast_to(rows, (len(points), *rows.shape)))
+        return np.asarray(upper.min(axis=1))
+
+    def changed(self, points: Array) -> NDArray[np.bool_]:
+        """Return which points certainly have another class, whatever the order of float64 sums."""
+        return np.asarray(self.margins(points) < 0.0)
+
+    def box_rows(self) -> tuple[Array, Array]:
+        """Return the box as rows ``G x <= h``."""
+        if self.box is None:
+            return np.zeros((0, len(self.x))), np.zeros(0)
+        eye = np.eye(len(self.x))
+        return np.concatenate([-eye, eye]), np.concatenate([-self.box.lower, self.box.upper])
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceState:
+    """``lower <= distance <= upper``; ``witness`` has another class and lies at ``upper``."""
+
+    lower: float = 0.0
+    upper: float = inf
+    witness: Array | None = None
+    method: str = ""
+
+    def raised(self, lower: float, method: str) -> DistanceState:
+        """Return the state with a better lower bound, if it is one."""
+        if lower <= self.lower:
+            return self
+        return replace(self, lower=min(lower, self.upper), method=method)
+
+    def tried(self, problem: Problem, points: Array) -> DistanceState:
+        """Return the state with the nearest of some points that have another class, if it is nearer."""
+        if not len(points):
+            return self
+        if problem.box is not None:
+            points = np.clip(points, problem.box.lower, problem.box.upper)
+        candidates = points[problem.changed(points)]
+        if not len(candidates):
+            return self
+        gaps = lengths(candidates - problem.x, problem.norm)
+        best = candidates[int(np.argmin(gaps))].copy()
+        upper = distance_up(best, problem.x, problem.norm)
+        if upper >= self.upper:
+            return self
+        best.flags.writeable = False
+        return replace(self, upper=upper, witness=best, lower=min(self.lower, upper))
+
+    def tried_on(self, problem: Problem, G: Array, h: Array) -> tuple[DistanceState, Array]:
+        """Look for the nearest point with ``G x <= h``, of which the last row falls behind a boundary.
+
+        Returns:
+            The state, and multipliers for all rows that show how far that point is, or that there is
+            none nearer than known.
+
+        Raises:
+            ArithmeticError: If the solver cannot tell.
+        """
+        near = nearest_point(G, h, problem.x, problem.norm, limit=self.upper)
+        if near is None:
+            return self, contradiction(G, h, problem.x)
+        form = G[-1]
+        state = self.tried(problem, beyond(problem, near.point, form))
+        if state.upper <= near.distance * (1.0 + _DEEPER):
+            return state, near.weights
+        # Straight on may leave the cell, where the form means nothing: stay in it, a little deeper.
+        deeper = h.copy()
+        deeper[-1] -= _DEEPER * near.distance * float(lengths(form, DUALS[problem.norm]))
+        inside = nearest_point(G, deeper, problem.x, problem.norm, limit=self.upper)
+        return (state if inside is None else state.tried(problem, inside.point[None])), near.weights
+
+
+def distance_up(point: Array, x: Array, norm: Norm) -> float:
+    """Return the distance of two points, rounded up."""
+    return length_up(np.maximum(add_up(point, -x), add_up(x, -point)), norm)
+
+
+def beyond(problem: Problem, point: Array, form: Array) -> Array:
+    """Return points at and just behind a boundary point, along which ``form`` falls fastest."""
+    size = float(lengths(form, DUALS[problem.norm]))
+    if size == 0.0:
+        return point[None]
+    way = float(lengths(point - problem.x, problem.norm)) + 1e-3 * float(np.abs(point).max())
+    steps = np.array(NUDGES)[:, None] * way * steepest_step(form, problem.norm)
+    along = np.array(NUDGES)[:, None] * (point - problem.x)  # keeps the length where the form allows
+    return np.concatenate([point - steps, point + along])
