@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_number, is_whole, require_whole
+from pindown.validation import is_number, is_whole, whole
 
 
 class PatternData(NamedTuple):
@@ -67,13 +67,13 @@ def pattern_detection(
 
     Brutzkus and Globerson 2021, section 5.
     """
-    require_whole("n_samples", n_samples)
-    require_whole("n_patches", n_patches)
+    whole("n_samples", n_samples)
+    whole("n_patches", n_patches)
     if not is_number(repeat, 0, 1):
         raise ValueError(f"repeat is a probability, from 0 to 1; got {repeat!r}.")
     rng = np.random.default_rng(random_state)
     if patterns is None:
-        require_whole("n_patterns", n_patterns, 3)
+        whole("n_patterns", n_patterns, least=3)
         basis = np.linalg.qr(rng.standard_normal((n_patterns, n_patterns)))[0].T
     else:
         basis = np.array(patterns, dtype=np.float64)
@@ -115,8 +115,8 @@ def digit_patterns(
     digits = (positive, negative)
     if not all(is_whole(v, 0) and v <= 9 for v in digits) or positive == negative:
         raise ValueError(f"positive and negative must be two different digits 0 to 9; got {digits}.")
-    require_whole("n_samples", n_samples)
-    require_whole("n_patches", n_patches)
+    whole("n_samples", n_samples)
+    whole("n_patches", n_patches)
     rng = np.random.default_rng(random_state)
     order = [positive, negative, *(v for v in range(10) if v not in digits)]
     images, labels = load_digits(return_X_y=True)

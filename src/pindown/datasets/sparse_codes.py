@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_number, is_whole, require_whole
+from pindown.validation import is_number, is_whole, whole
 
 # Columns built in float64 have norm one up to this.
 _UNIT_NORM_TOLERANCE = 1e-9
@@ -126,7 +126,7 @@ class SparseCodingModel:
 
     def sample(self, n_samples: int, random_state: Any = 0) -> SparseSignals:
         """Draw independent signals with their codes."""
-        require_whole("n_samples", n_samples)
+        whole("n_samples", n_samples)
         rng = np.random.default_rng(random_state)
         k, h = self.sparsity, self.n_atoms
         # The k smallest of h independent keys are a uniform subset.
@@ -166,7 +166,7 @@ def support_size(n_atoms: int, exponent: float) -> int:
     >>> support_size(256, 0.01), support_size(256, 0.5)
     (1, 16)
     """
-    require_whole("n_atoms", n_atoms)
+    whole("n_atoms", n_atoms)
     if not is_number(exponent, 0):
         raise ValueError(f"exponent must be a number, zero or positive; got {exponent!r}.")
     return max(1, round(float(n_atoms) ** float(exponent)))
@@ -178,7 +178,7 @@ def gaussian_dictionary(n_features: int, n_atoms: int, random_state: Any = 0) ->
     >>> np.linalg.norm(gaussian_dictionary(3, 5), axis=0).round(12).tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0]
     """
-    shape = require_whole("n_features", n_features), require_whole("n_atoms", n_atoms)
+    shape = whole("n_features", n_features), whole("n_atoms", n_atoms)
     A = np.random.default_rng(random_state).standard_normal(shape)
     return A / np.linalg.norm(A, axis=0)
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pindown.datasets.checks import require_whole
 from pindown.optim.problems import Constants, Kind, positive
 from pindown.optim.reference import RMSPropRule
 from pindown.optim.rmsprop_theorems import ROUNDING, check_common, ratio, whole
+from pindown.validation import whole
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def sign_constrained_plan(
     if epsilon is not None:
         horizon = whole(ratio(weight, epsilon**4))
     assert horizon is not None
-    require_whole("horizon", horizon)
+    whole("horizon", horizon)
     lr = math.sqrt(2 * shift * (1 - decay) * gap / (bound**2 * L * horizon))
     reached = (weight / horizon) ** 0.25
     return SignConstrainedPlan(lr, decay, shift, reached, horizon, constants.kind)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
+from pindown.validation import is_whole
 
 _EXPLORING = 0.7  # share of the budget for random filters
 _LEAST_PER_BIN = 4  # queries: fewer do not tell the bins apart

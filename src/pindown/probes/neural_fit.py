@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
+from pindown.validation import is_whole
 
 _STRENGTHS = tuple(10.0**power for power in range(-3, 6))  # of ridge regression, chosen inside
 _LEAST = 4  # stimuli: fewer leave no correlation to speak of

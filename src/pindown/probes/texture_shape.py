@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
+from pindown.validation import is_whole
 
 SHAPES = ("disc", "square", "triangle", "cross")
 TEXTURES = ("horizontal stripes", "vertical stripes", "checks", "noise")

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
+from pindown.validation import is_whole
 
 Function = Callable[[NDArray[np.float64]], ArrayLike]
 

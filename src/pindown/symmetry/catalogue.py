@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pindown.datasets.checks import is_whole
 from pindown.symmetry.closure import generate
 from pindown.symmetry.groups import Group, cyclic, dihedral, symmetric
+from pindown.validation import is_whole
 
 _THIRD = [[0, 0, 1], [1, 0, 0], [0, 1, 0]]  # a third of a turn about the diagonal (1, 1, 1)
 _HALF = np.diag([-1, -1, 1])  # half a turn about an axis

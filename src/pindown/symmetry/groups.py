@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.datasets.checks import is_whole
 from pindown.symmetry.matrices import check_representation, permutation_matrices, require_products
 from pindown.symmetry.tables import check_table, table_of_permutations
+from pindown.validation import is_whole
 
 Action = Callable[[int, NDArray[np.float64]], NDArray[np.float64]]
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
+from pindown.validation import is_whole
 
 
 @dataclass(frozen=True, eq=False)

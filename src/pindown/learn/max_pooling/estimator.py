@@ -14,7 +14,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_number, is_whole
 from pindown.guarantees.bounds import linear_margin_bound, max_pooling_bound
 from pindown.learn.max_pooling.conversion import max_pool_network
 from pindown.learn.max_pooling.directions import class_directions
@@ -25,6 +24,7 @@ from pindown.learn.max_pooling.lemmas import unit_sets
 from pindown.learn.max_pooling.max_margin import max_margin_descent
 from pindown.learn.max_pooling.pooling import first_phase, initial_weights, longest_patch, pooled
 from pindown.learn.max_pooling.schedule import LayerwiseSchedule, layerwise_schedule
+from pindown.validation import is_number, is_whole
 
 # With 8 d^3 units a patch of 8 x 8 pixels would need two million; the guarantee says when this cuts in.
 _MOST_UNITS = 4096

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pindown.datasets.checks import is_number, is_whole, require_whole
+from pindown.validation import is_number, is_whole, whole
 
 # The conditions on the radius are strict inequalities; a tenth is left as room.
 _ROOM = 0.9
@@ -89,7 +89,7 @@ def layerwise_schedule(
     Brutzkus and Globerson 2021, Theorem 5.1 with the supplement, sections B, C and E.
     """
     for name, value in (("n_patterns", n_patterns), ("n_steps", n_steps)):
-        require_whole(name, value)
+        whole(name, value)
     k = 8 * int(n_patterns) ** 3 if n_units is None else n_units
     if not is_whole(k):
         raise ValueError(f"n_units must be a positive integer or None; got {n_units!r}.")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
-from pindown.datasets.checks import is_number
+from pindown.validation import is_number
 
 _HOTTEST = 1e6  # tempered probabilities are even to single precision long before
 

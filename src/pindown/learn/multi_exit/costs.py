@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from pindown.datasets.checks import require_whole
 from pindown.learn.multi_exit.early import leavers, select
 from pindown.learn.multi_exit.model import MultiExitModel
+from pindown.validation import whole
 
 _WARMUP = 3
 _FEWER = 8  # how many times smaller the second batch is
@@ -137,7 +137,7 @@ def measured_costs(
 
     Phuong 2021, section 6.2.2: budgets are of measured time.
     """
-    require_whole("runs", runs)
+    whole("runs", runs)
     n = len(example)
     if not n:
         raise ValueError("costs are measured on at least one input.")

@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
-from pindown.datasets.checks import is_number, is_whole
 from pindown.learn.multi_exit.annealing import TemperatureAnnealer
 from pindown.learn.multi_exit.losses import distillation_loss, exit_wise_loss, teacher_sets
+from pindown.validation import is_number, is_whole
 
 UNLABELLED = -1
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
-from pindown.datasets.checks import is_whole
+from pindown.validation import is_whole
 
 TeacherSets: TypeAlias = tuple[tuple[int, ...], ...]
 STRATEGIES = ("last", "later", "next", "ensemble", "none")

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pindown.datasets.checks import is_whole
+from pindown.validation import is_whole
 
 
 class MultiExitModel(nn.Module):  # type: ignore[misc]

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from pindown.datasets.checks import is_number, is_whole, require_whole
 from pindown.learn.multi_exit.model import MultiExitModel
+from pindown.validation import is_number, is_whole, whole
 
 
 def _unit(n_in: int, n_out: int, kernel: int = 3, stride: int = 1) -> nn.Sequential:
@@ -152,7 +152,7 @@ class MSDNet(MultiExitModel):
         sizes = {"n_classes": n_classes, "in_channels": in_channels, "n_exits": n_exits, "base": base}
         sizes |= {"step": step, "channels": channels, "growth": growth, "head_channels": head_channels}
         for name, value in sizes.items():
-            require_whole(name, value)
+            whole(name, value)
         if not len(factors) or not all(map(is_whole, factors)):
             raise ValueError(f"factors must be positive integers, one for each scale; got {factors!r}.")
         if not (is_number(reduction) and 0 < reduction <= 1):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pindown.datasets.checks import is_number, is_whole
 from pindown.learn.multi_exit.losses import STRATEGIES
+from pindown.validation import is_number, is_whole
 
 LOSSES = ("distil", "exit-wise")
 NETWORKS = ("auto", "mlp", "cnn", "msdnet")

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_number
 from pindown.learn.multi_exit.costs import ExitCosts
 from pindown.learn.multi_exit.early import NEVER
+from pindown.validation import is_number
 
 _HALVINGS = 40  # of an interval that holds the answer: 1e-12 of its length
 _WIDEST = 1e4  # ratio of the shares of neighbouring exits: beyond, one exit has everything

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_number
 from pindown.learn.multi_exit.calibration import ExitCalibration, require_mode
 from pindown.learn.multi_exit.early import EarlyAnswers, anytime, early_exit
 from pindown.learn.multi_exit.export import export_prefixes, prefix_network
 from pindown.learn.multi_exit.fitted import CHUNK
 from pindown.learn.multi_exit.profiling import LatencyCurve, latency_curve
 from pindown.network import ReluNetwork
+from pindown.validation import is_number
 
 
 class ExitPrediction(ExitCalibration):

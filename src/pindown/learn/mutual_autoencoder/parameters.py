@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pindown.datasets.checks import is_number, is_whole
+from pindown.validation import is_number, is_whole
 
 _SHARE, _FEWEST, _MOST = 100, 10, 1_200  # rows squared over the first, between the others
 

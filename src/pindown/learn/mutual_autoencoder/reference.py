@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pindown.datasets.checks import is_number
+from pindown.validation import is_number
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from pindown.datasets.checks import is_number, is_whole
 from pindown.learn.one_class.frame import Frame
 from pindown.learn.one_class.networks import MOST_UNITS
 from pindown.learn.one_class.presets import (
@@ -19,6 +18,7 @@ from pindown.learn.one_class.presets import (
     default_epochs,
     networks_for,
 )
+from pindown.validation import is_number, is_whole
 
 _MEMBERS, _PRINTED_MEMBERS = 3, 1
 _BATCH, _IMAGE_BATCH, _PRINTED_BATCH = 128, 64, 32

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pindown.datasets.checks import is_number, require_whole
 from pindown.learn.one_class.checks import check_parameters, chosen_ingredients, flat
 from pindown.learn.one_class.frame import Frame
 from pindown.learn.one_class.improvement import Path, walk
 from pindown.learn.one_class.learning import Learner
 from pindown.learn.one_class.report import DetectorReport, detector_report, two_network_bound
+from pindown.validation import is_number, whole
 
 
 class LocalMaximaDetector(Learner):
@@ -187,7 +187,7 @@ class LocalMaximaDetector(Learner):
                 if that is lower, -inf for no floor.
         """
         self._need_fitted_comparator()
-        require_whole("steps", steps, 0)
+        whole("steps", steps, least=0)
         if not (is_number(step_size) and step_size > 0):
             raise ValueError(f"step_size must be a positive number, got {step_size!r}.")
         if floor is not None and floor != -np.inf and not is_number(floor):

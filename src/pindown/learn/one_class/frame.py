@@ -19,9 +19,9 @@ from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, pad
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
 from pindown.learn.one_class.bending import Bending
 from pindown.learn.one_class.networks import PAPER_SIDE
+from pindown.validation import is_whole
 
 LARGEST_SIDE = 32
 _SMALLEST_SIDE = 4  # below, there are no gradients to speak of

@@ -11,12 +11,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_number, is_whole
 from pindown.datasets.sparse_codes import coherence
 from pindown.learn.sparse_coding.descent import descend
 from pindown.learn.sparse_coding.gradient import dead_fraction
 from pindown.learn.sparse_coding.recovery import RecoveryCertificate, certify_weights
 from pindown.network import ReluNetwork
+from pindown.validation import is_number, is_whole
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
 from pindown.datasets.sparse_codes import SparseCodingModel
+from pindown.validation import is_whole
 
 
 def proxy_gradient(

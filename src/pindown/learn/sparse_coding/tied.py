@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pindown.datasets.checks import is_whole
 from pindown.network import ReluNetwork
+from pindown.validation import is_whole
 
 
 class TiedAutoencoder(nn.Module):  # type: ignore[misc]

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
 from pindown.progress import watched
+from pindown.validation import is_whole
 
 _MOMENTA = (0.5, 0.999)  # of Adam; the usual 0.9 lets the two chase each other
 _LAST = 0.1  # share of the steps whose mean is called the end

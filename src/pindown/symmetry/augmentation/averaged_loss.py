@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pindown.datasets.checks import is_whole
 from pindown.symmetry.measure.families import Family
 from pindown.symmetry.measure.models import Array, is_module
+from pindown.validation import is_whole
 
 
 def orbit_loss(

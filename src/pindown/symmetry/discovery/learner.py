@@ -12,7 +12,6 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
 from pindown.symmetry.discovery.known import identify
 from pindown.symmetry.discovery.maps import Maps, nearest_elements
 from pindown.symmetry.discovery.orbits import (
@@ -24,6 +23,7 @@ from pindown.symmetry.discovery.orbits import (
 )
 from pindown.symmetry.discovery.search import Discovery, discover
 from pindown.symmetry.groups import Group
+from pindown.validation import is_whole
 
 _METHODS = ("relations", "gramian")
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pindown.datasets.checks import is_whole
+from pindown.validation import is_whole
 
 
 class ExactConstants(nn.Module):  # type: ignore[misc]

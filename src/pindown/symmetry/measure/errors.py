@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.differences import output_spread, squared_differences
 from pindown.symmetry.measure.families import Family, as_samples, require_family, without_identity
 from pindown.symmetry.measure.models import Array, as_function, untrained_copy
+from pindown.validation import is_whole
 
 # Errors of untrained copies are averaged over elements; beyond this many a draw tells enough.
 _ELEMENTS_FOR_COPIES = 24

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
 from pindown.symmetry.plasticity.covariance import SAME_EIGENVALUE, eigenspaces
 from pindown.symmetry.signatures.projections import as_samples
+from pindown.validation import is_whole
 
 # A reflection is its own inverse and keeps lengths, up to rounding of the matrix given.
 _REFLECTION = 1e-9

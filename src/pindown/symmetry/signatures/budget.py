@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import Projector, as_samples, check_degree
 from pindown.symmetry.signatures.readouts import bend, pooled
 from pindown.symmetry.signatures.templates import unit_templates
+from pindown.validation import is_whole
 
 _BOUNDED = ("step", "sigmoid")  # responses in [0, 1], which the inequality needs
 _BLOCK = 2000  # templates drawn at a time for the limit

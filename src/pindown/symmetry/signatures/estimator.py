@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group, cyclic
 from pindown.symmetry.signatures.moments import moment_rank
 from pindown.symmetry.signatures.projections import BLOCK_ENTRIES, Projector, as_samples, check_degree
@@ -24,6 +23,7 @@ from pindown.symmetry.signatures.readouts import (
     readout,
 )
 from pindown.symmetry.signatures.templates import enough_templates, span_of_orbits, unit_templates
+from pindown.validation import is_whole
 
 _MOST_MOMENTS = 6  # seventh powers of heavy tails lose the digits of the others
 _FOR_THRESHOLDS = 20_000  # projections per template from which thresholds are read

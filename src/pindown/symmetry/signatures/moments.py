@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import orbit_projections
+from pindown.validation import is_whole
 
 # Roots of a polynomial from its power sums: beyond this degree rounding eats most digits.
 MOST_VALUES = 12

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.datasets.checks import is_whole
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import as_vectors
+from pindown.validation import is_whole
 
 Response = Callable[[Array], Any]
 
