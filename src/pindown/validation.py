@@ -29,10 +29,10 @@ def refuse(name: str, wanted: str, got: object) -> NoReturn:
     raise ParameterError(f"{name} must be {wanted}; got {got!r}.")
 
 
-def is_whole(value: Any, least: int = 1) -> bool:
+def is_integer(value: Any, least: int = 1) -> bool:
     """Return whether the value is an integer of at least ``least``.
 
-    >>> is_whole(3), is_whole(3.0), is_whole(True), is_whole(0)
+    >>> is_integer(3), is_integer(3.0), is_integer(True), is_integer(0)
     (True, False, False, False)
     """
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
@@ -52,13 +52,13 @@ def is_number(value: Any, low: float = -inf, high: float = inf) -> bool:
     )
 
 
-def whole(name: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
+def integer(name: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
     """Return an integer from ``least`` to ``most``.
 
-    >>> whole("width", np.int64(3))
+    >>> integer("width", np.int64(3))
     3
     """
-    if not is_whole(value, least) or (most is not None and value > most):
+    if not is_integer(value, least) or (most is not None and value > most):
         end = "" if most is None else f" and at most {most}"
         refuse(name, f"an integer of at least {least}{end}", value)
     return int(value)

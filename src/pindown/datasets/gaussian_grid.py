@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.validation import is_number, whole
+from pindown.validation import integer, is_number
 
 COORDINATES = (-1.5, -0.5, 0.5, 1.5)
 STANDARD_DEVIATION = 0.01
@@ -47,7 +47,7 @@ def gaussian_grid(
         >>> bool((X == grid_modes()[mode]).all())
         True
     """
-    whole("n_samples", n_samples)
+    integer("n_samples", n_samples)
     if not is_number(sd, 0):
         raise ValueError(f"sd must be a number, zero or positive; got {sd!r}.")
     rng = np.random.default_rng(random_state)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.validation import whole
+from pindown.validation import integer
 
 
 class SeparableData(NamedTuple):
@@ -56,8 +56,8 @@ def orthogonally_separable(
 
     Phuong 2021, section 3.4.
     """
-    n = whole("n_samples", n_samples)
-    d = whole("n_features", n_features, least=2)
+    n = integer("n_samples", n_samples)
+    d = integer("n_features", n_features, least=2)
     if d % 2:
         raise ValueError(f"n_features must be even, for coordinates come in pairs, got {d}")
     rng = np.random.default_rng(random_state)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.validation import is_number, is_whole, whole
+from pindown.validation import integer, is_integer, is_number
 
 
 class PatternData(NamedTuple):
@@ -67,13 +67,13 @@ def pattern_detection(
 
     Brutzkus and Globerson 2021, section 5.
     """
-    whole("n_samples", n_samples)
-    whole("n_patches", n_patches)
+    integer("n_samples", n_samples)
+    integer("n_patches", n_patches)
     if not is_number(repeat, 0, 1):
         raise ValueError(f"repeat is a probability, from 0 to 1; got {repeat!r}.")
     rng = np.random.default_rng(random_state)
     if patterns is None:
-        whole("n_patterns", n_patterns, least=3)
+        integer("n_patterns", n_patterns, least=3)
         basis = np.linalg.qr(rng.standard_normal((n_patterns, n_patterns)))[0].T
     else:
         basis = np.array(patterns, dtype=np.float64)
@@ -113,10 +113,10 @@ def digit_patterns(
     from sklearn.datasets import load_digits
 
     digits = (positive, negative)
-    if not all(is_whole(v, 0) and v <= 9 for v in digits) or positive == negative:
+    if not all(is_integer(v, 0) and v <= 9 for v in digits) or positive == negative:
         raise ValueError(f"positive and negative must be two different digits 0 to 9; got {digits}.")
-    whole("n_samples", n_samples)
-    whole("n_patches", n_patches)
+    integer("n_samples", n_samples)
+    integer("n_patches", n_patches)
     rng = np.random.default_rng(random_state)
     order = [positive, negative, *(v for v in range(10) if v not in digits)]
     images, labels = load_digits(return_X_y=True)

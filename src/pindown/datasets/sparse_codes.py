@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.validation import is_number, is_whole, whole
+from pindown.validation import integer, is_integer, is_number
 
 # Columns built in float64 have norm one up to this.
 _UNIT_NORM_TOLERANCE = 1e-9
@@ -74,7 +74,7 @@ class SparseCodingModel:
                 f"atoms need norm 1: divide columns by their norms; got a norm of {worst:g}."
             )
         k = self.sparsity
-        if not is_whole(k) or k > A.shape[1]:
+        if not is_integer(k) or k > A.shape[1]:
             raise ValueError(f"sparsity must be an integer from 1 to {A.shape[1]} atoms; got {k!r}.")
         ends = (self.low, self.high)
         if not all(is_number(v, 0) for v in ends) or self.low > self.high:
@@ -126,7 +126,7 @@ class SparseCodingModel:
 
     def sample(self, n_samples: int, random_state: Any = 0) -> SparseSignals:
         """Draw independent signals with their codes."""
-        whole("n_samples", n_samples)
+        integer("n_samples", n_samples)
         rng = np.random.default_rng(random_state)
         k, h = self.sparsity, self.n_atoms
         # The k smallest of h independent keys are a uniform subset.
@@ -166,7 +166,7 @@ def support_size(n_atoms: int, exponent: float) -> int:
     >>> support_size(256, 0.01), support_size(256, 0.5)
     (1, 16)
     """
-    whole("n_atoms", n_atoms)
+    integer("n_atoms", n_atoms)
     if not is_number(exponent, 0):
         raise ValueError(f"exponent must be a number, zero or positive; got {exponent!r}.")
     return max(1, round(float(n_atoms) ** float(exponent)))
@@ -178,7 +178,7 @@ def gaussian_dictionary(n_features: int, n_atoms: int, random_state: Any = 0) ->
     >>> np.linalg.norm(gaussian_dictionary(3, 5), axis=0).round(12).tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0]
     """
-    shape = whole("n_features", n_features), whole("n_atoms", n_atoms)
+    shape = integer("n_features", n_features), integer("n_atoms", n_atoms)
     A = np.random.default_rng(random_state).standard_normal(shape)
     return A / np.linalg.norm(A, axis=0)
 
@@ -191,7 +191,7 @@ def hadamard_dictionary(n_features: int) -> Array:
     """
     from scipy.linalg import hadamard
 
-    if not is_whole(n_features) or n_features & (n_features - 1):
+    if not is_integer(n_features) or n_features & (n_features - 1):
         raise ValueError(f"a Hadamard matrix needs a power of two; got {n_features!r}.")
     n = int(n_features)
     return np.hstack([np.eye(n), hadamard(n).astype(np.float64) / np.sqrt(n)])

@@ -12,7 +12,7 @@ from pindown.affine import Array
 from pindown.datasets.files import load_arrays
 from pindown.datasets.folder import find_folder
 from pindown.errors import DataFileError
-from pindown.validation import whole
+from pindown.validation import integer
 
 # The sets of the comparison; other ADBench files can be named as well.
 ADBENCH = (
@@ -84,7 +84,7 @@ def one_class_split(X: ArrayLike, y: ArrayLike, seed: int = 0) -> OneClassSplit:
 
     Livernoche et al. 2024 (DTE), the protocol of their repository; Han et al. 2022 (ADBench).
     """
-    whole("seed", seed, least=0)
+    integer("seed", seed, least=0)
     rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y).ravel()
     if rows.ndim != 2 or len(rows) != len(labels):
         raise ValueError(

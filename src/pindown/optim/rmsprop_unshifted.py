@@ -9,7 +9,7 @@ from typing import Literal
 from pindown.optim.problems import Constants, Kind, positive
 from pindown.optim.reference import RMSPropRule
 from pindown.optim.rmsprop_theorems import check_common, ratio, whole
-from pindown.validation import whole
+from pindown.validation import integer
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def rmsprop_unshifted_plan(
         raise ValueError("without a shift the function must be bounded above; set constants.upper.")
     spread = constants.upper - constants.lower
     check_common(spread, epsilon, decay)
-    whole("dimension", dimension)
+    integer("dimension", dimension)
     if lr is None:  # for large T the two parts are spread / alpha and L alpha d / (1 - decay)
         lr = math.sqrt(spread * (1 - decay) / (constants.smoothness * dimension))
     positive("lr", lr)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from pindown.optim.problems import Constants, Kind, positive
 from pindown.optim.reference import RMSPropRule
 from pindown.optim.rmsprop_theorems import ROUNDING, check_common, ratio, whole
-from pindown.validation import whole
+from pindown.validation import integer
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def sign_constrained_plan(
     if epsilon is not None:
         horizon = whole(ratio(weight, epsilon**4))
     assert horizon is not None
-    whole("horizon", horizon)
+    integer("horizon", horizon)
     lr = math.sqrt(2 * shift * (1 - decay) * gap / (bound**2 * L * horizon))
     reached = (weight / horizon) ** 0.25
     return SignConstrainedPlan(lr, decay, shift, reached, horizon, constants.kind)

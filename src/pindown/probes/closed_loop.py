@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 _EXPLORING = 0.7  # share of the budget for random filters
 _LEAST_PER_BIN = 4  # queries: fewer do not tell the bins apart
@@ -91,7 +91,7 @@ def closed_loop_filter(
     Lecture course, section on essential frequencies, which poses the question.
     """
     bins, used = frequency_bins(shape, n_radial, n_angular)
-    if not is_whole(budget, _LEAST_PER_BIN * used):
+    if not is_integer(budget, _LEAST_PER_BIN * used):
         raise ValueError(
             f"budget must be a whole number, at least {_LEAST_PER_BIN * used} for {used} bins; "
             f"got {budget!r}."
@@ -124,7 +124,7 @@ def frequency_bins(
     """
     for name, number in (("height", shape[0]), ("width", shape[1]), ("n_radial", n_radial),
                          ("n_angular", n_angular)):  # fmt: skip
-        if not is_whole(number):
+        if not is_integer(number):
             raise ValueError(f"{name} must be a whole number of at least 1; got {number!r}.")
     if shape[0] * shape[1] < 2:
         raise ValueError(f"an image of shape {shape} has only the constant frequency.")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 _STRENGTHS = tuple(10.0**power for power in range(-3, 6))  # of ridge regression, chosen inside
 _LEAST = 4  # stimuli: fewer leave no correlation to speak of
@@ -94,7 +94,7 @@ def neural_predictivity(
             f"{len(X)} and {len(Y)}."
         )
     for name, number, least in (("n_components", n_components, 1), ("n_splits", n_splits, 2)):
-        if not is_whole(number, least):
+        if not is_integer(number, least):
             raise ValueError(f"{name} must be a whole number of at least {least}; got {number!r}.")
     ceiling = _reliability(reliability, Y.shape[1])
     found = columnwise_correlation(_predicted(X, Y, method, n_components, n_splits, random_state), Y)

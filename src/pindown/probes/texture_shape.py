@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 SHAPES = ("disc", "square", "triangle", "cross")
 TEXTURES = ("horizontal stripes", "vertical stripes", "checks", "noise")
@@ -105,7 +105,7 @@ def make_cue_images(
     Lecture course, section on texture and shape.
     """
     for name, value, least in (("n", n, 1), ("size", size, _LEAST_SIZE)):
-        if not is_whole(value, least):
+        if not is_integer(value, least):
             raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
     rng, k = np.random.default_rng(random_state), len(SHAPES)
     shapes = rng.integers(0, k, n)

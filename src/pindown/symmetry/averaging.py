@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.symmetry.groups import Group
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 Function = Callable[[NDArray[np.float64]], ArrayLike]
 
@@ -182,6 +182,6 @@ def _monte_carlo(values: NDArray[np.float64], method: str) -> Average:
 
 
 def _count(n: int) -> int:
-    if not is_whole(n):
+    if not is_integer(n):
         raise ValueError(f"n must be a whole number from 1; got {n!r}.")
     return int(n)

@@ -6,7 +6,7 @@ import numpy as np
 
 from pindown.symmetry.closure import generate
 from pindown.symmetry.groups import Group, cyclic, dihedral, symmetric
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 _THIRD = [[0, 0, 1], [1, 0, 0], [0, 1, 0]]  # a third of a turn about the diagonal (1, 1, 1)
 _HALF = np.diag([-1, -1, 1])  # half a turn about an axis
@@ -63,7 +63,7 @@ def alternating(n: int) -> Group:
     >>> alternating(4).order
     12
     """
-    if not is_whole(n, 3) or n > 7:
+    if not is_integer(n, 3) or n > 7:
         raise ValueError(f"n must be a whole number from 3 to 7; got {n!r}.")
     cycles = np.tile(np.arange(n), (n - 2, 1))
     for row, last in zip(cycles, range(2, n), strict=True):
@@ -77,7 +77,7 @@ def named_groups(largest: int = 24) -> tuple[Group, ...]:
     >>> [group.name for group in named_groups(6)]
     ['C1', 'C2', 'C3', 'C4', 'D2', 'C5', 'C6', 'D3']
     """
-    if not is_whole(largest):
+    if not is_integer(largest):
         raise ValueError(f"largest must be a whole number from 1; got {largest!r}.")
     rotations = [cyclic(n) for n in range(1, min(int(largest), 48) + 1)]
     turns = [dihedral(n) for n in range(2, min(int(largest), 48) // 2 + 1)]

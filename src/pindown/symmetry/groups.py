@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.symmetry.matrices import check_representation, permutation_matrices, require_products
 from pindown.symmetry.tables import check_table, table_of_permutations
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 Action = Callable[[int, NDArray[np.float64]], NDArray[np.float64]]
 
@@ -233,6 +233,6 @@ def symmetric(n: int) -> Group:
 
 
 def _size(n: int, least: int, most: int) -> int:
-    if not is_whole(n, least) or n > most:
+    if not is_integer(n, least) or n > most:
         raise ValueError(f"n must be a whole number from {least} to {most}; got {n!r}.")
     return int(n)

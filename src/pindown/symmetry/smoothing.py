@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.symmetry.groups import Group
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +172,7 @@ def chosen_elements(
         return tuple(given.tolist())
     if n_elements is None:
         return tuple(range(group.order))
-    if not is_whole(n_elements):
+    if not is_integer(n_elements):
         raise ValueError(f"n_elements must be a whole number of at least 1; got {n_elements!r}.")
     if n_elements >= group.order:
         return tuple(range(group.order))

@@ -168,7 +168,7 @@ def test_bad_parts_are_refused():
 
 
 def test_bad_sizes_are_refused():
-    with pytest.raises(ValueError, match="n_exits must be an integer, at least 1"):
+    with pytest.raises(ValueError, match="n_exits must be an integer of at least 1"):
         MSDNet(10, n_exits=0)
     with pytest.raises(ValueError, match="factors must be positive integers"):
         MSDNet(10, factors=())

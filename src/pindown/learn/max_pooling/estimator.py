@@ -24,7 +24,7 @@ from pindown.learn.max_pooling.lemmas import unit_sets
 from pindown.learn.max_pooling.max_margin import max_margin_descent
 from pindown.learn.max_pooling.pooling import first_phase, initial_weights, longest_patch, pooled
 from pindown.learn.max_pooling.schedule import LayerwiseSchedule, layerwise_schedule
-from pindown.validation import is_number, is_whole
+from pindown.validation import is_integer, is_number
 
 # With 8 d^3 units a patch of 8 x 8 pixels would need two million; the guarantee says when this cuts in.
 _MOST_UNITS = 4096
@@ -266,11 +266,11 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         for name in ("n_patches", "n_units"):
             value = getattr(self, name)
-            if value is not None and not is_whole(value):
+            if value is not None and not is_integer(value):
                 raise ValueError(f"{name} must be a positive integer or None, got {value!r}")
         for name in ("n_steps", "max_iter"):
             value = getattr(self, name)
-            if not is_whole(value):
+            if not is_integer(value):
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
         if self.schedule not in _SCHEDULES:
             raise ValueError(f"schedule must be one of {', '.join(_SCHEDULES)}, got {self.schedule!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pindown.validation import is_number, is_whole, whole
+from pindown.validation import integer, is_integer, is_number
 
 # The conditions on the radius are strict inequalities; a tenth is left as room.
 _ROOM = 0.9
@@ -89,9 +89,9 @@ def layerwise_schedule(
     Brutzkus and Globerson 2021, Theorem 5.1 with the supplement, sections B, C and E.
     """
     for name, value in (("n_patterns", n_patterns), ("n_steps", n_steps)):
-        whole(name, value)
+        integer(name, value)
     k = 8 * int(n_patterns) ** 3 if n_units is None else n_units
-    if not is_whole(k):
+    if not is_integer(k):
         raise ValueError(f"n_units must be a positive integer or None; got {n_units!r}.")
     for name, number in (("step", step), ("radius", radius)):
         if number is not None and (not is_number(number) or number <= 0):

@@ -15,7 +15,7 @@ from pindown.learn.multi_exit.costs import measured_costs
 from pindown.learn.multi_exit.fitted import FittedExits
 from pindown.learn.multi_exit.policy import ExitPolicy, budget_policy, confidence_policy
 from pindown.learn.multi_exit.timed import timed_policy
-from pindown.validation import is_number, whole
+from pindown.validation import integer, is_number
 
 MODES = ("confidence", "fixed")
 _TIMED_CALLS = 21  # of which medians are taken
@@ -57,7 +57,7 @@ class ExitCalibration(FittedExits):
             batch_size: Rows that will be handed over at once.
             runs: The median of this many is taken.
         """
-        whole("batch_size", batch_size)
+        integer("batch_size", batch_size)
         self.costs_ = measured_costs(self.model_, self._inputs(X)[:batch_size], runs=runs)
         self._forget_policies()
         return self
@@ -76,7 +76,7 @@ class ExitCalibration(FittedExits):
             batch_size: Rows that will be handed over at once.
             runs: The median of this many is taken.
         """
-        whole("batch_size", batch_size)
+        integer("batch_size", batch_size)
         x = self._inputs(X)
         places = None if y is None else self._places(y, len(x))
         settings: dict[str, Any] = {"batch_size": batch_size, "runs": runs, "ensemble": self.ensemble}

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import flop_registry
 
 from pindown.learn.multi_exit.early import leavers, select
 from pindown.learn.multi_exit.model import MultiExitModel
-from pindown.validation import whole
+from pindown.validation import integer
 
 _WARMUP = 3
 _FEWER = 8  # how many times smaller the second batch is
@@ -137,7 +137,7 @@ def measured_costs(
 
     Phuong 2021, section 6.2.2: budgets are of measured time.
     """
-    whole("runs", runs)
+    integer("runs", runs)
     n = len(example)
     if not n:
         raise ValueError("costs are measured on at least one input.")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pindown.learn.multi_exit.annealing import TemperatureAnnealer
 from pindown.learn.multi_exit.losses import distillation_loss, exit_wise_loss, teacher_sets
-from pindown.validation import is_number, is_whole
+from pindown.validation import is_integer, is_number
 
 UNLABELLED = -1
 
@@ -52,8 +52,8 @@ class MultiExitDistiller:
         weight: float = 1.0,
         per: str = "exit",
     ) -> None:
-        n_exits: Any = model if is_whole(model) else getattr(model, "n_exits", None)
-        if not is_whole(n_exits):
+        n_exits: Any = model if is_integer(model) else getattr(model, "n_exits", None)
+        if not is_integer(n_exits):
             raise TypeError(f"model must have n_exits, or be the number of exits; got {model!r}.")
         if temperature is not None and not (is_number(temperature) and temperature > 0):
             raise ValueError(f"temperature must be a positive number or None, got {temperature!r}.")

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 TeacherSets: TypeAlias = tuple[tuple[int, ...], ...]
 STRATEGIES = ("last", "later", "next", "ensemble", "none")
@@ -68,7 +68,7 @@ def teacher_sets(strategy: Any, n_exits: int) -> TeacherSets:
     if len(sets) != n_exits:
         raise ValueError(f"teachers must have a list for each of {n_exits} exits; got {len(sets)}.")
     for m, own in zip(exits, sets, strict=True):
-        if any(not is_whole(t) or t > n_exits or t == m for t in own) or len(set(own)) != len(own):
+        if any(not is_integer(t) or t > n_exits or t == m for t in own) or len(set(own)) != len(own):
             raise ValueError(
                 f"teachers of exit {m} must be other exits from 1 to {n_exits}; got {own!r}."
             )

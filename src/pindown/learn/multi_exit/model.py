@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 
 class MultiExitModel(nn.Module):  # type: ignore[misc]
@@ -77,7 +77,7 @@ class MultiExitModel(nn.Module):  # type: ignore[misc]
         return nn.Sequential(*self.stages[:m], self.heads[m - 1])
 
     def _require_exit(self, m: int) -> None:
-        if not (is_whole(m) and m <= self.n_exits):
+        if not (is_integer(m) and m <= self.n_exits):
             raise ValueError(f"exits are numbered 1 to {self.n_exits}; got {m!r}.")
 
     @classmethod

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pindown.learn.multi_exit.model import MultiExitModel
-from pindown.validation import is_number, is_whole, whole
+from pindown.validation import integer, is_integer, is_number
 
 
 def _unit(n_in: int, n_out: int, kernel: int = 3, stride: int = 1) -> nn.Sequential:
@@ -152,8 +152,8 @@ class MSDNet(MultiExitModel):
         sizes = {"n_classes": n_classes, "in_channels": in_channels, "n_exits": n_exits, "base": base}
         sizes |= {"step": step, "channels": channels, "growth": growth, "head_channels": head_channels}
         for name, value in sizes.items():
-            whole(name, value)
-        if not len(factors) or not all(map(is_whole, factors)):
+            integer(name, value)
+        if not len(factors) or not all(map(is_integer, factors)):
             raise ValueError(f"factors must be positive integers, one for each scale; got {factors!r}.")
         if not (is_number(reduction) and 0 < reduction <= 1):
             raise ValueError(f"reduction must be above 0 and at most 1, got {reduction!r}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pindown.learn.multi_exit.losses import STRATEGIES
-from pindown.validation import is_number, is_whole
+from pindown.validation import is_integer, is_number
 
 LOSSES = ("distil", "exit-wise")
 NETWORKS = ("auto", "mlp", "cnn", "msdnet")
@@ -24,9 +24,9 @@ def check_parameters(model: Any) -> None:
             raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
     if isinstance(model.teachers, str) and model.teachers not in STRATEGIES:
         raise ValueError(f"teachers must be one of {', '.join(STRATEGIES)}, got {model.teachers!r}.")
-    if model.max_epochs is not None and not is_whole(model.max_epochs):
+    if model.max_epochs is not None and not is_integer(model.max_epochs):
         raise ValueError(f"max_epochs must be a positive integer or None, got {model.max_epochs!r}.")
-    if not is_whole(model.batch_size, 2):
+    if not is_integer(model.batch_size, 2):
         raise ValueError(f"batch_size must be an integer, at least 2; got {model.batch_size!r}.")
     rate = model.learning_rate
     if rate is not None and not (is_number(rate) and rate > 0):

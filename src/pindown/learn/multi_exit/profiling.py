@@ -15,7 +15,7 @@ from pindown.affine import Array
 from pindown.learn.multi_exit.early import EarlyAnswers, anytime, early_exit
 from pindown.learn.multi_exit.model import MultiExitModel
 from pindown.learn.multi_exit.policy import ExitPolicy
-from pindown.validation import whole
+from pindown.validation import integer
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def profile_exits(
 
     Phuong 2021, Tables E.1 and E.2.
     """
-    whole("runs", runs), whole("warmup", warmup, least=0)
+    integer("runs", runs), integer("warmup", warmup, least=0)
     if mode not in ("budget", "anytime"):
         raise ValueError(f"mode must be 'budget' or 'anytime', got {mode!r}.")
     seconds = np.empty((runs, model.n_exits))
@@ -190,7 +190,7 @@ def latency_curve(
         ensemble: Whether exits answer with the mean of those so far.
         clock: Returns seconds.
     """
-    whole("batch_size", batch_size), whole("runs", runs)
+    integer("batch_size", batch_size), integer("runs", runs)
     if not len(x) or not len(policies):
         raise ValueError("a latency curve needs at least one input and one policy.")
     batches = list(torch.split(x, batch_size))

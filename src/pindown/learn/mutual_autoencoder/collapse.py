@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.validation import whole
+from pindown.validation import integer
 
 _REACH = 12.0  # standard deviations beyond the outermost mean
 _PER_DEVIATION = (
@@ -100,7 +100,7 @@ def collapse_gap(
     if mu.shape[1] == 1:
         gap, information = _by_quadrature(mu[:, 0], sd[:, 0], p)
         return CollapseGap(gap, information, -entropy - gap, False, 0.0, "exact")
-    whole("draws", draws, least=2)
+    integer("draws", draws, least=2)
     rng = np.random.default_rng(random_state)
     parts = rng.choice(len(p), size=draws, p=p)
     z = mu[parts] + sd[parts] * rng.standard_normal((draws, mu.shape[1]))

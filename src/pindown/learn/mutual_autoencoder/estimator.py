@@ -32,7 +32,7 @@ from pindown.learn.mutual_autoencoder.training import Parts, Recipe, on_processo
 from pindown.learn.one_class.checks import usable_device
 from pindown.learn.one_class.torch_state import own_torch
 from pindown.learn.one_class.training import PROCESSOR
-from pindown.validation import whole
+from pindown.validation import integer
 
 _LONGER = 3  # times the training's steps that the fresh guess gets for the measurement
 _MISSED = 0.1  # nats off the target beyond which the user is told
@@ -262,7 +262,7 @@ class MutualAutoencoder(
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
         """Draw new rows from the model: a code from the prior, a row from the decoder."""
         check_is_fitted(self)
-        n = whole("n_samples", n_samples)
+        n = integer("n_samples", n_samples)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         random = torch.Generator().manual_seed(seed)
         with own_torch(), torch.no_grad():

@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from pindown.validation import whole
+from pindown.validation import integer
 
 _WORDS = {
     "the": ("the", "this"),
@@ -45,7 +45,7 @@ def film_sentences(n: int, random_state: int = 0, *, forms: int = 1) -> list[str
     """
     rng, used = np.random.default_rng(random_state), _used(forms)
     found = []
-    for _ in range(whole("n", n)):
+    for _ in range(integer("n", n)):
         form = used[rng.integers(len(used))]
         found.append(" ".join(_WORDS[slot][rng.integers(len(_WORDS[slot]))] for slot in form))
     return found
@@ -63,7 +63,7 @@ def grammar_entropy(forms: int = 1) -> float:
 
 
 def _used(forms: int) -> tuple[tuple[str, ...], ...]:
-    if whole("forms", forms) > len(_FORMS):
+    if integer("forms", forms) > len(_FORMS):
         raise ValueError(f"forms must be 1 to {len(_FORMS)}; got {forms}.")
     return _FORMS[:forms]
 

@@ -30,7 +30,7 @@ from pindown.guarantees.bounds.information import (
 from pindown.learn.gates.progress import watched
 from pindown.learn.mutual_autoencoder.networks import MixtureGuess, Numbers
 from pindown.learn.one_class.torch_state import own_torch
-from pindown.validation import is_number, whole
+from pindown.validation import integer, is_number
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 Draw: TypeAlias = Callable[[int, torch.Generator], tuple[Any, Any]]
@@ -171,8 +171,8 @@ class InfomaxEstimator:
         verbose: int = 0,
     ) -> None:
         for name, value in {"parts": parts, "batch_size": batch_size, "n_test": n_test}.items():
-            whole(name, value)
-        whole("steps", steps, least=0)
+            integer(name, value)
+        integer("steps", steps, least=0)
         if not is_number(learning_rate, 0):
             raise ValueError(f"learning_rate must be a number, zero or positive; got {learning_rate!r}.")
         self.parts, self.hidden, self.steps, self.batch_size = parts, hidden, steps, batch_size

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pindown.validation import is_number, is_whole
+from pindown.validation import is_integer, is_number
 
 _SHARE, _FEWEST, _MOST = 100, 10, 1_200  # rows squared over the first, between the others
 
@@ -37,11 +37,11 @@ def check_parameters(model: Any) -> None:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}.")
     for name in ("n_components", "n_proposals", "batch_size", "guess_steps"):
         value = getattr(model, name)
-        if not is_whole(value):
+        if not is_integer(value):
             raise ValueError(f"{name} must be a positive integer; got {value!r}.")
     for name in ("mixture", "max_iter"):
         value = getattr(model, name)
-        if value is not None and not is_whole(value):
+        if value is not None and not is_integer(value):
             raise ValueError(f"{name} must be a positive integer or None; got {value!r}.")
     for name in ("information", "penalty"):
         value = getattr(model, name)
@@ -54,7 +54,7 @@ def check_parameters(model: Any) -> None:
     if not isinstance(model.drop_code, bool | np.bool_):
         raise ValueError(f"drop_code must be True or False; got {model.drop_code!r}.")
     try:
-        fine = not isinstance(model.hidden, str) and all(is_whole(size) for size in model.hidden)
+        fine = not isinstance(model.hidden, str) and all(is_integer(size) for size in model.hidden)
     except TypeError:
         fine = False
     if not fine:

@@ -28,7 +28,7 @@ from pindown.learn.mutual_autoencoder.training import Parts, Recipe, Trace, on_p
 from pindown.learn.one_class.checks import usable_device
 from pindown.learn.one_class.torch_state import own_torch
 from pindown.learn.one_class.training import PROCESSOR
-from pindown.validation import is_number, whole
+from pindown.validation import integer, is_number
 
 _DRAWS = 4  # sentences per code in the gradient of the information
 _GLANCE = (64, 512)  # sentences and codes of an estimate on the way
@@ -83,7 +83,7 @@ class SentenceAutoencoder:
     def interpolate(self, first: str, last: str, steps: int = 5) -> list[str]:
         """Return sentences along the straight line between two codes."""
         a, b = self.encode([first, last])
-        return self.decode(np.linspace(a, b, whole("steps", steps, least=2)))
+        return self.decode(np.linspace(a, b, integer("steps", steps, least=2)))
 
 
 def fit_sentences(
@@ -136,7 +136,7 @@ def fit_sentences(
     if not is_number(warm_start, 0) or warm_start > 0.5:
         raise ValueError(f"warm_start must be between 0 and 0.5; got {warm_start!r}.")
     for name, value in (("latent", latent), ("width", width), ("steps", steps)):
-        whole(name, value)
+        integer(name, value)
     place, vocabulary = usable_device(device), _vocabulary(sentences)
     rows = _rows(sentences, vocabulary, 1 + max(len(s.split()) for s in sentences))
     _warn_beyond_entropy(rows, information, penalty)
@@ -145,7 +145,7 @@ def fit_sentences(
         penalty=float(penalty),
         proposals=proposals,
         steps=steps,
-        batch_size=whole("batch_size", batch_size),
+        batch_size=integer("batch_size", batch_size),
         learning_rate=learning_rate,
         draws=_DRAWS,
         warm_start=float(warm_start) if information > 0 and penalty > 0 else 0.0,

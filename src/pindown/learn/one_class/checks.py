@@ -18,7 +18,7 @@ from pindown.learn.one_class.presets import (
     default_epochs,
     networks_for,
 )
-from pindown.validation import is_number, is_whole
+from pindown.validation import is_integer, is_number
 
 _MEMBERS, _PRINTED_MEMBERS = 3, 1
 _BATCH, _IMAGE_BATCH, _PRINTED_BATCH = 128, 64, 32
@@ -38,7 +38,7 @@ def check_parameters(detector: Any) -> None:
     if p["ablation"] is not None:
         _one_of("ablation", p["ablation"], ABLATIONS)
     for name, least in (("n_estimators", 1), ("max_epochs", 0), ("batch_size", 2)):
-        if p[name] is not None and not is_whole(p[name], least):
+        if p[name] is not None and not is_integer(p[name], least):
             raise ValueError(f"{name} must be an integer >= {least}, or None, got {p[name]!r}.")
     rate, weight = p["learning_rate"], p["learned_weight"]
     if rate is not None and not (is_number(rate) and rate > 0):
@@ -54,7 +54,7 @@ def check_parameters(detector: Any) -> None:
         raise ValueError(f"symmetric must be True, False or None, got {p['symmetric']!r}.")
     if not isinstance(p["warm_start"], bool | np.bool_):
         raise ValueError(f"warm_start must be True or False, got {p['warm_start']!r}.")
-    if not isinstance(p["verbose"], bool | np.bool_) and not is_whole(p["verbose"], 0):
+    if not isinstance(p["verbose"], bool | np.bool_) and not is_integer(p["verbose"], 0):
         raise ValueError(f"verbose must be an integer >= 0, or a bool, got {p['verbose']!r}.")
     chosen_ingredients(p["ingredients"])
 

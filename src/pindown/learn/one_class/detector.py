@@ -13,7 +13,7 @@ from pindown.learn.one_class.frame import Frame
 from pindown.learn.one_class.improvement import Path, walk
 from pindown.learn.one_class.learning import Learner
 from pindown.learn.one_class.report import DetectorReport, detector_report, two_network_bound
-from pindown.validation import is_number, whole
+from pindown.validation import integer, is_number
 
 
 class LocalMaximaDetector(Learner):
@@ -187,7 +187,7 @@ class LocalMaximaDetector(Learner):
                 if that is lower, -inf for no floor.
         """
         self._need_fitted_comparator()
-        whole("steps", steps, least=0)
+        integer("steps", steps, least=0)
         if not (is_number(step_size) and step_size > 0):
             raise ValueError(f"step_size must be a positive number, got {step_size!r}.")
         if floor is not None and floor != -np.inf and not is_number(floor):

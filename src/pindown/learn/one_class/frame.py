@@ -21,7 +21,7 @@ from torch.nn.functional import adaptive_avg_pool2d, pad
 from pindown.affine import Array
 from pindown.learn.one_class.bending import Bending
 from pindown.learn.one_class.networks import PAPER_SIDE
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 LARGEST_SIDE = 32
 _SMALLEST_SIDE = 4  # below, there are no gradients to speak of
@@ -197,7 +197,7 @@ def image_layout(X: Any, image_shape: Any) -> tuple[tuple[int, ...], bool]:
 def _given_shape(image_shape: Any) -> tuple[int, ...]:
     """Return the image_shape that the user named, checked."""
     given = tuple(image_shape) if isinstance(image_shape, Sequence | np.ndarray) else ()
-    if len(given) not in (2, 3) or not all(is_whole(n) for n in given):
+    if len(given) not in (2, 3) or not all(is_integer(n) for n in given):
         raise ValueError(
             f"image_shape must be (height, width), (height, width, channels) or "
             f"(channels, height, width) of positive integers, got {image_shape!r}."

@@ -16,7 +16,7 @@ from pindown.learn.sparse_coding.descent import descend
 from pindown.learn.sparse_coding.gradient import dead_fraction
 from pindown.learn.sparse_coding.recovery import RecoveryCertificate, certify_weights
 from pindown.network import ReluNetwork
-from pindown.validation import is_number, is_whole
+from pindown.validation import is_integer, is_number
 
 
 @dataclass(frozen=True)
@@ -206,9 +206,9 @@ class SparseCodingAutoencoder(
     def _check_parameters(self) -> None:
         for name in ("n_components", "sparsity"):
             value = getattr(self, name)
-            if value is not None and not is_whole(value):
+            if value is not None and not is_integer(value):
                 raise ValueError(f"{name} must be a positive integer or None, got {value!r}")
-        if not is_whole(self.max_iter, 0):
+        if not is_integer(self.max_iter, 0):
             raise ValueError(f"max_iter must be an integer, zero or positive, got {self.max_iter!r}")
         for name in ("tol", "delta"):
             value = getattr(self, name)

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.datasets.sparse_codes import SparseCodingModel
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 
 def proxy_gradient(
@@ -111,7 +111,7 @@ def weights_and_thresholds(
 
 def a_unit(model: SparseCodingModel, unit: int) -> int:
     """Return the index, or refuse it."""
-    if not is_whole(unit, 0) or unit >= model.n_atoms:
+    if not is_integer(unit, 0) or unit >= model.n_atoms:
         raise ValueError(f"units are 0 to {model.n_atoms - 1}; got {unit!r}.")
     return int(unit)
 

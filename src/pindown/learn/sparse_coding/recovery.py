@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.datasets.sparse_codes import SparseCodingModel
 from pindown.learn.sparse_coding.gradient import checked
 from pindown.rounding import gamma
-from pindown.validation import is_number, whole
+from pindown.validation import integer, is_number
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def certify_weights(
         >>> certify_weights(np.eye(3), 0.5, sparsity=2, low=1.0, high=2.0).kind
         'exact'
     """
-    whole("sparsity", sparsity)
+    integer("sparsity", sparsity)
     V = np.asarray(W, dtype=np.float64)
     if V.ndim != 2 or not V.size or not np.isfinite(V).all():
         raise ValueError(f"W must be a finite matrix (h, n); got shape {V.shape}.")

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from pindown.network import ReluNetwork
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 
 class TiedAutoencoder(nn.Module):  # type: ignore[misc]
@@ -41,7 +41,7 @@ class TiedAutoencoder(nn.Module):  # type: ignore[misc]
     def __init__(self, widths: Sequence[int], *, rectified_output: bool = False, seed: int = 0) -> None:
         super().__init__()
         sizes = list(widths) if isinstance(widths, Sequence | np.ndarray) else []
-        if len(sizes) < 2 or not all(is_whole(n) for n in sizes):
+        if len(sizes) < 2 or not all(is_integer(n) for n in sizes):
             raise ValueError(
                 f"widths need an input size and a hidden size, all positive integers; got {widths!r}."
             )

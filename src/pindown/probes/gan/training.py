@@ -23,7 +23,7 @@ from torch.nn.functional import softplus
 
 from pindown.affine import Array
 from pindown.progress import watched
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 _MOMENTA = (0.5, 0.999)  # of Adam; the usual 0.9 lets the two chase each other
 _LAST = 0.1  # share of the steps whose mean is called the end
@@ -199,9 +199,9 @@ def _check(
         if not isinstance(network, nn.Module):
             raise TypeError(f"{name} must be a torch.nn.Module; got {type(network).__name__}.")
     for name, number in numbers.items():
-        if not is_whole(number):
+        if not is_integer(number):
             raise ValueError(f"{name} must be a whole number of at least 1; got {number!r}.")
-    if not is_whole(steps, 0):
+    if not is_integer(steps, 0):
         raise ValueError(f"steps must be a whole number of at least 0; got {steps!r}.")
     if not all(math.isfinite(rate) and rate > 0 for rate in rates):
         raise ValueError(f"rates must be finite numbers above 0; got {rates}.")

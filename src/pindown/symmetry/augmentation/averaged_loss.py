@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pindown.symmetry.measure.families import Family
 from pindown.symmetry.measure.models import Array, is_module
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 
 def orbit_loss(
@@ -67,7 +67,7 @@ def orbit_loss(
 def _chosen(group: Family, n_samples: int | None, seed: int) -> NDArray[np.int64]:
     if n_samples is None:
         return np.arange(group.order)
-    if not is_whole(n_samples):
+    if not is_integer(n_samples):
         raise ValueError(f"n_samples is a whole number from 1, or None for all; got {n_samples!r}.")
     return np.random.default_rng(seed).integers(group.order, size=int(n_samples))
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.families import Family
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 
 def orbit_init(
@@ -33,7 +33,7 @@ def orbit_init(
     Lecture course, slides on gradient equivariance.
     """
     for name, value in (("n_templates", n_templates), ("d", d)):
-        if not is_whole(value):
+        if not is_integer(value):
             raise ValueError(f"{name} is a whole number from 1; got {value!r}.")
     rng = np.random.default_rng(random_state)
     templates = rng.standard_normal((n_templates, d)) / np.sqrt(d)

@@ -23,7 +23,7 @@ from pindown.symmetry.discovery.orbits import (
 )
 from pindown.symmetry.discovery.search import Discovery, discover
 from pindown.symmetry.groups import Group
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 _METHODS = ("relations", "gramian")
 
@@ -154,7 +154,7 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {self.method!r}.")
         for name, least in (("max_order", 2), ("n_restarts", 1)):
             value = getattr(self, name)
-            if not is_whole(value, least):
+            if not is_integer(value, least):
                 raise ValueError(f"{name} must be a whole number from {least}; got {value!r}.")
         if self.n_atoms is not None and not (
             isinstance(self.n_atoms, int | np.integer) and self.n_atoms > 0

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 
 class ExactConstants(nn.Module):  # type: ignore[misc]
@@ -40,7 +40,7 @@ class ExactConstants(nn.Module):  # type: ignore[misc]
 def check_channels(**channels: int) -> None:
     """Refuse numbers of channels that are not whole and positive."""
     for name, value in channels.items():
-        if not is_whole(value):
+        if not is_integer(value):
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
 
 

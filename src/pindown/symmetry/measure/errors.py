@@ -13,7 +13,7 @@ from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.differences import output_spread, squared_differences
 from pindown.symmetry.measure.families import Family, as_samples, require_family, without_identity
 from pindown.symmetry.measure.models import Array, as_function, untrained_copy
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 # Errors of untrained copies are averaged over elements; beyond this many a draw tells enough.
 _ELEMENTS_FOR_COPIES = 24
@@ -220,7 +220,7 @@ def _copies(model: Any, copies: int | Sequence[Any], rng: np.random.Generator) -
     if isinstance(copies, Iterable) and not isinstance(copies, str):
         yield from copies
         return
-    if not is_whole(copies, 0):
+    if not is_integer(copies, 0):
         raise ValueError(f"copies must be a whole number from 0, or models; got {copies!r}.")
     for _ in range(int(copies)):
         fresh = untrained_copy(model, rng)

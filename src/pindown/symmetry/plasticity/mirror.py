@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.symmetry.plasticity.covariance import SAME_EIGENVALUE, eigenspaces
 from pindown.symmetry.signatures.projections import as_samples
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 # A reflection is its own inverse and keeps lengths, up to rounding of the matrix given.
 _REFLECTION = 1e-9
@@ -89,7 +89,7 @@ def parity_of_components(
     samples = as_samples(X)
     d = samples.shape[1]
     count = d if n_components is None else n_components
-    if not is_whole(count) or count > d:
+    if not is_integer(count) or count > d:
         raise ValueError(f"n_components must be a whole number from 1 to {d}; got {n_components!r}.")
     R = as_reflection(reflection, d)
     rows, values, shared = [], [], []

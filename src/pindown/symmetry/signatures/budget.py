@@ -13,7 +13,7 @@ from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import Projector, as_samples, check_degree
 from pindown.symmetry.signatures.readouts import bend, pooled
 from pindown.symmetry.signatures.templates import unit_templates
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 _BOUNDED = ("step", "sigmoid")  # responses in [0, 1], which the inequality needs
 _BLOCK = 2000  # templates drawn at a time for the limit
@@ -74,7 +74,7 @@ def templates_needed(n_orbits: int, eps: float, delta: float, *, c: float = 2.0)
 
     Lecture course, theorem on the number of templates (constant derived; its equivalence dropped).
     """
-    if not is_whole(n_orbits):
+    if not is_integer(n_orbits):
         raise ValueError(f"n_orbits must be a whole number of at least 1; got {n_orbits!r}.")
     for name, value in (("eps", eps), ("delta", delta)):
         if not 0 < value < 1:

@@ -23,7 +23,7 @@ from pindown.symmetry.signatures.readouts import (
     readout,
 )
 from pindown.symmetry.signatures.templates import enough_templates, span_of_orbits, unit_templates
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 _MOST_MOMENTS = 6  # seventh powers of heavy tails lose the digits of the others
 _FOR_THRESHOLDS = 20_000  # projections per template from which thresholds are read
@@ -228,7 +228,7 @@ class OrbitSignature(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 
 def _whole(name: str, value: Any, most: int = 10**6) -> int:
-    if not is_whole(value) or value > most:
+    if not is_integer(value) or value > most:
         raise ValueError(f"{name} must be a whole number from 1 to {most}; got {value!r}.")
     return int(value)
 

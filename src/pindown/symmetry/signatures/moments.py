@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import orbit_projections
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 # Roots of a polynomial from its power sums: beyond this degree rounding eats most digits.
 MOST_VALUES = 12
@@ -43,7 +43,7 @@ def moment_signature(
 
     Lecture course, section on moments as signatures.
     """
-    if not is_whole(n_moments):
+    if not is_integer(n_moments):
         raise ValueError(f"n_moments must be a whole number of at least 1; got {n_moments!r}.")
     u = orbit_projections(X, templates, group)
     if standardise:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import as_vectors
-from pindown.validation import is_whole
+from pindown.validation import is_integer
 
 Response = Callable[[Array], Any]
 
@@ -110,7 +110,7 @@ def pooling_cost(n_templates: int, order: int, n_features: int) -> PoolingCost:
     Lecture course, section on transferability (cost model ours).
     """
     for name, value in (("n_templates", n_templates), ("order", order), ("n_features", n_features)):
-        if not is_whole(value):
+        if not is_integer(value):
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
     products = n_templates * order * n_features
     return PoolingCost(
