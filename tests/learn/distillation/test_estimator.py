@@ -108,7 +108,7 @@ def test_a_run_that_is_cut_short_says_so():
 
 
 def test_an_interrupted_run_keeps_its_weights(monkeypatch):
-    from pindown.learn.distillation import descent
+    from pindown.learn.distillation import loss as descent
 
     calls, slopes = [], descent.slopes
 

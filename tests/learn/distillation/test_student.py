@@ -13,8 +13,13 @@ from pindown.learn.distillation import (
     flow_rate,
     minimum_norm,
 )
-from pindown.learn.distillation.labels import centred, log_probabilities, probabilities
-from pindown.learn.distillation.student import null_part, span_basis
+from pindown.learn.distillation.student import (
+    centred,
+    log_probabilities,
+    null_part,
+    probabilities,
+    span_basis,
+)
 
 
 def linear_problem(seed, n=6, d=15, size=1.0):

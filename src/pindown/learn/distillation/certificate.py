@@ -27,9 +27,8 @@ from pindown.guarantees.bounds import (
     transfer_risk_bound,
 )
 from pindown.guarantees.bounds.angular import unsigned_angle
-from pindown.learn.gates.numbers import count
-
-_SHOWN = 6  # sizes in a printed curve
+from pindown.learn.distillation.tuning import SIZES_SHOWN
+from pindown.validation import integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,7 @@ class RiskCurve:
         return self.sizes[good[0]] if len(good) else None
 
     def __str__(self) -> str:
-        step = max(1, len(self.sizes) // _SHOWN)
+        step = max(1, len(self.sizes) // SIZES_SHOWN)
         shown = list(zip(self.sizes, self.values, strict=True))[::step]
         pairs = ", ".join(f"{n}: {value:.3g}" for n, value in shown)
         return f"expected transfer risk at most, by inputs: {pairs} ({self.bounds[0].kind})"
@@ -82,7 +81,7 @@ def risk_curve(
     >>> curve.size_for(0.2)
     20
     """
-    counts = tuple(count("a size", n) for n in sizes)
+    counts = tuple(integer("a size", n) for n in sizes)
     if not counts:
         raise ValueError("sizes is empty; give at least one number of inputs.")
     return RiskCurve(counts, tuple(transfer_risk_bound(profile, n, dimension=dimension) for n in counts))
@@ -172,6 +171,6 @@ def transfer_certificate(
         large_margin_bound(rate, n) if exact and beta > largest and rate < 1.0 else None,
         polynomial_angle_bound(exponent, n) if exact and exponent > 0.0 else None,
         exponent,
-        count("n", n),
+        integer("n", n),
         len(rows),
     )

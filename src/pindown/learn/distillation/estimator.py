@@ -12,22 +12,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.learn.distillation.deep import DeepLimit, deep_limit
-from pindown.learn.distillation.deep_flow import balanced_factors, deep_linear_flow, deep_start
-from pindown.learn.distillation.descent import distillation_descent
-from pindown.learn.distillation.labels import (
+from pindown.learn.distillation.deep_linear import (
+    DeepLimit,
+    balanced_factors,
+    deep_limit,
+    deep_linear_flow,
+    deep_start,
+)
+from pindown.learn.distillation.loss import distillation_descent
+from pindown.learn.distillation.student import (
     Labels,
+    Student,
     answers,
     as_logits,
     log_probabilities,
+    minimum_norm,
     probabilities,
 )
-from pindown.learn.distillation.student import Student, minimum_norm
-from pindown.learn.gates.numbers import count
+from pindown.learn.distillation.tuning import MAX_MISS_AFTER_DESCENT
 from pindown.network import ReluNetwork
-
-_SOLVERS = ("closed", "gradient")
-_NEAR = 1e-6  # logits that can be met are missed by more only where descent ended too early
+from pindown.validation import choice, integer, number
 
 
 class LinearDistiller(BaseEstimator):  # type: ignore[misc]
@@ -111,11 +115,10 @@ class LinearDistiller(BaseEstimator):  # type: ignore[misc]
             X: Inputs, (n, d); they need no labels but the teacher's answers.
             y: The teacher's logits or probabilities, (n,) for class 1 of two, or (n, k).
         """
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"solver must be 'closed' or 'gradient'; got {self.solver!r}.")
-        depth = count("depth", self.depth)
-        if self.rcond is not None and not 0.0 <= self.rcond < 1.0:
-            raise ValueError(f"rcond must be None or a share from 0 to below 1; got {self.rcond!r}.")
+        choice("solver", self.solver, ("closed", "gradient"))
+        depth = integer("depth", self.depth)
+        if self.rcond is not None:
+            number("rcond", self.rcond, 0.0, 1.0, below=True)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         z, rows = as_logits(y, self.labels), self._extended(X)
         student = minimum_norm(rows, z, rcond=self.rcond)
@@ -127,8 +130,12 @@ class LinearDistiller(BaseEstimator):  # type: ignore[misc]
         off = float(np.abs(rows @ weights - z).max())
         self.residual_ = off / largest if largest else off
         # Whoever gave a tolerance this large asked for no more; steps that ran out were named above.
-        strict = self.solver == "gradient" and self.tol < _NEAR and self.n_iter_ < self.max_iter
-        if strict and student.interpolates and self.residual_ > _NEAR:
+        strict = (
+            self.solver == "gradient"
+            and self.tol < MAX_MISS_AFTER_DESCENT
+            and self.n_iter_ < self.max_iter
+        )
+        if strict and student.interpolates and self.residual_ > MAX_MISS_AFTER_DESCENT:
             warnings.warn(
                 f"descent ended early: logits that can be met are missed by {self.residual_:.2g} of "
                 "the largest, for the loss is flat where answers are sure; lower tol, or use "

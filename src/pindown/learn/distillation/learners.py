@@ -21,9 +21,9 @@ from scipy.optimize import nnls
 
 from pindown.affine import Array
 from pindown.guarantees.bounds.transfer import SAME_ANGLE, angles_before_and_after
-from pindown.learn.distillation.student import minimum_norm, problem, span_basis
+from pindown.learn.distillation.student import inputs_and_logits, minimum_norm, span_basis
 from pindown.learn.distillation.tasks import LinearDistillationTask
-from pindown.learn.gates.numbers import count, positive
+from pindown.validation import integer, positive
 
 # A learner sees inputs and the teacher's logits, and may draw random numbers.
 Learner: TypeAlias = Callable[[Array, Array, np.random.Generator], Array]
@@ -75,7 +75,7 @@ def hard_target(X: ArrayLike, logits: ArrayLike, rng: np.random.Generator | None
 
     Phuong 2021, section 5.4.3.
     """
-    rows, z = problem(X, logits)
+    rows, z = inputs_and_logits(X, logits)
     signed = np.where(z >= 0, 1.0, -1.0)[:, None] * rows
     basis = span_basis(signed)
     inner = signed @ basis
@@ -161,7 +161,7 @@ def monotonicity(
         task.sampler,
         task.teacher,
         n,
-        repetitions=count("repetitions", repetitions),
+        repetitions=integer("repetitions", repetitions),
         random_state=random_state,
     )
     turned = angles[:, 1] - angles[:, 0]
@@ -170,6 +170,6 @@ def monotonicity(
         float(np.mean(np.abs(turned) <= SAME_ANGLE)),
         float(angles[:, 0].mean()),
         float(angles[:, 1].mean()),
-        count("n", n),
+        integer("n", n),
         len(angles),
     )

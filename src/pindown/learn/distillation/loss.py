@@ -1,4 +1,4 @@
-r"""The distillation loss of a linear student, its gradient, and how fast gradient flow brings it down.
+r"""The distillation loss of a linear student, its gradient, its descent, and how fast gradient flow is.
 
 With teacher logits :math:`z_i` and soft labels :math:`y_i = \sigma(z_i)`,
 
@@ -9,13 +9,22 @@ With teacher logits :math:`z_i` and soft labels :math:`y_i = \sigma(z_i)`,
 so that the least loss is 0, at all w with :math:`w \cdot x_i = z_i`, if there are any. Several columns
 of logits have the softmax in place of :math:`\sigma`.
 
+Gradient descent from zero,
+
+.. math:: w_{t+1} = w_t - \eta \nabla \ell(w_t), \qquad \eta = 4n / \lambda_{\max}(X^\top X)
+
+stays in the span of the inputs, also with momentum, so where the logits can be met the limit is the
+closed form. Where they cannot (more inputs than dimensions, a teacher that is not linear) the limit is
+the student of least cross-entropy, and the closed form that of least squares.
+
 Phuong 2021, appendix D.1.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -24,7 +33,9 @@ from scipy.optimize import brentq
 from scipy.special import expit, log_softmax, logsumexp, softmax
 
 from pindown.affine import Array
-from pindown.learn.distillation.student import minimum_norm, problem
+from pindown.learn.distillation.student import centred, inputs_and_logits, minimum_norm
+from pindown.progress import watched
+from pindown.validation import integer, positive
 
 _NEARBY = 0.5  # distance of logits from which a difference of softmaxes loses no digits to speak of
 
@@ -40,7 +51,7 @@ def distillation_loss(w: ArrayLike, X: ArrayLike, logits: ArrayLike) -> float:
     >>> distillation_loss([2.0], [[1.0]], [2.0]), round(distillation_loss([0.0], [[1.0]], [50.0]), 6)
     (0.0, 0.693147)
     """
-    rows, z = problem(X, logits)
+    rows, z = inputs_and_logits(X, logits)
     u = rows @ np.asarray(w, dtype=np.float64)
     return float(np.mean(_divergences(u, z)))
 
@@ -60,7 +71,7 @@ def distillation_gradient(w: ArrayLike, X: ArrayLike, logits: ArrayLike) -> Arra
     >>> distillation_gradient([0.0], [[2.0]], [50.0])
     array([-1.])
     """
-    rows, z = problem(X, logits)
+    rows, z = inputs_and_logits(X, logits)
     return slopes(rows @ np.asarray(w, dtype=np.float64), z, rows)
 
 
@@ -157,7 +168,7 @@ def flow_rate(X: ArrayLike, logits: ArrayLike) -> FlowRate:
     Phuong 2021, Theorem D.3, Corollary D.1 and Theorem 5.1; the 1/n of the Hessian was lost there, and
     the exponent can be doubled.
     """
-    rows, z = problem(X, logits)
+    rows, z = inputs_and_logits(X, logits)
     if z.ndim != 1:
         raise ValueError(f"flow_rate takes one column of logits, (n,); got shape {z.shape}.")
     student = minimum_norm(rows, z)
@@ -191,3 +202,94 @@ def _farthest(z: float, level: float) -> float:
         if level > 0:
             ends.append(abs(float(brentq(excess, z, z + sign * far))))
     return math.nextafter(max(ends), math.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """Where gradient descent ended.
+
+    Attributes:
+        weights: (d,) or (d, k).
+        n_iter: Steps taken.
+        gradient: Norm of the gradient at the end, as a share of that at the start.
+        converged: Whether that is below the tolerance.
+    """
+
+    weights: Array
+    n_iter: int
+    gradient: float
+    converged: bool
+
+    def __str__(self) -> str:
+        state = "converged" if self.converged else "not converged"
+        return f"{state} after {self.n_iter:,} steps, gradient {self.gradient:.2g} of the first"
+
+
+def distillation_descent(
+    X: ArrayLike,
+    logits: ArrayLike,
+    *,
+    accelerated: bool = True,
+    whitened: bool = False,
+    tol: float = 1e-13,
+    max_iter: int = 100_000,
+    verbose: int = 0,
+) -> Descent:
+    """Descend on the distillation loss from zero.
+
+    Args:
+        X: Inputs, (n, d).
+        logits: The teacher's logits, (n,); several columns (n, k) are centred.
+        accelerated: Momentum with restarts; False is plain gradient descent, with the same limit.
+        whitened: Descend in coordinates of the span in which the inputs are white: far fewer steps for
+            inputs of uneven length, the same limit.
+        tol: Stop when the gradient is below this share of the first one.
+        max_iter: Most steps.
+        verbose: 0 for silence; else a progress bar after two seconds, on a terminal.
+
+    Example:
+        >>> distillation_descent([[2.0, 0.0]], [2.0]).weights.round(9)
+        array([1., 0.])
+
+    Phuong 2021, Theorem 5.1.
+    """
+    rows, z = inputs_and_logits(X, logits)
+    z, steps, tol = centred(z), integer("max_iter", max_iter), positive("tol", tol, zero=True)
+    if whitened:
+        white, back = _whitened(rows)
+        done = distillation_descent(
+            white, z, accelerated=accelerated, tol=tol, max_iter=steps, verbose=verbose
+        )
+        return replace(done, weights=back @ done.weights)
+    bend = smoothness(rows, 1 if z.ndim == 1 else z.shape[1])
+    w = np.zeros((rows.shape[1], *z.shape[1:]))
+    if bend == 0.0:  # all inputs are zero: nothing to learn from
+        return Descent(w, 0, 0.0, True)
+    ahead, pace, first, size, taken = w, 1.0, 0.0, np.inf, 0
+    try:
+        for taken in watched(range(steps + 1), "distillation", verbose=verbose):
+            slope = slopes(rows @ ahead, z, rows)
+            size = float(np.linalg.norm(slope))
+            first = first or size
+            if size <= tol * first or taken == steps:
+                break
+            new = ahead - slope / bend
+            # Momentum against the slope is dropped: without this, it swings around the minimum.
+            if not accelerated or float(np.vdot(slope, new - w)) > 0:
+                pace = 1.0
+            following = (1 + (1 + 4 * pace**2) ** 0.5) / 2
+            ahead = new + ((pace - 1) / following if accelerated else 0.0) * (new - w)
+            w, pace = new, following if accelerated else 1.0
+    except KeyboardInterrupt:
+        warnings.warn("interrupted: the weights so far are kept", stacklevel=2)
+    return Descent(ahead, taken, size / first if first else 0.0, size <= tol * first)
+
+
+def _whitened(rows: Array) -> tuple[Array, Array]:
+    """Return inputs with the second moment one in their span, and the map of their weights back."""
+    left, sizes, right = np.linalg.svd(rows, full_matrices=False)
+    kept = sizes > sizes[0] * max(rows.shape) * np.finfo(np.float64).eps
+    if not kept.any():
+        return np.zeros((len(rows), 1)), np.zeros((rows.shape[1], 1))
+    root = len(rows) ** 0.5
+    return left[:, kept] * root, right[kept].T * (root / sizes[kept])

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.learn.distillation.labels import MOST_LOGIT, Labels, answers, as_logits, probabilities
+from pindown.learn.distillation.student import Labels, answers, as_logits, probabilities
+from pindown.learn.distillation.tuning import MAX_LOGIT, MIN_SCORE_AGREEMENT
 
 _SAME = 1e-6  # a decision function whose softmax is predict_proba within this holds the logits
-_MOSTLY = 0.9  # share of inputs on which the largest score must be the answer; votes may be tied
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def _from_classifier(teacher: Any, X: Any) -> TeacherAnswers:
         scores = np.asarray(teacher.decision_function(X), dtype=np.float64)
         # Three classes have three pairs: the shape does not tell scores of classes from those of pairs.
         if scores.shape[1:] != (() if len(classes) == 2 else (len(classes),)) or (
-            np.mean(classes[answers(scores)] == teacher.predict(X)) < _MOSTLY
+            np.mean(classes[answers(scores)] == teacher.predict(X)) < MIN_SCORE_AGREEMENT
         ):
             scores = None
     if hasattr(teacher, "predict_proba"):
@@ -125,7 +125,7 @@ def _from_classifier(teacher: Any, X: Any) -> TeacherAnswers:
 def _saturated(chances: Array) -> float:
     """Return the share of samples with a probability too near 0 or 1 to tell its logit."""
     least = np.minimum(chances, 1.0 - chances) if chances.ndim == 1 else chances.min(axis=1)
-    return float(np.mean(least <= np.exp(-MOST_LOGIT)))
+    return float(np.mean(least <= np.exp(-MAX_LOGIT)))
 
 
 def _looks_like_probabilities(found: Array) -> bool:

@@ -232,7 +232,7 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return last, False
 
     def _joint(self, X: Array, y: Array, rng: np.random.Generator) -> None:
-        from pindown.learn.one_class.checks import usable_device
+        from pindown.learn.torch_isolation import usable_device
 
         self.scale_ = longest_patch(X)
         X = X / self.scale_

@@ -21,8 +21,7 @@ from pindown.learn.multi_exit.making import check_model, make_model
 from pindown.learn.multi_exit.parameters import check_parameters
 from pindown.learn.multi_exit.prediction import ExitPrediction
 from pindown.learn.multi_exit.training import make_optimiser, train
-from pindown.learn.one_class.checks import usable_device
-from pindown.learn.one_class.torch_state import own_torch
+from pindown.learn.torch_isolation import own_torch, usable_device
 
 # Of training, if the number of epochs is left open: steps for tables and for images.
 _STEPS, _IMAGE_STEPS = 150, 600

@@ -28,10 +28,8 @@ from pindown.learn.mutual_autoencoder.quadrature import can_be_exact, quick_info
 from pindown.learn.mutual_autoencoder.report import InformationReport, report_on
 from pindown.learn.mutual_autoencoder.rows import NumberRows, SymbolRows
 from pindown.learn.mutual_autoencoder.settling import settle
-from pindown.learn.mutual_autoencoder.training import Parts, Recipe, on_processor, train
-from pindown.learn.one_class.checks import usable_device
-from pindown.learn.one_class.torch_state import own_torch
-from pindown.learn.one_class.training import PROCESSOR
+from pindown.learn.mutual_autoencoder.training import Parts, Recipe, train
+from pindown.learn.torch_isolation import PROCESSOR, on_processor, own_torch, usable_device
 from pindown.validation import integer
 
 _LONGER = 3  # times the training's steps that the fresh guess gets for the measurement

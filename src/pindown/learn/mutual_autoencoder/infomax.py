@@ -29,7 +29,7 @@ from pindown.guarantees.bounds.information import (
 )
 from pindown.learn.gates.progress import watched
 from pindown.learn.mutual_autoencoder.networks import MixtureGuess, Numbers
-from pindown.learn.one_class.torch_state import own_torch
+from pindown.learn.torch_isolation import own_torch
 from pindown.validation import integer, is_number
 
 Indices: TypeAlias = npt.NDArray[np.int64]

@@ -12,7 +12,7 @@ import torch
 from pindown.learn.mutual_autoencoder import evaluation
 from pindown.learn.mutual_autoencoder.measure import MeasuredInformation
 from pindown.learn.mutual_autoencoder.rows import SymbolRows
-from pindown.learn.one_class.torch_state import own_torch
+from pindown.learn.torch_isolation import own_torch
 
 _ACTIVE = 0.01  # nats of divergence above which a coordinate of the code is in use
 

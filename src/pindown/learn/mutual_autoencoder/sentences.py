@@ -24,10 +24,8 @@ from pindown.learn.mutual_autoencoder.measure import MeasuredInformation, measur
 from pindown.learn.mutual_autoencoder.networks import GaussianEncoder, MixtureGuess
 from pindown.learn.mutual_autoencoder.recurrent import SentenceDecoder, SentenceReader
 from pindown.learn.mutual_autoencoder.sampling import sampled_information
-from pindown.learn.mutual_autoencoder.training import Parts, Recipe, Trace, on_processor, train
-from pindown.learn.one_class.checks import usable_device
-from pindown.learn.one_class.torch_state import own_torch
-from pindown.learn.one_class.training import PROCESSOR
+from pindown.learn.mutual_autoencoder.training import Parts, Recipe, Trace, train
+from pindown.learn.torch_isolation import PROCESSOR, on_processor, own_torch, usable_device
 from pindown.validation import integer, is_number
 
 _DRAWS = 4  # sentences per code in the gradient of the information

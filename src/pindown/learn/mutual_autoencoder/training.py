@@ -14,7 +14,6 @@ Phuong 2021, Algorithm 4.1.
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Callable
@@ -96,12 +95,6 @@ class Parts:
         for net in (self.encoder, self.decoder, self.guess):
             net.to(device)
         return self
-
-
-def on_processor(net: Any) -> Any:
-    """Return a network that computes on the processor: itself, or a copy."""
-    there = next(net.parameters()).device.type == "cpu"
-    return net if there else copy.deepcopy(net).cpu()
 
 
 def train(

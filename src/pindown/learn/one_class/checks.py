@@ -88,34 +88,6 @@ def chosen_ingredients(given: Any) -> frozenset[str]:
     return chosen
 
 
-def usable_device(name: Any) -> Any:
-    """Return the torch device of this name.
-
-    Raises:
-        ValueError: If torch knows no such device, or it is not there.
-
-    >>> usable_device("cpu")
-    device(type='cpu')
-    """
-    import torch
-
-    try:
-        device = torch.device(name)
-    except (RuntimeError, TypeError):
-        raise ValueError(
-            f"device must be one that torch knows, such as 'cpu' or 'cuda', got {name!r}."
-        ) from None
-    if device.type == "cpu":
-        return device
-    try:
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise ValueError(
-            f"device {name!r} is not there or holds no numbers; 'cpu' always does."
-        ) from None
-    return device
-
-
 def check_goes_on(plan: Plan, earlier: Plan, n_earlier: int) -> None:
     """Refuse to go on with networks that are not those of the plan.
 

@@ -17,8 +17,8 @@ from pindown.affine import Array
 from pindown.learn.one_class.frame import Frame, paper_inputs
 from pindown.learn.one_class.presets import Plan
 from pindown.learn.one_class.printed import PrintedMember
-from pindown.learn.one_class.torch_state import own_torch
-from pindown.learn.one_class.training import PROCESSOR, Member, membership_log_odds
+from pindown.learn.one_class.training import Member, membership_log_odds
+from pindown.learn.torch_isolation import PROCESSOR, own_torch
 from pindown.parallel import each, n_workers
 
 _CHUNK = 512  # inputs evaluated at once

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from pindown.affine import Array
-from pindown.learn.one_class.torch_state import own_torch
+from pindown.learn.torch_isolation import own_torch
 
 if TYPE_CHECKING:
     from pindown.learn.one_class.detector import LocalMaximaDetector

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from pindown.affine import Array
 from pindown.learn.gates.progress import watched
-from pindown.learn.one_class.checks import check_goes_on, n_axes, plan_for, usable_device
+from pindown.learn.one_class.checks import check_goes_on, n_axes, plan_for
 from pindown.learn.one_class.density import EDGE, N_NEIGHBOURS, NeighbourDensity
 from pindown.learn.one_class.ensemble import Ensemble, network_inputs, trained
 from pindown.learn.one_class.evidence import Prices, may_vote, prices, warn_of_nothing_learned
@@ -21,7 +21,7 @@ from pindown.learn.one_class.frame import image_layout
 from pindown.learn.one_class.mixture import Mixture
 from pindown.learn.one_class.negatives import generic_negatives
 from pindown.learn.one_class.scores import Scores
-from pindown.learn.one_class.torch_state import own_torch
+from pindown.learn.torch_isolation import own_torch, usable_device
 
 _MOST_POINTS = 20_000  # training points kept for distances
 _SPACING_ROWS = 1000

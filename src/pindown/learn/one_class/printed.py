@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from pindown.learn.one_class import losses
 from pindown.learn.one_class.networks import build, initialise
 from pindown.learn.one_class.presets import Plan
-from pindown.learn.one_class.training import PROCESSOR
+from pindown.learn.torch_isolation import PROCESSOR
 
 _BETAS = (0.5, 0.999)  # of Adam, as usual for these networks; the source does not say
 _PULL = 1.0  # lambda of the source

@@ -19,7 +19,7 @@ from pindown.learn.one_class.features import orientation_features
 from pindown.learn.one_class.frame import Frame, image_layout, layout_text
 from pindown.learn.one_class.mixture import TEMPER, Mixture
 from pindown.learn.one_class.presets import Plan
-from pindown.learn.one_class.torch_state import own_torch
+from pindown.learn.torch_isolation import own_torch
 from pindown.network import ReluNetwork
 
 _FEATURE_CHUNK = 1024  # images whose features are computed at once

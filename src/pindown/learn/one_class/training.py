@@ -29,6 +29,7 @@ from pindown.learn.one_class.losses import accepted, displacement, rejected
 from pindown.learn.one_class.negatives import generic_negatives
 from pindown.learn.one_class.networks import build, initialise
 from pindown.learn.one_class.presets import Plan
+from pindown.learn.torch_isolation import PROCESSOR
 
 _DECAY = 0.99  # of the running mean of the weights
 _GENERATOR_WEIGHT = 0.5  # of learned negatives beside the floor
@@ -37,7 +38,6 @@ _PULL = 1.0  # lambda of the source
 _STEPS_BETWEEN = 10  # steps between two looks at held-out rows, at least
 _PATIENCE = 4  # looks without progress before a member stops
 _PROGRESS = 1e-3
-PROCESSOR = torch.device("cpu")
 
 
 def membership_log_odds(outputs: Tensor) -> Tensor:

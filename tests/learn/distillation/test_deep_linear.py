@@ -12,7 +12,7 @@ from pindown.learn.distillation import (
     minimum_norm,
     start_norm_for,
 )
-from pindown.learn.distillation.deep_flow import imbalance, product
+from pindown.learn.distillation.deep_linear import imbalance, product
 
 
 def linear_problem(seed, n=4, d=10):

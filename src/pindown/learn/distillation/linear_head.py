@@ -7,27 +7,169 @@ needs no labels; with labels it also says what accuracy was lost.
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.guarantees.bounds import held_out_bound
-from pindown.guarantees.bounds.bound import probability
+from pindown.bound_text import rounded_up
+from pindown.guarantees.bounds import Bound, held_out_bound
 from pindown.learn.distillation.certificate import TransferCertificate, transfer_certificate
 from pindown.learn.distillation.estimator import LinearDistiller
-from pindown.learn.distillation.heads import DistilledHead
-from pindown.learn.distillation.labels import MOST_LOGIT, Labels, answers
-from pindown.learn.distillation.report import Distillation
-from pindown.learn.distillation.student import minimum_norm, null_part
+from pindown.learn.distillation.student import (
+    Labels,
+    answers,
+    minimum_norm,
+    null_part,
+    probabilities,
+)
 from pindown.learn.distillation.teachers import TeacherAnswers, features_of, teacher_answers
+from pindown.learn.distillation.tuning import (
+    CROWDED_RATIO,
+    HEAD_TOLERANCE,
+    LINEAR_TEACHER,
+    MAX_LOGIT,
+    NOTEWORTHY_SHARE,
+)
+from pindown.network import ReluNetwork
+from pindown.validation import probability
 
-_LINEAR = 1e-5  # logits of a float32 teacher that is linear are linear within this share
-_CROWDED = 1.5  # with inputs and rank within this factor, noise in the logits is amplified most
-_TOLERANCE = 1e-6  # of the gradient; the answers of a student do not change below it
 _NOTHING = 1e-24  # a share of squares of this size is rounding
-_LOST = 0.01  # a share of features outside the span, or of cut logits, that is worth a note
+
+
+@dataclass(frozen=True, eq=False)
+class DistilledHead:
+    """A linear classifier on features, with the teacher's classes.
+
+    Attributes:
+        coef_: Weights, (d,) for two classes, or (k, d).
+        intercept_: One number, or k.
+        classes_: Names of the classes.
+        features: What turns inputs into features; None if they are the features.
+
+    >>> head = DistilledHead(np.array([1.0, -1.0]), 0.0, np.array(["no", "yes"]))
+    >>> head.predict([[3.0, 1.0], [0.0, 1.0]]).tolist()
+    ['yes', 'no']
+    """
+
+    coef_: Array
+    intercept_: Any
+    classes_: NDArray[Any]
+    features: Any = None
+
+    def decision_function(self, X: Any) -> Array:
+        """Return logits, (n,) for two classes, or (n, k)."""
+        table = features_of(self.features, X)
+        if table.shape[1] != self.coef_.shape[-1]:
+            raise ValueError(f"the head takes {self.coef_.shape[-1]} features; got {table.shape[1]}.")
+        return np.asarray(table @ self.coef_.T + self.intercept_)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class, (n, k)."""
+        return probabilities(self.decision_function(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the likeliest class of each input."""
+        return np.asarray(self.classes_[answers(self.decision_function(X))])
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the accuracy on labelled inputs."""
+        return float(np.mean(self.predict(X) == np.asarray(y)))
+
+    def to_network(self) -> ReluNetwork:
+        """Return the head as a network of one affine layer, from features to logits."""
+        return ReluNetwork.from_layers([(np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_))])
+
+    def to_torch(self) -> Any:
+        """Return the head as a float64 ``torch.nn.Linear``, from features to logits."""
+        import torch
+
+        weights, bias = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+        layer = torch.nn.Linear(weights.shape[1], weights.shape[0], dtype=torch.float64)
+        with torch.no_grad():
+            layer.weight.copy_(torch.from_numpy(weights))
+            layer.bias.copy_(torch.from_numpy(bias))
+        return layer
+
+    def __str__(self) -> str:
+        return f"linear head on {self.coef_.shape[-1]} features for {len(self.classes_)} classes"
+
+
+@dataclass(frozen=True, eq=False)
+class Distillation:
+    r"""A linear head, and what it lost of its teacher. Shares are of held-out inputs.
+
+    Attributes:
+        head: The classifier on features.
+        distiller: The estimator that found it.
+        teacher: Where the teacher's logits come from.
+        n: Inputs it was distilled from.
+        n_held_out: Inputs it was compared on.
+        dimension: Features, with the constant one if there is an intercept.
+        rank: Dimensions that the inputs showed.
+        unseen_share: Share of the squared length of features outside the span of those it saw.
+        agreement: Share of inputs where head and teacher agree.
+        own_agreement: The same on the inputs it was distilled from.
+        disagreement: Bound on the probability that they differ on a new input.
+        logit_r2: Share of the variance of the teacher's logits that the head explains.
+        teacher_accuracy: With labels, else None.
+        student_accuracy: With labels, else None.
+        accuracy_error: Standard error of the difference, else None.
+        certificate: What theory said before, for two classes and a teacher that is linear in the
+            features; else None.
+        notes: What to know before trusting it.
+    """
+
+    head: DistilledHead
+    distiller: LinearDistiller
+    teacher: str
+    n: int
+    n_held_out: int
+    dimension: int
+    rank: int
+    unseen_share: float
+    agreement: float
+    own_agreement: float
+    disagreement: Bound
+    logit_r2: float
+    teacher_accuracy: float | None
+    student_accuracy: float | None
+    accuracy_error: float | None
+    certificate: TransferCertificate | None
+    notes: tuple[str, ...]
+    kind: Literal["probability"] = "probability"
+
+    @property
+    def accuracy_loss(self) -> float | None:
+        """Accuracy of the teacher minus that of the head, if there were labels."""
+        if self.teacher_accuracy is None or self.student_accuracy is None:
+            return None
+        return self.teacher_accuracy - self.student_accuracy
+
+    def __str__(self) -> str:
+        gap = self.disagreement
+        lines = [
+            f"{self.head}, distilled from {self.n:,} inputs: {self.teacher}",
+            f"agreement {self.agreement:.4f} on {self.n_held_out:,} held-out inputs, "
+            f"{self.own_agreement:.4f} on its own; on new ones they differ with probability at most "
+            f"{rounded_up(gap.value)} (confidence {gap.confidence:g})",
+            f"logits: R^2 {self.logit_r2:.4f} held out; features: rank {self.rank} of {self.dimension}, "
+            f"{100 * self.unseen_share:.3g} % of their squared length unseen",
+        ]
+        if self.accuracy_loss is not None:
+            lines.append(
+                f"accuracy {self.student_accuracy:.4f}, teacher {self.teacher_accuracy:.4f}: "
+                f"{self.accuracy_loss:.4f} +- {self.accuracy_error:.2g} lost"
+            )
+        if self.certificate is not None:
+            known = self.certificate.bound
+            lines.append(
+                f"before training: the teacher is linear in these features; expected disagreement at "
+                f"most {rounded_up(known.value)} ({known.kind}; {known.source})"
+            )
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
 def distil(
@@ -81,7 +223,7 @@ def distil(
         raise ValueError(f"{len(asked.logits)} answers of the teacher for {len(table)} inputs.")
     own, rest = _split(len(table), probability("held_out", held_out), random_state)
     # Logits that were cut are not to be met; cross-entropy needs only the probabilities.
-    chosen = {"solver": "gradient", "tol": _TOLERANCE} if asked.cut > _LOST else {}
+    chosen = {"solver": "gradient", "tol": HEAD_TOLERANCE} if asked.cut > NOTEWORTHY_SHARE else {}
     model = LinearDistiller(**{"fit_intercept": True, **chosen, **distiller, "labels": "logit"})
     model.fit(table[own], asked.logits[own])
     head = DistilledHead(model.coef_, model.intercept_, asked.classes, features)
@@ -174,7 +316,7 @@ def _certificate(
         return None
     whole = minimum_norm(rows, z)
     # With as many dimensions as inputs every teacher looks linear.
-    if whole.rank >= len(rows) or whole.residual > _LINEAR:
+    if whole.rank >= len(rows) or whole.residual > LINEAR_TEACHER:
         return None
     basis = np.linalg.svd(rows, full_matrices=False)[2][: whole.rank]
     inner = rows @ basis.T  # the space that inputs live in has the dimension of their rank
@@ -184,15 +326,15 @@ def _certificate(
 
 def _notes(model: LinearDistiller, asked: TeacherAnswers, n: int, unseen: float) -> list[str]:
     notes = []
-    if asked.cut > _LOST:
+    if asked.cut > NOTEWORTHY_SHARE:
         notes.append(
             f"{100 * asked.cut:.3g} % of inputs have a probability of 0 or 1 from the teacher; their "
-            f"logits were cut at {MOST_LOGIT:g}, and the student has least "
+            f"logits were cut at {MAX_LOGIT:g}, and the student has least "
             f"{'squared error of logits' if model.solver == 'closed' else 'cross-entropy'}"
         )
-    if model.rank_ == n < model.n_features_in_ + 1 and unseen > _LOST:
+    if model.rank_ == n < model.n_features_in_ + 1 and unseen > NOTEWORTHY_SHARE:
         notes.append("fewer inputs than features: each new one shows a new direction")
-    elif n <= _CROWDED * model.rank_ and not model.interpolates_:
+    elif n <= CROWDED_RATIO * model.rank_ and not model.interpolates_:
         notes.append(
             "about as many inputs as dimensions: what is not linear in the teacher is amplified; give "
             "more inputs, or rcond=1e-2"
