@@ -7,16 +7,18 @@ is for nobody to guess. Booleans are not numbers here.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from math import inf, isfinite, isnan
 from numbers import Integral, Real
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.errors import ParameterError
+
+T = TypeVar("T")
 
 
 def refuse(name: str, wanted: str, got: object) -> NoReturn:
@@ -147,6 +149,53 @@ def choice(name: str, value: Any, options: Collection[str]) -> str:
     if not isinstance(value, str) or value not in options:
         refuse(name, f"one of {', '.join(map(repr, options))}", value)
     return value
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Return a truth value, also NumPy's; numbers are none.
+
+    >>> boolean("verbose", 1)
+    Traceback (most recent call last):
+    pindown.errors.ParameterError: verbose must be True or False; got 1.
+    """
+    if not isinstance(value, bool | np.bool_):
+        refuse(name, "True or False", value)
+    return bool(value)
+
+
+def integers(name: str, values: Any, *, least: int = 1) -> tuple[int, ...]:
+    """Return a sequence of integers of at least ``least``, possibly empty.
+
+    >>> integers("hidden", [32, 32])
+    (32, 32)
+    """
+    found = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else None
+    if found is None or not all(is_integer(value, least) for value in found):
+        refuse(name, f"a sequence of integers of at least {least}", values)
+    return tuple(int(value) for value in found)
+
+
+def optional(check: Callable[..., T], name: str, value: Any, **limits: Any) -> T | None:
+    """Return None, or what another check makes of the value.
+
+    Args:
+        check: One of the checks of this module.
+        name: Of the parameter.
+        value: What was given.
+        limits: Further arguments of the check.
+
+    >>> optional(integer, "max_iter", None), optional(integer, "max_iter", 3)
+    (None, 3)
+    >>> optional(integer, "max_iter", 0)
+    Traceback (most recent call last):
+    pindown.errors.ParameterError: max_iter must be an integer of at least 1, or None; got 0.
+    """
+    if value is None:
+        return None
+    try:
+        return check(name, value, **limits)
+    except ParameterError as error:
+        raise ParameterError(str(error).replace("; got", ", or None; got", 1)) from None
 
 
 def array(name: str, values: Any) -> Array:
