@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 
 from pindown.symmetry import cyclic, dihedral, symmetric
-from pindown.symmetry.catalogue import (
+from pindown.symmetry.axioms import check_table, element_orders, is_abelian
+from pindown.symmetry.constructions import (
     alternating,
+    commute_on,
+    direct_product,
+    generate,
     named_groups,
     octahedral,
     pyritohedral,
     quaternion,
     tetrahedral,
 )
-from pindown.symmetry.closure import generate
+from pindown.symmetry.families import Window
 from pindown.symmetry.groups import from_permutations
-from pindown.symmetry.products import commute_on, direct_product
-from pindown.symmetry.tables import check_table, element_orders, is_abelian
-from pindown.symmetry.windows import Window
 
 BUILT_IN = [
     cyclic(1), cyclic(6), dihedral(1), dihedral(5), symmetric(1), symmetric(4), tetrahedral(),

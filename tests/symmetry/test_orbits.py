@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pindown.symmetry import cyclic, dihedral, symmetric
-from pindown.symmetry.catalogue import octahedral, pyritohedral
+from pindown.symmetry.constructions import octahedral, pyritohedral
 from pindown.symmetry.orbits import (
     action_error,
     distinct_images,

@@ -14,19 +14,21 @@ from pindown.findings.finding import Finding, Hypothesis, Quantity, Table
 from pindown.findings.pictures import StackedBars, drawable
 from pindown.findings.registry import question
 from pindown.findings.subject import Subject
+from pindown.findings.tuning import (
+    BATCH_SECONDS_PER_OPERATION,
+    FRESH_NETWORKS,
+    KEPT_SHARE,
+    MAX_SYMMETRY_ROWS,
+    MIN_SYMMETRY_ROWS,
+    SECONDS_PER_WEIGHT_DRAWN,
+    SHUFFLES,
+    SYMMETRY_SHARE,
+)
 from pindown.findings.wording import number_text, percent
 
 if TYPE_CHECKING:
+    from pindown.symmetry.families import Family
     from pindown.symmetry.measure.errors import SymmetryError
-    from pindown.symmetry.measure.families import Family
-
-_MOST_ROWS, _FEWEST_ROWS = 256, 32
-_SHARE = 0.6  # of the time left: what the larger number of rows may take
-_COPIES = 3  # of fresh networks for the scale
-_SHUFFLES = 8
-_SECONDS_PER_OPERATION = 6e-10  # a multiply-add of small batches in float64, on a slow core
-_SECONDS_PER_DRAW = 6e-8  # a Gaussian weight, drawn, checked and stored
-_KEPT = 1e-6  # of the spread of outputs: below it only rounding is left
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,10 @@ def set_symmetry(subject: Subject) -> Finding:
         raise NotApplicable(f"inputs of shape {tuple(shape)} are rather vectors than sets")
     if shape[0] == shape[1]:
         raise NotApplicable(f"inputs of shape {tuple(shape)} are rather images than sets")
-    from pindown.symmetry.actions.families import Transformations
-    from pindown.symmetry.actions.sets import set_shuffles
+    from pindown.symmetry.actions.permutations import set_shuffles
+    from pindown.symmetry.families import Transformations
 
-    shuffles = set_shuffles(shape[0], _SHUFFLES, subject.seed)
+    shuffles = set_shuffles(shape[0], SHUFFLES, subject.seed)
     swap = Transformations("a swap of two", (0,), shuffles.moves[:1])
     kept = _measure(subject, "SYM-03", {"the first two swapped": swap, "shuffled": shuffles})
     return _finding(
@@ -114,8 +116,8 @@ def set_symmetry(subject: Subject) -> Finding:
 
 
 def _image_families(height: int, width: int) -> dict[str, Family]:
-    from pindown.symmetry.actions.families import Transformations
     from pindown.symmetry.actions.images import image_reflection, image_rotations
+    from pindown.symmetry.families import Transformations
 
     steps = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
     shifts = Transformations(
@@ -136,15 +138,15 @@ def _measure(subject: Subject, code: str, families: dict[str, Family]) -> list[_
     from pindown.symmetry.measure.errors import invariance
     from pindown.symmetry.measure.models import untrained_copy
 
-    passes = sum(family.order + 1 for family in families.values()) * (_COPIES + 2)
+    passes = sum(family.order + 1 for family in families.values()) * (FRESH_NETWORKS + 2)
     size = sum(stored_entries(layer.weight) for layer in subject.net.layers)
-    row = _SECONDS_PER_OPERATION * passes * size
+    row = BATCH_SECONDS_PER_OPERATION * passes * size
     # Two sizes and none between: the answer is to depend on the clock as little as can be.
-    fits = row * _MOST_ROWS <= _SHARE * subject.deadline.left
-    X = _rows(subject, code, _MOST_ROWS if fits else _FEWEST_ROWS)
-    subject.require(row * len(X) + _SECONDS_PER_DRAW * size * _COPIES)
+    fits = row * MAX_SYMMETRY_ROWS <= SYMMETRY_SHARE * subject.deadline.left
+    X = _rows(subject, code, MAX_SYMMETRY_ROWS if fits else MIN_SYMMETRY_ROWS)
+    subject.require(row * len(X) + SECONDS_PER_WEIGHT_DRAWN * size * FRESH_NETWORKS)
     rng = subject.rng(code)
-    copies = [untrained_copy(subject.net, rng) for _ in range(_COPIES)]
+    copies = [untrained_copy(subject.net, rng) for _ in range(FRESH_NETWORKS)]
     kept = []
     for name, family in families.items():
         found = invariance(subject.net, family, X, copies=copies)
@@ -174,7 +176,7 @@ def _decisions(net: Any, family: Family, X: Array) -> float | None:
 
 
 def _finding(kept: list[_Kept], chosen: _Kept, noun: str, reading: str, assumed: str) -> Finding:
-    exact = [item.name for item in kept if item.share <= _KEPT]
+    exact = [item.name for item in kept if item.share <= KEPT_SHARE]
     told = ", ".join(f"{item.name} {_share_text(item.share)}" for item in kept)
     found = chosen.found
     bars = tuple((item.share,) for item in kept)
@@ -233,4 +235,4 @@ def _scale(chosen: _Kept, noun: str) -> str:
 
 def _share_text(share: float) -> str:
     """Return three digits; 0 only for what is rounding."""
-    return "0" if share <= _KEPT else number_text(share)
+    return "0" if share <= KEPT_SHARE else number_text(share)

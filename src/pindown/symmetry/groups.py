@@ -10,8 +10,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.symmetry.matrices import check_representation, permutation_matrices, require_products
-from pindown.symmetry.tables import check_table, table_of_permutations
+from pindown.symmetry.axioms import (
+    check_representation,
+    check_table,
+    permutation_matrices,
+    require_products,
+    table_of_permutations,
+)
 from pindown.validation import is_integer
 
 Action = Callable[[int, NDArray[np.float64]], NDArray[np.float64]]

@@ -7,12 +7,18 @@ from scipy.stats import binom
 
 from pindown.symmetry import dihedral, symmetric
 from pindown.symmetry.discovery.atoms import group_recovery, learn_orbit
-from pindown.symmetry.discovery.completeness import closure
-from pindown.symmetry.discovery.evidence import _objection, hard_negatives, judge
-from pindown.symmetry.discovery.maps import procrustes, residual_limit, residuals
+from pindown.symmetry.discovery.held_out import _objection, closure, hard_negatives, judge
 from pindown.symmetry.discovery.orbits import noise_level, orbits_by_norm, pairs_of
+from pindown.symmetry.discovery.orthogonal_maps import (
+    NotClosedError,
+    effect,
+    exact_representation,
+    procrustes,
+    residual_limit,
+    residuals,
+    table_of,
+)
 from pindown.symmetry.discovery.relations import _chance_support, find_maps
-from pindown.symmetry.discovery.rounding import NotClosedError, effect, exact_representation, table_of
 from tests.symmetry.discovery.samples import GROUPS, orbits_of, rotation
 
 

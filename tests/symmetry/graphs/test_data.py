@@ -4,8 +4,8 @@ import networkx
 import numpy as np
 import pytest
 
+from pindown.symmetry.axioms import permutation_matrices
 from pindown.symmetry.graphs import Graph, block_diagonal, from_edges, from_networkx, padded, relabel
-from pindown.symmetry.matrices import permutation_matrices
 
 
 def some_graph(n=5, *, directed=False, seed=0):

@@ -6,9 +6,9 @@ import pytest
 from pindown import ReluNetwork
 from pindown.symmetry import cyclic, dihedral, equivariance, invariance, symmetric
 from pindown.symmetry.actions import image_dihedral, image_translations, set_permutations
-from pindown.symmetry.measure.comparison import symmetry_change
+from pindown.symmetry.families import Window
+from pindown.symmetry.measure.errors import symmetry_change
 from pindown.symmetry.measure.models import as_function, untrained_copy
-from pindown.symmetry.windows import Window
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 6))

@@ -12,8 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.symmetry.discovery.known import identify
-from pindown.symmetry.discovery.maps import Maps, nearest_elements
+from pindown.symmetry.discovery.identification import identify
 from pindown.symmetry.discovery.orbits import (
     Pairs,
     checked_labels,
@@ -21,6 +20,7 @@ from pindown.symmetry.discovery.orbits import (
     orbits_by_norm,
     unit_of,
 )
+from pindown.symmetry.discovery.orthogonal_maps import Maps, nearest_elements
 from pindown.symmetry.discovery.search import Discovery, discover
 from pindown.symmetry.groups import Group
 from pindown.validation import is_integer

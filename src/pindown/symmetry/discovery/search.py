@@ -10,11 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.symmetry.discovery.evidence import LEAST_COVERAGE, Evidence, judge
-from pindown.symmetry.discovery.maps import Maps, nearest_elements, procrustes
+from pindown.symmetry.discovery.held_out import LEAST_COVERAGE, Evidence, judge
 from pindown.symmetry.discovery.orbits import Pairs, noise_level, pairs_of
+from pindown.symmetry.discovery.orthogonal_maps import (
+    Maps,
+    NotClosedError,
+    effect,
+    exact_representation,
+    nearest_elements,
+    procrustes,
+    table_of,
+)
 from pindown.symmetry.discovery.relations import find_maps
-from pindown.symmetry.discovery.rounding import NotClosedError, effect, exact_representation, table_of
 
 # Data stored in single precision carry this error, as a share of a coordinate's scale.
 _ROUNDING = 1e-7

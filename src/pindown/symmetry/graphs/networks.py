@@ -8,9 +8,155 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from pindown.symmetry.graphs.contracts import LEVELS
-from pindown.symmetry.graphs.layers import GraphAttention, GraphConvolution, MessagePassing
+from pindown.symmetry.graphs.isomorphism import LEVELS
+from pindown.symmetry.layers.convolution import check_pool
+from pindown.symmetry.layers.linear import check_channels
 from pindown.symmetry.layers.sets import PermInvariant
+
+
+class GraphConvolution(nn.Module):  # type: ignore[misc]
+    r"""Convolutional layer: messages :math:`c_{vu}(Vx_u + r)`, coefficients from degrees alone.
+
+    Args:
+        c_in: Numbers per node of the input.
+        c_out: Numbers per node of the output.
+        aggregate: ``"sum"`` with :math:`c_{vu} = 1/\sqrt{\deg u \deg v}`, or ``"mean"``, ``"max"`` with
+            :math:`c_{vu} = 1`.
+
+    >>> GraphConvolution(3, 5)(torch.ones(4, 4), torch.ones(4, 3)).shape
+    torch.Size([4, 5])
+
+    Lecture course, section on graph networks: convolutional approach.
+    """
+
+    def __init__(self, c_in: int, c_out: int, aggregate: str = "sum") -> None:
+        super().__init__()
+        check_channels(c_in=c_in, c_out=c_out)
+        self.aggregate = check_pool(aggregate)
+        self.psi = nn.Linear(c_in, c_out)
+        self.own, self.around = nn.Linear(c_in, c_out), nn.Linear(c_out, c_out, bias=False)
+
+    def forward(self, A: Tensor, X: Tensor) -> Tensor:
+        """Return ``(..., n, c_out)``."""
+        edges = check_graph(A, X)
+        sent = self.psi(X)
+        if self.aggregate == "sum":
+            total = coefficients(edges).to(sent) @ sent
+        else:
+            total = aggregated(sent.unsqueeze(-3).expand(*edges.shape, -1), edges, self.aggregate)
+        return self.own(X) + self.around(total)
+
+
+class GraphAttention(nn.Module):  # type: ignore[misc]
+    r"""Attentional layer: messages :math:`a_{vu}(Vx_u + r)`, a softmax of learned scores.
+
+    Scores are :math:`s^T \tanh(Qx_v + Kx_u)`, so that which neighbour counts can depend on the node.
+
+    Args:
+        c_in: Numbers per node of the input.
+        c_out: Numbers per node of the output.
+        hidden: Width of the score.
+
+    >>> GraphAttention(3, 5)(torch.ones(2, 4, 4), torch.ones(2, 4, 3)).shape
+    torch.Size([2, 4, 5])
+
+    Lecture course, section on graph networks: attentional approach.
+    """
+
+    def __init__(self, c_in: int, c_out: int, hidden: int = 16) -> None:
+        super().__init__()
+        check_channels(c_in=c_in, c_out=c_out, hidden=hidden)
+        self.psi = nn.Linear(c_in, c_out)
+        self.query, self.key = nn.Linear(c_in, hidden), nn.Linear(c_in, hidden, bias=False)
+        self.score = nn.Linear(hidden, 1, bias=False)
+        self.own, self.around = nn.Linear(c_in, c_out), nn.Linear(c_out, c_out, bias=False)
+
+    def weights(self, A: Tensor, X: Tensor) -> Tensor:
+        """Return the attention ``(..., n, n)``: rows sum to one, those of isolated nodes to zero."""
+        edges = check_graph(A, X)
+        mixed = torch.tanh(self.query(X).unsqueeze(-2) + self.key(X).unsqueeze(-3))
+        logits = self.score(mixed).squeeze(-1).masked_fill(~edges, -torch.inf)
+        # A row without edges would be 0/0; whatever stands there is cleared below.
+        lonely = ~edges.any(-1, keepdim=True)
+        return torch.softmax(logits.masked_fill(lonely, 0.0), -1).masked_fill(~edges, 0.0)
+
+    def forward(self, A: Tensor, X: Tensor) -> Tensor:
+        """Return ``(..., n, c_out)``."""
+        return self.own(X) + self.around(self.weights(A, X) @ self.psi(X))
+
+
+class MessagePassing(nn.Module):  # type: ignore[misc]
+    r"""Message passing: messages :math:`\psi(x_v, x_u, y_{vu})` from a network with one hidden layer.
+
+    Args:
+        c_in: Numbers per node of the input.
+        c_out: Numbers per node of the output.
+        aggregate: ``"sum"``, ``"mean"`` or ``"max"``.
+        hidden: Width of :math:`\psi`, and length of a message.
+        c_edge: Numbers per edge; 0 for none.
+
+    >>> MessagePassing(3, 5, c_edge=2)(torch.ones(4, 4), torch.ones(4, 3), torch.ones(4, 4, 2)).shape
+    torch.Size([4, 5])
+
+    Lecture course, section on graph networks: message-passing approach.
+    """
+
+    def __init__(
+        self, c_in: int, c_out: int, aggregate: str = "sum", *, hidden: int = 16, c_edge: int = 0
+    ) -> None:
+        super().__init__()
+        check_channels(c_in=c_in, c_out=c_out, hidden=hidden)
+        self.aggregate, self.c_edge = check_pool(aggregate), c_edge
+        self.psi = nn.Sequential(
+            nn.Linear(2 * c_in + c_edge, hidden), nn.ReLU(), nn.Linear(hidden, hidden)
+        )
+        self.own, self.around = nn.Linear(c_in, c_out), nn.Linear(hidden, c_out, bias=False)
+
+    def forward(self, A: Tensor, X: Tensor, Y: Tensor | None = None) -> Tensor:
+        """Return ``(..., n, c_out)``."""
+        edges = check_graph(A, X)
+        if (0 if Y is None else Y.shape[-1]) != self.c_edge:
+            raise ValueError(f"this layer takes edge features (..., n, n, {self.c_edge}).")
+        pairs = [X.unsqueeze(-2).expand(*edges.shape, -1), X.unsqueeze(-3).expand(*edges.shape, -1)]
+        messages = self.psi(torch.cat([*pairs, *([] if Y is None else [Y])], -1))
+        return self.own(X) + self.around(aggregated(messages, edges, self.aggregate))
+
+
+def coefficients(edges: Tensor) -> Tensor:
+    r"""Return :math:`c_{vu} = 1/\sqrt{\deg u \deg v}` on edges and 0 elsewhere, in double precision.
+
+    >>> coefficients(torch.tensor([[False, True], [True, False]])).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    there = edges.double()
+    # In a directed graph v receives along its row and u sends along its column.
+    received, sent = there.sum(-1, keepdim=True), there.sum(-2, keepdim=True)
+    return there / torch.sqrt(received * sent).clamp(min=1.0)
+
+
+def aggregated(messages: Tensor, edges: Tensor, how: str) -> Tensor:
+    """Pool messages ``(..., n, n, m)`` over neighbours; no neighbour gives 0.
+
+    >>> aggregated(torch.ones(2, 2, 1), torch.tensor([[True, True], [False, False]]), "sum").tolist()
+    [[2.0], [0.0]]
+    """
+    there = edges.unsqueeze(-1)
+    if how == "max":
+        largest = messages.masked_fill(~there, -torch.inf).amax(-2)
+        return torch.where(there.any(-2), largest, torch.zeros_like(largest))
+    total = messages.masked_fill(~there, 0.0).sum(-2)
+    return total if how == "sum" else total / there.sum(-2).clamp(min=1)
+
+
+def check_graph(A: Tensor, X: Tensor) -> Tensor:
+    """Return where edges are, or say what does not fit."""
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2] or X.ndim < 2 or A.shape[:-1] != X.shape[:-1]:
+        raise ValueError(
+            f"a graph layer takes A (..., n, n) and X (..., n, c); got {tuple(A.shape)} and "
+            f"{tuple(X.shape)}."
+        )
+    return A != 0
+
 
 _KINDS = {"convolution": GraphConvolution, "attention": GraphAttention, "messages": MessagePassing}
 

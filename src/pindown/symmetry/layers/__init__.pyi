@@ -19,7 +19,7 @@ from pindown.symmetry.layers.representations import trivial as trivial
 from pindown.symmetry.layers.sets import PermEquivariant as PermEquivariant
 from pindown.symmetry.layers.sets import PermInvariant as PermInvariant
 from pindown.symmetry.layers.sets import SetNetwork as SetNetwork
-from pindown.symmetry.layers.smoothed import SmoothedModule as SmoothedModule
-from pindown.symmetry.layers.templates import convolution_matrix as convolution_matrix
-from pindown.symmetry.layers.templates import group_convolution as group_convolution
-from pindown.symmetry.layers.templates import template_network as template_network
+from pindown.symmetry.layers.linear import SmoothedModule as SmoothedModule
+from pindown.symmetry.layers.representations import convolution_matrix as convolution_matrix
+from pindown.symmetry.layers.representations import group_convolution as group_convolution
+from pindown.symmetry.layers.representations import template_network as template_network

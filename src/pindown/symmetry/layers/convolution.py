@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from pindown.symmetry.groups import Group
-from pindown.symmetry.layers.exact import ExactConstants, check_channels, check_shape
+from pindown.symmetry.layers.linear import ExactConstants, check_channels, check_shape
 from pindown.symmetry.layers.representations import left_cosets
 
 POOLS = ("mean", "sum", "max")

@@ -3,13 +3,57 @@ r"""The most general linear layer that commutes with a group."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from pindown.symmetry.groups import Group
 from pindown.symmetry.layers.basis import equivariant_basis, invariant_basis
-from pindown.symmetry.layers.exact import ExactConstants, check_channels, check_shape
 from pindown.symmetry.layers.representations import Representation
+from pindown.symmetry.smoothing import kind_of_average
+from pindown.validation import is_integer
+
+
+class ExactConstants(nn.Module):  # type: ignore[misc]
+    """A module with constants that ``.float()`` and ``.double()`` leave alone.
+
+    A basis rounded to single precision and widened again commutes with the group to seven digits only.
+    The constants are part of the ``state_dict``: weights are coefficients in this very basis.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._constants: list[str] = []
+
+    def keep(self, name: str, values: Any) -> None:
+        """Store an array as a constant: whole numbers as they are, others in double precision."""
+        tensor = torch.as_tensor(values)
+        self.register_buffer(name, tensor.double() if tensor.is_floating_point() else tensor)
+        self._constants.append(name)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> ExactConstants:
+        kept = {name: getattr(self, name) for name in self._constants}
+        super()._apply(fn, recurse)
+        for name, tensor in kept.items():
+            moved = getattr(self, name)
+            setattr(self, name, tensor.to(moved.device))
+        return self
+
+
+def check_channels(**channels: int) -> None:
+    """Refuse numbers of channels that are not whole and positive."""
+    for name, value in channels.items():
+        if not is_integer(value):
+            raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+
+
+def check_shape(x: Tensor, expected: tuple[int, ...], what: str) -> None:
+    """Refuse tensors whose last axes are not as expected."""
+    if tuple(x.shape[-len(expected) :]) != expected or x.ndim < len(expected):
+        wanted = ", ".join(map(str, expected))
+        raise ValueError(f"{what} takes tensors (..., {wanted}); got shape {tuple(x.shape)}.")
 
 
 class EquivariantLinear(ExactConstants):
@@ -88,3 +132,44 @@ class EquivariantLinear(ExactConstants):
     def extra_repr(self) -> str:
         """Return the sizes."""
         return f"{self.c_in} x {self.d_in} -> {self.c_out} x {self.d_out}, {len(self.basis)} maps"
+
+
+class SmoothedModule(ExactConstants):
+    r"""A module with outputs :math:`|S|^{-1}\sum_{g\in S}\rho(g)^{-1}f(gx)`; the last axes move.
+
+    Args:
+        module: The module f.
+        group: The group with its matrices on inputs.
+        output_rep: The group with its matrices on outputs, or None for invariance.
+        elements: Indices of the elements S.
+
+    >>> import torch
+    >>> from pindown.symmetry import cyclic
+    >>> SmoothedModule(nn.Identity(), cyclic(2), None, [0, 1])(torch.tensor([[1.0, 3.0]])).tolist()
+    [[2.0, 2.0]]
+
+    Lecture course, section on invariant function classes.
+    """
+
+    def __init__(
+        self, module: nn.Module, group: Group, output_rep: Group | None, elements: Sequence[int]
+    ) -> None:
+        super().__init__()
+        chosen = list(elements)
+        self.module, self.degree = module, group.degree
+        self.kind = kind_of_average(group, chosen)
+        self.keep("moves", group.matrices[chosen])
+        self.equivariant = output_rep is not None
+        if output_rep is not None:
+            self.keep("back", output_rep.matrices[group.inverses[chosen]])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the averaged outputs."""
+        check_shape(x, (self.degree,), "this average")
+        if not x.is_floating_point():
+            raise ValueError(f"this average takes tensors of floats; got {x.dtype}, say x.double().")
+        total = 0.0
+        for i, move in enumerate(self.moves.to(x)):
+            y = self.module(x @ move.T)
+            total = total + (y @ self.back[i].to(y).T if self.equivariant else y)
+        return total / len(self.moves)

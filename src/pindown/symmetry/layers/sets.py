@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from pindown.symmetry.layers.convolution import check_pool
-from pindown.symmetry.layers.exact import check_channels, check_shape
+from pindown.symmetry.layers.linear import check_channels, check_shape
 
 
 class PermEquivariant(nn.Module):  # type: ignore[misc]

@@ -1,6 +1,6 @@
 # What pindown.symmetry.measure offers; lazy.py reads this list.
-from pindown.symmetry.measure.comparison import SymmetryChange as SymmetryChange
-from pindown.symmetry.measure.comparison import symmetry_change as symmetry_change
+from pindown.symmetry.measure.errors import SymmetryChange as SymmetryChange
+from pindown.symmetry.measure.errors import symmetry_change as symmetry_change
 from pindown.symmetry.measure.errors import SymmetryError as SymmetryError
 from pindown.symmetry.measure.errors import equivariance as equivariance
 from pindown.symmetry.measure.errors import invariance as invariance

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pindown.affine import Array
+from pindown.symmetry.families import Family, as_samples, require_family, without_identity
 from pindown.symmetry.groups import Group
-from pindown.symmetry.measure.differences import output_spread, squared_differences
-from pindown.symmetry.measure.families import Family, as_samples, require_family, without_identity
-from pindown.symmetry.measure.models import Array, as_function, untrained_copy
+from pindown.symmetry.measure.models import as_function, untrained_copy
 from pindown.validation import is_integer
 
 # Errors of untrained copies are averaged over elements; beyond this many a draw tells enough.
@@ -226,3 +226,110 @@ def _copies(model: Any, copies: int | Sequence[Any], rng: np.random.Generator) -
         fresh = untrained_copy(model, rng)
         if fresh is not None:
             yield fresh
+
+
+def squared_differences(
+    function: Callable[[Array], Array],
+    moved: Family,
+    answer: Family | None,
+    X: Array,
+    chosen: NDArray[np.int64] | None = None,
+) -> tuple[Array, Array]:
+    """Return squared differences (elements, samples), and the outputs of the samples as they are."""
+    outputs = function(X)
+    rows = []
+    for index in range(moved.order) if chosen is None else chosen.tolist():
+        images = moved.act(index, X)
+        if len(images) != len(X):
+            raise ValueError(
+                f"{moved.name} must keep the number of samples; {len(X)} became {len(images)}."
+            )
+        wanted = outputs if answer is None else answer.act(index, outputs)
+        found = function(images)
+        if found.shape != wanted.shape:
+            raise ValueError(
+                f"outputs must keep their shape; {wanted.shape} became {found.shape} under {moved.name}."
+            )
+        rows.append(np.sum((found - wanted).reshape(len(X), -1) ** 2, axis=1))
+    return np.array(rows), outputs
+
+
+def output_spread(outputs: Array) -> float:
+    r"""Return the root mean square distance of two samples' outputs, :math:`\sqrt{2\,\mathrm{tr}\,C}`.
+
+    One sample has no spread: the length of its output stands in.
+
+    >>> output_spread(np.array([[0.0], [3.0]]))
+    3.0
+    """
+    rows = outputs.reshape(len(outputs), -1)
+    if len(rows) == 1:
+        return float(np.linalg.norm(rows))
+    return float(np.sqrt(2.0 * rows.var(axis=0, ddof=1).sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class SymmetryChange:
+    """What training did to a symmetry.
+
+    Attributes:
+        before: Of the model before training.
+        after: Of the model after it.
+    """
+
+    before: SymmetryError
+    after: SymmetryError
+
+    @property
+    def ratio(self) -> float:
+        """Error per spread of outputs, after divided by before: below one training learned symmetry.
+
+        Two models without any error are as symmetric as each other, 1.
+        """
+        first, second = _per_spread(self.before), _per_spread(self.after)
+        if first == second:
+            return 1.0
+        return second / first if first else np.inf
+
+    def __str__(self) -> str:
+        factor = max(self.ratio, 1 / self.ratio if self.ratio else np.inf)
+        words = f"{'less' if self.ratio > 1 else 'more'} symmetric by a factor of {factor:.3g}"
+        return (
+            f"{self.before.question} under {self.before.family}: {_per_spread(self.before):.3g} of the "
+            f"spread of outputs before training, {_per_spread(self.after):.3g} after; "
+            f"{'as symmetric as before' if self.ratio == 1 else words} (estimate, n = {self.after.n:,})"
+        )
+
+
+def symmetry_change(
+    before: Any, after: Any, group: Family, X: ArrayLike, *, group_out: Family | None = None
+) -> SymmetryChange:
+    """Measure one symmetry of a model before and after training, each against its own spread.
+
+    Args:
+        before: The model before training.
+        after: The model after it.
+        group: The group with its action on samples.
+        X: Samples.
+        group_out: The action on outputs; without it invariance is measured.
+
+    >>> from pindown.symmetry import cyclic
+    >>> X = np.array([[1.0, 2.0], [4.0, 3.0]])
+    >>> change = symmetry_change(lambda X: X[:, 0], lambda X: X.sum(axis=1), cyclic(2), X)
+    >>> change.ratio
+    0.0
+    """
+    if group_out is None:
+        return SymmetryChange(
+            invariance(before, group, X, copies=0), invariance(after, group, X, copies=0)
+        )
+    return SymmetryChange(
+        equivariance(before, group, group_out, X, copies=0),
+        equivariance(after, group, group_out, X, copies=0),
+    )
+
+
+def _per_spread(found: SymmetryError) -> float:
+    if found.error == 0.0:
+        return 0.0
+    return found.error / found.spread if found.spread else np.inf

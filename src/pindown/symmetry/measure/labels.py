@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.symmetry.measure.families import Family, as_samples, require_family, without_identity
+from pindown.symmetry.families import Family, as_samples, require_family, without_identity
 from pindown.symmetry.measure.models import as_function
 
 

@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from pindown.affine import Affine
+from pindown.affine import Affine, Array
 from pindown.network import ReluNetwork
 
-Array = NDArray[np.float64]
 # What a fitted estimator offers, the richest answer first: decisions alone hide small changes.
 _METHODS = ("predict_proba", "decision_function", "transform", "predict")
 

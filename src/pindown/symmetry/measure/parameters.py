@@ -11,9 +11,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from pindown.affine import Array
+
 Layers = list[tuple[Array, Array]]
 _SMALLEST_SCALE = np.finfo(float).tiny  # below it dividing overflows
 

@@ -5,15 +5,15 @@ from pindown.symmetry.plasticity.covariance import eigenspaces as eigenspaces
 from pindown.symmetry.plasticity.covariance import is_invariant_subspace as is_invariant_subspace
 from pindown.symmetry.plasticity.covariance import orbit_covariance as orbit_covariance
 from pindown.symmetry.plasticity.covariance import orbit_span as orbit_span
-from pindown.symmetry.plasticity.equivariant import gradient_rule as gradient_rule
-from pindown.symmetry.plasticity.equivariant import learn as learn
-from pindown.symmetry.plasticity.equivariant import oja_rule as oja_rule
-from pindown.symmetry.plasticity.equivariant import (
+from pindown.symmetry.plasticity.hebbian import gradient_rule as gradient_rule
+from pindown.symmetry.plasticity.hebbian import learn as learn
+from pindown.symmetry.plasticity.hebbian import oja_rule as oja_rule
+from pindown.symmetry.plasticity.hebbian import (
     plasticity_equivariance_error as plasticity_equivariance_error,
 )
-from pindown.symmetry.plasticity.mirror import MirrorComponents as MirrorComponents
-from pindown.symmetry.plasticity.mirror import mirrored_covariance as mirrored_covariance
-from pindown.symmetry.plasticity.mirror import parity_of_components as parity_of_components
+from pindown.symmetry.plasticity.covariance import MirrorComponents as MirrorComponents
+from pindown.symmetry.plasticity.covariance import mirrored_covariance as mirrored_covariance
+from pindown.symmetry.plasticity.covariance import parity_of_components as parity_of_components
 from pindown.symmetry.plasticity.hebbian import HebbianRun as HebbianRun
 from pindown.symmetry.plasticity.hebbian import leading_share as leading_share
 from pindown.symmetry.plasticity.hebbian import oja as oja
