@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import torch
 
-from pindown.experiments.multi_exit_common import QUICK, fit_network
 from pindown.learn.multi_exit import (
     MultiExitModel,
     confidence_policy,
@@ -19,6 +18,7 @@ from pindown.learn.multi_exit import (
     latency_curve,
     timed_policy,
 )
+from pindown_reproduction.underspecification_thesis._multi_exit import QUICK, fit_network
 
 BUDGET, RUNS = 0.5, 9
 SIZES = ((1, 200), (256, 2048))  # inputs in a batch, and in all

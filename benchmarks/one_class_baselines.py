@@ -28,7 +28,7 @@ import numpy as np
 
 from pindown.datasets.images import load_mnist
 from pindown.datasets.tables_one_class import ADBENCH, load_adbench, one_class_split
-from pindown.experiments.local_maxima_one_class import held_out_bandwidth, log_density
+from pindown_reproduction.local_maxima.local_maxima_one_class import held_out_bandwidth, log_density
 
 DATA = Path(os.environ.get("PINDOWN_DATA", "../shared/data"))
 SEEDS = (0, 1, 2)

@@ -23,10 +23,10 @@ import numpy as np
 
 import pindown as pn
 from pindown.datasets.images import load_mnist
-from pindown.experiments import EXPERIMENTS, reproduce
 from pindown.guarantees import certified_accuracy
 from pindown.learn.exact.estimators import ExactReluRegressor
 from pindown.parallel import each, workers
+from pindown_reproduction import EXPERIMENTS, reproduce
 
 SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[2] / "shared"))
 IMAGES = 1_000

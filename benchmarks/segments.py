@@ -15,7 +15,7 @@ import pindown as pn
 from pindown.box import Box
 from pindown.geometry.regions.fold_distance import distance_to_nearest_fold
 from pindown.geometry.regions.region import region_at
-from pindown.geometry.slices.march import kinks_on_line
+from pindown.geometry.slices.black_box_kinks import kinks_on_line
 from pindown.geometry.slices.segment import along_segments
 
 MNIST_NET = Path("../shared/models/mnist_256x4.onnx.gz")

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pindown.experiments.symmetry_learning import matrices_of
 from pindown.symmetry import SymmetryLearner
+from pindown_reproduction.course.symmetry_learning import matrices_of
 
 SEEDS = 10
 PAIRS = 300

@@ -122,7 +122,7 @@ def test_a_test_that_computes_by_itself_is_noticed(tmp_path, monkeypatch):
     """Arithmetic, constants of ours and an import alone do not count; a call, also by a helper, does."""
     text = """
 from pindown import ReluNetwork
-from pindown.experiments.multi_exit_published import BUDGET
+from pindown_reproduction.underspecification_thesis._multi_exit import BUDGET
 def helper():
     return ReluNetwork.from_layers([([[1.0]], [0])])
 def test_alone():

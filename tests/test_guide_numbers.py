@@ -100,14 +100,14 @@ def seconds_to_shrink() -> str:
 
 
 def zero_matrix() -> str:
-    from pindown.experiments.sparse_coding_recovery import PRINTED, zero_baseline
+    from pindown_reproduction.relu_thesis.sparse_coding_recovery import PRINTED, zero_baseline
 
     found = [zero_baseline(*cell) for cell in PRINTED]
     return f"{min(found)} {max(found)}"
 
 
 def coherences() -> str:
-    from pindown.experiments.sparse_coding_gradient import EXPERIMENT, model_of
+    from pindown_reproduction.relu_thesis.sparse_coding_gradient import EXPERIMENT, model_of
 
     found = [model_of(h, 0.01).coherence for h in EXPERIMENT.settings["quick"]["sizes"]]
     return f"{min(found)} {max(found)}"
@@ -127,7 +127,7 @@ def share_excluded() -> str:
 
 
 def entropy_of_the_grammar() -> str:
-    from pindown.learn.mutual_autoencoder.grammar import grammar_entropy
+    from pindown.learn.mutual_autoencoder.sentences import grammar_entropy
 
     return str(grammar_entropy())
 

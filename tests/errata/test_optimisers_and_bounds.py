@@ -8,13 +8,13 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from pindown.experiments import pac_bayes_images
 from pindown.guarantees.bounds import WeightList, mixture_bound, niceness, spectral_margin_bound
 from pindown.guarantees.bounds.bound import half_square
 from pindown.guarantees.bounds.perturbation import norm_level
 from pindown.guarantees.bounds.spectral_source import beta_interval, source_scale
 from pindown.optim import RMSPropRule
 from pindown.optim.path_geometry import TrainingPathGeometry
+from pindown_reproduction.relu_thesis import pac_bayes_images
 
 
 def test_the_first_step_of_fast_rmsprop_divides_by_zero():

@@ -9,8 +9,8 @@ from pindown.bias import orthogonal_separability
 from pindown.bias.flow import gradient_flow
 from pindown.equivalence import functional_dimension, identifiable_network
 from pindown.geometry import Box
+from pindown.geometry.folds.canonical_surface import canonical_surface
 from pindown.geometry.folds.fold_set import fold_set
-from pindown.geometry.folds.surface import canonical_surface
 from pindown.guarantees.bounds.transfer import angle_error, projected
 from tests.geometry.fold_nets import gaussian
 

@@ -24,7 +24,10 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-SOURCES = {"pindown": ROOT / "src" / "pindown"}
+SOURCES = {
+    "pindown": ROOT / "src" / "pindown",
+    "pindown_reproduction": ROOT / "reproduction" / "src" / "pindown_reproduction",
+}
 FIELDS = {"of", "old", "new", "noticed_by", "within"}
 
 

@@ -55,7 +55,9 @@ def complete_codes(incomplete: str) -> list[tuple[str, str]]:
 
 def complete_experiment(incomplete: str) -> list[tuple[str, str]]:
     """Offer names of experiments with their titles."""
-    from pindown.experiments import EXPERIMENTS
-
+    try:
+        from pindown_reproduction import EXPERIMENTS
+    except ImportError:  # they are a distribution of their own
+        return []
     fit = [name for name in EXPERIMENTS if name.startswith(incomplete.lower())]
     return [(name, EXPERIMENTS[name].title) for name in fit]  # a title costs an import

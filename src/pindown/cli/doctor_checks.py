@@ -28,11 +28,10 @@ ENABLES = {
 DATA_SETS = ("mnist", "fashion-mnist", "cifar10", "gtsrb", "adbench", "survival")
 # One module of each folder with compiled loops.
 COMPILED = (
-    "pindown.geometry.kernels",
-    "pindown.geometry.subboxes.kernels.retrace",
-    "pindown.learn.exact.kernels.projection",
-    "pindown.learn.gates.kernels",
-    "pindown.learn.segmented.quadratics",
+    "pindown.geometry.compiled",
+    "pindown.learn.exact.compiled.cone_projection",
+    "pindown.learn.gates.compiled",
+    "pindown.learn.segmented.compiled.parabolas",
 )
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 Status = Literal["fine", "note", "broken"]
@@ -155,8 +154,8 @@ def _data() -> Iterator[Check]:
 
 def _kernels() -> Iterator[Check]:
     try:
-        from pindown.geometry.complex.compiled import Work, compile_seconds
-        from pindown.geometry.kernels.segments import find_crossings
+        from pindown.geometry.compile_times import Work, compile_seconds
+        from pindown.geometry.compiled.segments import find_crossings
 
         cache = getattr(getattr(find_crossings, "_cache", None), "cache_path", None)
         waiting = {work: compile_seconds(work) for work in get_args(Work)}
@@ -198,7 +197,7 @@ def compile_kernels(report: Callable[[str, int, int], None] | None = None) -> No
     """Compile the loops of the geometry now, so that nobody waits for that later."""
     for path in _damaged():
         path.unlink(missing_ok=True)
-    from pindown.geometry.complex.compiled import Work, compile_now
+    from pindown.geometry.compile_times import Work, compile_now
 
     works = get_args(Work)
     for i, work in enumerate(works):

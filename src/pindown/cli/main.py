@@ -18,8 +18,8 @@ from pindown.cli.audit import audit, demo
 from pindown.cli.detect import detect
 from pindown.cli.doctor import doctor
 from pindown.cli.equivalence import canonical, diff, shrink
-from pindown.cli.experiments import reproduce
 from pindown.cli.options import OWN_FAULT
+from pindown.cli.reproduce import reproduce
 from pindown.visible_text import printable
 
 BAD_INPUT = 3

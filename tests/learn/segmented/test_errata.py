@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, nnls
 
-from pindown.learn.segmented.enumeration import crossing_constraints, enumerate_programs, programs
-from pindown.learn.segmented.solve import solve
+from pindown.learn.segmented.convex_programs import crossing_constraints, enumerate_programs, programs
+from pindown.learn.segmented.fitting import solve
 
 # A set on which all five classes differ; also used with the last point moved.
 X = np.array([-2.0, -1.0, 0.0, 1.0, 2.0, 3.0])
@@ -76,7 +76,7 @@ def cone_least_squares(A, y, G):
 
 
 def pieces(x, y, n_pieces):
-    return solve(x, y, np.ones(len(x)), n_pieces, "squared", None).loss
+    return solve(x, y, np.ones(len(x)), n_pieces, "squared").loss
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -97,7 +97,8 @@ def test_bic_of_more_pieces_is_proved_not_to_win():
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_scores_of_numbers_of_pieces(loss):
     """BIC of normal or Laplace noise: a scale that is fitted, and 2 K numbers; or held-out losses."""
-    from pindown.learn.segmented.selection import by_cross_validation
+    from pindown.deadline import NEVER
+    from pindown.learn.segmented.fitting import by_cross_validation
 
     x, y = data(n=40)
     fitted = SegmentedRegressor(loss=loss, max_pieces=3).fit(x, y)
@@ -106,7 +107,7 @@ def test_scores_of_numbers_of_pieces(loss):
         half = 20 * np.log(spread) if loss == "squared" else 40 * np.log(spread)
         assert trial.score == pytest.approx(2 * (half + trial.n_pieces * np.log(40)))
     folds = [(np.arange(0, 40, 2), np.arange(1, 40, 2)), (np.arange(1, 40, 2), np.arange(0, 40, 2))]
-    _, trials = by_cross_validation(x, y, np.ones(40), loss, 2, None, folds)
+    _, trials = by_cross_validation(x, y, np.ones(40), loss, 2, NEVER, folds)
     for trial in trials:
         total = 0.0
         for train, test in folds:
@@ -181,14 +182,14 @@ def test_plot_shows_data_and_breakpoints():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_pieces": 0}, "n_pieces must be a whole number, at least 1; got 0"),
-        ({"n_pieces": 2.5}, "n_pieces must be a whole number"),
-        ({"n_pieces": True}, "n_pieces must be a whole number"),
+        ({"n_pieces": 0}, "n_pieces must be an integer of at least 1; got 0"),
+        ({"n_pieces": 2.5}, "n_pieces must be an integer"),
+        ({"n_pieces": True}, "n_pieces must be an integer"),
         ({"loss": "huber"}, "loss must be one of"),
         ({"selection": "aic"}, "selection must be one of"),
         ({"max_pieces": None}, "max_pieces must be"),
-        ({"cv": 1}, "cv must be a whole number, at least 2"),
-        ({"budget": -1}, "budget must be seconds"),
+        ({"cv": 1}, "cv must be an integer of at least 2"),
+        ({"budget": -1}, "budget must be a number of at least 0"),
         ({"feature": "age"}, "feature must be the number of a column"),
     ],
 )

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from pindown.deadline import Deadline
 from pindown.learn.segmented import SegmentedRegressor
-from pindown.learn.segmented.enumeration import enumerate_programs
-from pindown.learn.segmented.solve import solve
+from pindown.learn.segmented.convex_programs import enumerate_programs
+from pindown.learn.segmented.fitting import solve
 
 LOSSES = ["squared", "absolute"]
 
@@ -13,7 +14,7 @@ LOSSES = ["squared", "absolute"]
 def best(x, y, n_pieces, loss="squared", weights=None, budget=None):
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=float)
-    return solve(x, y, w, n_pieces, loss, budget)
+    return solve(x, y, w, n_pieces, loss, Deadline.after(budget))
 
 
 def tiny_problem(seed, largest):

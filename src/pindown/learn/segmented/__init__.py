@@ -1,5 +1,5 @@
 """Globally optimal continuous piecewise-linear regression in one variable."""
 
-from pindown.learn.segmented.estimator import SegmentedRegressor
+from pindown.lazy import lazy_names
 
-__all__ = ["SegmentedRegressor"]
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -8,29 +8,26 @@ gap.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pindown.affine import Array
-from pindown.learn.segmented import absolute_kernels as kernels
-from pindown.learn.segmented.deviations import line_table
-from pindown.learn.segmented.joints import is_jump
-from pindown.learn.segmented.problem import RESOLUTION, Clock, Fit, OutOfTimeError
-
-Indices = NDArray[np.int64]
+from pindown.affine import Array, Integers
+from pindown.deadline import Deadline, OutOfTime
+from pindown.learn.segmented.compiled import absolute as compiled
+from pindown.learn.segmented.compiled.joints import is_jump
+from pindown.learn.segmented.problem import RESOLUTION, Fit
+from pindown.learn.segmented.tuning import ABSOLUTE_NODES_PER_CHECK
 
 # Size of the perturbation that makes optima unique, relative to targets and weights of order one.
 _PERTURBATION = 1e-12
-_STEPS = 2_000
 
 
 def least_absolute(
     x: Array,
     y: Array,
     w: Array,
-    first: Indices,
-    start: Indices,
+    first: Integers,
+    start: Integers,
     n_pieces: int,
-    clock: Clock,
+    deadline: Deadline,
     cap: float = np.inf,
 ) -> Fit:
     """Return the best continuous fit with at most ``n_pieces`` pieces.
@@ -42,7 +39,7 @@ def least_absolute(
         first: Where each distinct x begins, and the number of points.
         start: Gaps of a good fit, to begin with.
         n_pieces: Pieces, at least 1, and fewer than there are distinct x (or 1).
-        clock: When to stop.
+        deadline: When to stop.
         cap: A loss of interest: among fits above it, a good one will do.
 
     Returns:
@@ -56,14 +53,14 @@ def least_absolute(
     bound = 0.0
     leaves = 0
     try:
-        problem.fill(clock)
+        problem.fill(deadline)
         floors, stack, height = problem.root()
         bound = float(floors[-1, -1])
         while height:
-            clock.check()
+            deadline.check()
             height, more = problem.run(floors, stack, height)
             leaves += more
-    except OutOfTimeError:
+    except OutOfTime:
         return _polished(problem, y, w, min(bound, problem.loss), leaves)
     return _polished(problem, y, w, max(min(problem.loss, cap) - problem.slack, 0.0), leaves)
 
@@ -79,7 +76,7 @@ def _polished(problem: _Problem, y: Array, w: Array, bound: float, leaves: int) 
 class _Problem:
     """Perturbed data, the table of lines, and the best fit known."""
 
-    def __init__(self, x: Array, y: Array, w: Array, first: Indices, n_pieces: int, cap: float) -> None:
+    def __init__(self, x: Array, y: Array, w: Array, first: Integers, n_pieces: int, cap: float) -> None:
         self.x, self.y, self.w, self.first = x, y, w, first
         self.at, self.n_pieces = x[first[:-1]], n_pieces
         G = len(self.at)
@@ -92,42 +89,42 @@ class _Problem:
         self.mask, self.loss, self.lines = 0, np.inf, np.zeros((n_pieces, 2))
 
     @property
-    def arguments(self) -> tuple[Array, Array, Array, Indices, Array, Array, Array]:
+    def arguments(self) -> tuple[Array, Array, Array, Integers, Array, Array, Array]:
         return self.x, self.y, self.w, self.first, self.at, self.losses, self.table
 
-    def fill(self, clock: Clock) -> None:
+    def fill(self, deadline: Deadline) -> None:
         """Fit a line to every run of points."""
         for a in range(len(self.at)):
-            clock.check()
-            line_table(self.x, self.y, self.w, self.first, self.losses, self.table, a)
+            deadline.check()
+            compiled.line_table(self.x, self.y, self.w, self.first, self.losses, self.table, a)
 
-    def improve(self, start: Indices) -> None:
+    def improve(self, start: Integers) -> None:
         """Begin with one tuple of gaps, with all joints at data points if that determines the lines."""
         joints = [j for j in range(len(start)) if not is_jump(start, j)]
         if not self.adopt(start, sum(1 << j for j in joints)):
             self.adopt(start, 0)
 
-    def adopt(self, gaps: Indices, mask: int) -> bool:
+    def adopt(self, gaps: Integers, mask: int) -> bool:
         """Take a choice of gaps and knots as the best fit, if it is a fit."""
         lines = np.zeros((len(gaps) + 1, 2))
         self._separate(gaps)
-        loss = float(kernels.fit_with_knots(*self.arguments, gaps, mask, np.inf, lines))
+        loss = float(compiled.fit_with_knots(*self.arguments, gaps, mask, np.inf, lines))
         for j in range(len(gaps)):
             if not (mask >> j) & 1 and not is_jump(gaps, j):
-                loss = loss if kernels.crosses(self.at, gaps, lines, j) else np.inf
+                loss = loss if compiled.crosses(self.at, gaps, lines, j) else np.inf
         if loss < np.inf:
             self.gaps, self.mask, self.loss, self.lines = gaps, mask, loss, lines
         return loss < np.inf
 
-    def _separate(self, gaps: Indices) -> None:
+    def _separate(self, gaps: Integers) -> None:
         """Fill the rows of the table that one tuple needs."""
         for a in {0, *(int(g) + 1 for g in gaps)}:
-            line_table(self.x, self.y, self.w, self.first, self.losses, self.table, a)
+            compiled.line_table(self.x, self.y, self.w, self.first, self.losses, self.table, a)
 
     def root(self) -> tuple[Array, Array, int]:
         """Return bounds of prefixes and a stack with the root on it."""
         K, G = self.n_pieces, len(self.at)
-        floors = kernels.prefix_floors(self.losses, K)
+        floors = compiled.prefix_floors(self.losses, K)
         stack = np.zeros((K * (G + 1) + 1, 3 + K - 1))
         stack[0, :3] = floors[-1, -1], K - 1, 0.0
         return floors, stack, 1
@@ -136,7 +133,7 @@ class _Problem:
         """Take nodes off the stack and improve the best fit."""
         path = np.zeros(self.n_pieces - 1, dtype=np.int64)
         lines = np.zeros((self.n_pieces, 2))
-        height, loss, mask, leaves, _ = kernels.explore(
+        height, loss, mask, leaves, _ = compiled.explore(
             *self.arguments,
             floors,
             stack,
@@ -146,7 +143,7 @@ class _Problem:
             path,
             -1,
             lines,
-            _STEPS,
+            ABSOLUTE_NODES_PER_CHECK,
         )
         if mask >= 0:
             self.gaps, self.mask, self.loss, self.lines = path, int(mask), float(loss), lines

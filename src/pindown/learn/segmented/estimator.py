@@ -1,4 +1,4 @@
-"""The scikit-learn face of exact segmented regression."""
+"""The scikit-learn face of exact segmented regression, and its picture."""
 
 from __future__ import annotations
 
@@ -18,12 +18,22 @@ from sklearn.utils.validation import (
 )
 
 from pindown.affine import Array
-from pindown.learn.segmented.as_network import as_network
-from pindown.learn.segmented.selection import Trial, by_bic, by_cross_validation
-from pindown.learn.segmented.solve import SegmentedFit, compile_kernels, solve
+from pindown.deadline import Deadline, checked_budget
+from pindown.learn.segmented.fitting import (
+    SegmentedFit,
+    Trial,
+    by_bic,
+    by_cross_validation,
+    compile_loops,
+    solve,
+)
+from pindown.learn.segmented.problem import Function, as_network
+from pindown.validation import choice, integer, refuse
 
 LOSSES = ("squared", "absolute")
 SELECTIONS = ("bic", "cv")
+# Space on both sides of what is drawn, as a fraction of its width.
+_MARGIN = 0.05
 
 
 class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -46,8 +56,7 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         feature: Column of X to use. None takes one variable only, of shape (n,) or (n, 1); a number also
             takes an X with more columns and leaves the others out.
         budget: Seconds for the whole fit, None for no limit. When time is up, the best fit so far is
-            kept;
-            ``lower_bound_``, ``gap_`` and ``optimal_`` say how good it is.
+            kept; ``lower_bound_``, ``gap_`` and ``optimal_`` say how good it is.
         random_state: Shuffles the folds.
 
     Attributes:
@@ -66,7 +75,7 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         n_programs_: Exact programs solved to prove it.
         network_: The same function as a :class:`~pindown.network.ReluNetwork` with at most
             ``n_pieces_`` units.
-        selection_path_: One :class:`~pindown.learn.segmented.selection.Trial` for each K tried.
+        selection_path_: One :class:`~pindown.learn.segmented.fitting.Trial` for each K tried.
 
     Example:
         The distance to 1:
@@ -79,8 +88,7 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ReluNetwork(1 -> 2 -> 1, 7 parameters)
 
     Mukherjee 2020, section 2.4, (2.6): the problem, for one input. It is not the same as training a
-    network
-    of width K, as is said there; see the guide.
+    network of width K, as is said there; see the guide.
     """
 
     def __init__(
@@ -136,7 +144,7 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         check_consistent_length(x, target)
         w = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
-        compile_kernels(self.loss)
+        compile_loops(self.loss)
         fit, path = self._solve(x, target, w)
         if not np.isfinite(fit.loss):
             raise ValueError(
@@ -146,15 +154,16 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _solve(self, x: Array, y: Array, w: Array) -> tuple[SegmentedFit, list[Trial]]:
+        deadline = Deadline.after(self.budget)
         if self.n_pieces is not None:
-            fit = solve(x, y, w, int(self.n_pieces), self.loss, self.budget)
+            fit = solve(x, y, w, int(self.n_pieces), self.loss, deadline)
             return fit, [Trial(int(self.n_pieces), fit.loss, fit.lower_bound, fit.loss)]
         # One piece fewer than distinct points interpolates: no more are worth trying.
         largest = min(int(self.max_pieces), max(len(np.unique(x[w > 0])) - 1, 1))
         if self.selection == "bic":
-            return by_bic(x, y, w, self.loss, largest, self.budget)
+            return by_bic(x, y, w, self.loss, largest, deadline)
         folds = list(self._folds(x, y))
-        return by_cross_validation(x, y, w, self.loss, largest, self.budget, folds)
+        return by_cross_validation(x, y, w, self.loss, largest, deadline, folds)
 
     def _folds(self, x: Array, y: Array) -> Any:
         from sklearn.model_selection import KFold, check_cv
@@ -191,8 +200,6 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None) -> Any:
         """Draw the function, its breakpoints, and the data if given; return the axes."""
-        from pindown.learn.segmented.plot import draw
-
         check_is_fitted(self, "network_")
         x = None if X is None else self._one_variable(X, reset=False)
         return draw(self._function, x, y, ax)
@@ -218,19 +225,34 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return values.ravel()
 
     def _check_parameters(self) -> None:
-        whole = {"n_pieces": 1, "max_pieces": 1, "cv": 2}
-        for name, least in whole.items():
-            value: Any = getattr(self, name)
-            if (name == "n_pieces" and value is None) or (name == "cv" and not isinstance(value, Real)):
-                continue
-            if not isinstance(value, Integral) or value is True or value < least:
-                raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}.")
-        for name, accepted in (("loss", LOSSES), ("selection", SELECTIONS)):
-            if getattr(self, name) not in accepted:
-                raise ValueError(f"{name} must be one of {accepted}; got {getattr(self, name)!r}.")
-        feature: Any = self.feature
-        if feature is not None and not isinstance(feature, Integral):
-            raise ValueError(f"feature must be the number of a column, or None; got {feature!r}.")
-        budget: Any = self.budget
-        if budget is not None and not (isinstance(budget, Real) and float(budget) >= 0):
-            raise ValueError(f"budget must be seconds, not negative, or None; got {budget!r}.")
+        if self.n_pieces is not None:
+            integer("n_pieces", self.n_pieces)
+        integer("max_pieces", self.max_pieces)
+        if isinstance(self.cv, Real):
+            integer("cv", self.cv, least=2)
+        choice("loss", self.loss, LOSSES)
+        choice("selection", self.selection, SELECTIONS)
+        if self.feature is not None and not isinstance(self.feature, Integral):
+            refuse("feature", "the number of a column, or None", self.feature)
+        if self.budget is not None:
+            checked_budget(self.budget, zero=True)
+
+
+def draw(function: Function, x: Array | None, y: ArrayLike | None, ax: Any) -> Any:
+    """Draw a function over the data (or around its breakpoints) on the axes, or on new ones."""
+    if ax is None:
+        from matplotlib import pyplot as plt
+
+        _, ax = plt.subplots()
+    bends = len(function.slopes) > 1
+    shown = function.knots if x is None else np.r_[x, function.knots] if bends else x
+    low, high = float(shown.min()), float(shown.max())
+    margin = _MARGIN * (high - low) if high > low else 1.0
+    ends = np.array([low - margin, *(function.knots if bends else ()), high + margin])
+    if x is not None and y is not None:
+        ax.plot(x, np.asarray(y, dtype=float), ".", color="0.6", markersize=3, zorder=1, label="data")
+    ax.plot(ends, function(ends), color="C0", zorder=2, label=f"{len(function.slopes)} pieces")
+    if bends:
+        ax.plot(function.knots, function.values, "o", color="C3", zorder=3, label="breakpoints")
+    ax.legend()
+    return ax

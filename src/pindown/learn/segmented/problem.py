@@ -1,17 +1,14 @@
-"""What both losses share: scaled data, the clock, a fit as lines between gaps, and its vertices."""
+"""What both losses share: scaled data, a fit as lines between gaps, its vertices, and its network."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pindown.affine import Array
+from pindown.affine import Array, Integers
+from pindown.network import ReluNetwork
 from pindown.rounding import gamma
-
-Indices = NDArray[np.int64]
 
 # Losses closer than this per unit of weight (x in [-1, 1], y of unit size) count as equal.
 RESOLUTION = 1e-11
@@ -22,28 +19,11 @@ _NO_KINK = 1e-11
 _OPERATIONS = 16
 
 
-class OutOfTimeError(Exception):
-    """The budget is used up; what is known so far stands."""
-
-
-class Clock:
-    """Seconds since it was made, against a budget (None: no end)."""
-
-    def __init__(self, budget: float | None) -> None:
-        self.start = time.perf_counter()
-        self.budget = np.inf if budget is None else float(budget)
-
-    def check(self) -> None:
-        """Raise OutOfTimeError once the budget is used up."""
-        if time.perf_counter() - self.start >= self.budget:
-            raise OutOfTimeError
-
-
 @dataclass(frozen=True)
 class Fit:
     """A fit in scaled units: gaps of its breakpoints, which are knots, lines, loss and proof."""
 
-    gaps: Indices
+    gaps: Integers
     mask: int
     lines: Array  # one row per piece: value at 0 and slope; NaN where any slope will do
     loss: float
@@ -82,7 +62,7 @@ class Scaled:
         return cls((x - centre) / half, (y - y_mean) / size, w, centre, half, y_mean, size, w_size)
 
     @property
-    def first(self) -> Indices:
+    def first(self) -> Integers:
         """Where each distinct x begins, and the number of points at the end."""
         return np.flatnonzero(np.r_[True, np.diff(self.x) > 0, True]).astype(np.int64)
 
@@ -114,7 +94,7 @@ class Function:
         reach = np.abs(slope) * (np.abs(x) + np.abs(self.knots[anchor]))
         return gamma(_OPERATIONS) * (np.abs(self.values).max() + reach)
 
-    def _piece(self, x: Array) -> tuple[Indices, Array]:
+    def _piece(self, x: Array) -> tuple[Integers, Array]:
         """Return the vertex that each point is counted from, and the slope there."""
         if not len(self.slopes) > 1:
             return np.zeros(np.shape(x), np.int64), np.full(np.shape(x), self.slopes[0])
@@ -177,3 +157,23 @@ def _simplified(
         return Function(np.zeros(1), np.array([at_zero]), np.array([left]))
     t, v = t[bends], v[bends]
     return Function(t, v, np.r_[left, np.diff(v) / np.diff(t), right])
+
+
+def as_network(function: Function, column: int = 0, n_features: int = 1) -> ReluNetwork:
+    r"""Write a function of one variable with p pieces as a network with at most p units.
+
+    One unit faces left from the first breakpoint, the others face right:
+
+    .. math:: f(x) = f(t_1) - a_0 \rho(t_1 - x) + a_1 \rho(x - t_1)
+        + \sum_{j \ge 2} (a_j - a_{j-1}) \rho(x - t_j) .
+
+    A straight line needs no unit at all.
+
+    Mukherjee 2020, Theorem 2.2.2, whose proof uses as many.
+    """
+    t, v, a = function.knots, function.values, function.slopes
+    choose = np.eye(n_features)[[column]]
+    if len(a) == 1:
+        return ReluNetwork.from_layers([(a[0] * choose, [v[0] - a[0] * t[0]])])
+    hidden = np.r_[-1.0, np.ones(len(t))][:, None] * choose, np.r_[t[0], -t]
+    return ReluNetwork.from_layers([hidden, (np.r_[-a[0], a[1], np.diff(a[1:])][None], [v[0]])])

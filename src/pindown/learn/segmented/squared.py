@@ -1,44 +1,41 @@
 r"""Global optimum of continuous piecewise-linear least squares, with a proof.
 
 An upper bound comes from the same search on a coarse grid of gaps, and local moves; a tight lower bound
-from :mod:`~pindown.learn.segmented.relaxation`; the tuples of gaps between the two are solved exactly.
+from :mod:`~pindown.learn.segmented.compiled.relaxation`; the tuples of gaps between the two are solved
+exactly.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pindown.affine import Array
-from pindown.learn.segmented import descent, joints, relaxation, search, ties
-from pindown.learn.segmented.moments import moment_blocks, two_passes
-from pindown.learn.segmented.problem import RESOLUTION, Clock, Fit, OutOfTimeError
+from pindown.affine import Array, Integers
+from pindown.deadline import NEVER, Deadline, OutOfTime
+from pindown.learn.segmented.compiled import branch_and_bound as branching
+from pindown.learn.segmented.compiled import joints, relaxation
+from pindown.learn.segmented.compiled.parabolas import moment_blocks, two_passes
+from pindown.learn.segmented.problem import RESOLUTION, Fit
+from pindown.learn.segmented.tuning import (
+    BROAD_PIECE_SHARE,
+    COARSE_GRID_SPACING,
+    COARSE_GRIDS,
+    NO_IMPROVEMENT,
+    ROWS_PER_CHECK,
+    SQUARED_NODES_PER_CHECK,
+    STEEP_SEGMENT,
+    TIE_STIFFNESS,
+)
 
-Indices = NDArray[np.int64]
-
-# Gaps of the coarse grid for the upper bound, and how many tuples to solve before a finer one is tried.
-_ATTEMPTS = ((40, 20_000), (160, np.inf))
-# On many points the first grid has at least one gap in this many: still a small part of the cost.
-_SPARSE = 16
-# How often the clock is read: rows of the dynamic program, nodes of the search.
-_ROWS = 64
-_STEPS = 500
-# Ties in units of the weight of an average piece: stiff enough to act as continuity, and no stiffer.
-_STIFFNESS = 4.0
 # What ties take on a coarse grid, where they are to cost nothing, and no segment counts as steep.
 _NOTHING = 1e-12
 _NEVER_STEEP = 1e300
-# A segment is steep if its slope explains more than this many times the mean squared residual.
-_STEEP = 4.0
-# Pieces with this fraction of the average weight show the trend; spikes do not.
-_BROAD = 0.1
-# An improvement of this fraction of the loss is not looked for; nor one that sums of float64 cannot
-# show, per unit of weight.
-_SMALL = 1e-7
+# An improvement that sums of float64 cannot show, per unit of weight, is not looked for.
 _ROUNDING = 1e-14
 
 
-def least_squares(x: Array, y: Array, w: Array, n_pieces: int, clock: Clock, cap: float = np.inf) -> Fit:
+def least_squares(
+    x: Array, y: Array, w: Array, n_pieces: int, deadline: Deadline, cap: float = np.inf
+) -> Fit:
     """Return the best continuous fit with at most ``n_pieces`` pieces.
 
     Args:
@@ -46,7 +43,7 @@ def least_squares(x: Array, y: Array, w: Array, n_pieces: int, clock: Clock, cap
         y: Targets, scaled to order one.
         w: Positive weights.
         n_pieces: Pieces, at least 1, and fewer than there are points (or 1).
-        clock: When to stop.
+        deadline: When to stop.
         cap: A loss of interest: among fits above it, a good one will do.
 
     Returns:
@@ -57,7 +54,7 @@ def least_squares(x: Array, y: Array, w: Array, n_pieces: int, clock: Clock, cap
     best = _Best(no_gaps, 0, one)
     slack = _slack(one, w)
     bound, leaves = max(min(one, cap) - slack, 0.0), 0
-    for coarse, patience in _ATTEMPTS if n_pieces > 1 and one > slack else ():
+    for coarse, patience in COARSE_GRIDS if n_pieces > 1 and one > slack else ():
         rival = _upper_bound(x, y, w, n_pieces, one + slack, coarse)
         best = rival if rival.loss < best.loss or not len(best.gaps) else best
         slack = _slack(best.loss, w)
@@ -65,7 +62,7 @@ def least_squares(x: Array, y: Array, w: Array, n_pieces: int, clock: Clock, cap
             return _fit(x, y, w, best, 0.0, leaves)
         tree = _Tree(x, y, w, np.arange(len(x) - 1), n_pieces, slack, cap)
         tree.tie(best)
-        bound, more, done = tree.prove(best, clock, patience)
+        bound, more, done = tree.prove(best, deadline, patience)
         leaves += more
         if done:
             break
@@ -74,13 +71,13 @@ def least_squares(x: Array, y: Array, w: Array, n_pieces: int, clock: Clock, cap
 
 def _slack(loss: float, w: Array) -> float:
     """Return the improvement that is not looked for: small next to the loss, and more than rounding."""
-    return float(np.clip(_SMALL * loss, _ROUNDING * w.sum(), RESOLUTION * w.sum()))
+    return float(np.clip(NO_IMPROVEMENT * loss, _ROUNDING * w.sum(), RESOLUTION * w.sum()))
 
 
 class _Best:
     """The best fit known: gaps, knots, loss."""
 
-    def __init__(self, gaps: Indices, mask: int, loss: float) -> None:
+    def __init__(self, gaps: Integers, mask: int, loss: float) -> None:
         self.gaps, self.mask, self.loss = gaps, mask, loss
 
     def lines(self, x: Array, y: Array, w: Array) -> tuple[Array, Array]:
@@ -105,21 +102,23 @@ def _upper_bound(x: Array, y: Array, w: Array, n_pieces: int, cap: float, coarse
     """Best tuple on a coarse grid of gaps, then local moves and jumps."""
     last = len(x) - 2
     grid = np.unique(
-        np.linspace(0, last, min(last + 1, max(coarse, last // _SPARSE))).round().astype(np.int64)
+        np.linspace(0, last, min(last + 1, max(coarse, last // COARSE_GRID_SPACING)))
+        .round()
+        .astype(np.int64)
     )
     tree = _Tree(x, y, w, grid, n_pieces, 0.0)
     blocks = tree.blocks
     best = _Best(np.zeros(n_pieces - 1, dtype=np.int64), -1, cap)
-    tree.grow(best, Clock(None))
+    tree.grow(best, NEVER)
     while tree.height and best.mask < 0:
         tree.run(best, 1)
     if best.mask < 0:  # no relaxed tuple keeps its promise: begin with evenly spread breakpoints
         spread = np.linspace(0, last, n_pieces + 1)[1:-1].round().astype(np.int64)
         loss, mask = joints.best_in_gaps(x, blocks, spread, np.inf)
         best = _Best(spread, mask, loss)
-    loss, mask, gaps = descent.improve(x, blocks, best.gaps, best.loss, best.mask)
+    loss, mask, gaps = joints.improve(x, blocks, best.gaps, best.loss, best.mask)
     if loss > _slack(loss, w):  # else it is rounding, and not worth a steeper fit
-        loss, mask, gaps = descent.jump(x, blocks, gaps, loss, mask)
+        loss, mask, gaps = joints.jump(x, blocks, gaps, loss, mask)
     return _Best(gaps, int(mask), float(loss))
 
 
@@ -131,7 +130,7 @@ class _Tree:
         x: Array,
         y: Array,
         w: Array,
-        grid: Indices,
+        grid: Integers,
         n_pieces: int,
         slack: float,
         cap: float = np.inf,
@@ -143,7 +142,7 @@ class _Tree:
         self.height = 0
         centres = (x[grid] + x[grid + 1]) / 2
         # On a coarse grid no bound is claimed: ties are stiff and take next to nothing.
-        stiff = _STIFFNESS * float(w.sum()) / n_pieces
+        stiff = TIE_STIFFNESS * float(w.sum()) / n_pieces
         self.ties = np.array(
             [
                 centres,
@@ -160,7 +159,7 @@ class _Tree:
         x, y, w = self.data
         piece = float(w.sum()) / self.n_pieces
         lines, stats = best.lines(x, y, w)
-        broad = (stats[:, 0] >= _BROAD * piece) & np.isfinite(lines[:, 1])
+        broad = (stats[:, 0] >= BROAD_PIECE_SHARE * piece) & np.isfinite(lines[:, 1])
         slopes, centres = lines[broad, 1], stats[broad, 1]
         if len(slopes) < 2:  # one trend all along
             slopes, centres = np.repeat(slopes if len(slopes) else 0.0, 2), np.array([-1.0, 1.0])
@@ -170,12 +169,12 @@ class _Tree:
         h = x[self.grid + 1] - x[self.grid]
         force = np.sqrt(best.loss / w.sum() * piece)
         with np.errstate(divide="ignore"):
-            strength = np.minimum(_STIFFNESS * piece, force / (h * change))
+            strength = np.minimum(TIE_STIFFNESS * piece, force / (h * change))
         self.ties[1:4] = h, strength * h * h / 2, (slopes[near] + slopes[near + 1]) / 2
-        self.ties[4] = _STEEP * best.loss / w.sum()
-        self.sizes = ties.classes(x, w, self.ties[2])
+        self.ties[4] = STEEP_SEGMENT * best.loss / w.sum()
+        self.sizes = relaxation.classes(x, w, self.ties[2])
 
-    def grow(self, best: _Best, clock: Clock) -> float:
+    def grow(self, best: _Best, deadline: Deadline) -> float:
         """Run the dynamic program and open the root; return the bound it proves."""
         x, y, w = self.data
         K, G = self.n_pieces, len(self.grid)
@@ -187,9 +186,9 @@ class _Tree:
         levels = [self._level(counts, parabolas, untied)]
         for k in range(2, K):
             parts = []
-            for row in range(0, G, _ROWS):
-                clock.check()
-                rows = (row, min(row + _ROWS, G))
+            for row in range(0, G, ROWS_PER_CHECK):
+                deadline.check()
+                rows = (row, min(row + ROWS_PER_CHECK, G))
                 limit = ceiling - floors[K - k]
                 parts.append(
                     relaxation.next_level(
@@ -209,14 +208,16 @@ class _Tree:
             np.array(loose),
             np.array(least),
         )
-        children = search.open_nodes(
+        children = branching.open_nodes(
             x, y, w, self.grid, self.ties, self.sizes, *levels[-1], ceiling, G, 0.0, (0.0, 0.0, 0.0)
         )
-        self.height = search.push(self.stack, 0, children, K - 1, np.zeros(K - 1))
+        self.height = branching.push(self.stack, 0, children, K - 1, np.zeros(K - 1))
         return float(min(children[:, 0], default=ceiling))
 
     @staticmethod
-    def _level(counts: Indices, parabolas: Array, untied: Array) -> tuple[Indices, Array, Array, Array]:
+    def _level(
+        counts: Integers, parabolas: Array, untied: Array
+    ) -> tuple[Integers, Array, Array, Array]:
         starts = np.concatenate([[0], np.cumsum(counts)])
         return starts, parabolas, untied, relaxation.least(starts, parabolas, untied)
 
@@ -236,7 +237,7 @@ class _Tree:
         path = (
             best.gaps.copy() if len(best.gaps) == self.n_pieces - 1 else np.zeros(self.n_pieces - 1, int)
         )
-        self.height, loss, mask, leaves, _ = search.explore(
+        self.height, loss, mask, leaves, _ = branching.explore(
             *self.data,
             self.blocks,
             self.grid,
@@ -255,7 +256,7 @@ class _Tree:
             best.loss, best.mask, best.gaps = float(loss), int(mask), path
         return int(leaves)
 
-    def prove(self, best: _Best, clock: Clock, patience: float) -> tuple[float, int, bool]:
+    def prove(self, best: _Best, deadline: Deadline, patience: float) -> tuple[float, int, bool]:
         """Search until nothing is left; return the lower bound, the tuples solved, and whether to stop.
 
         After more than ``patience`` tuples a better fit to compare with would pay off: do not stop then.
@@ -263,12 +264,12 @@ class _Tree:
         leaves = 0
         bound = min(self.untied(), best.loss)
         try:
-            bound = max(self.grow(best, clock), bound)
+            bound = max(self.grow(best, deadline), bound)
             while self.height:
-                clock.check()
+                deadline.check()
                 if leaves > patience:
                     return min(bound, best.loss), leaves, False
-                leaves += self.run(best, _STEPS)
-        except OutOfTimeError:
+                leaves += self.run(best, SQUARED_NODES_PER_CHECK)
+        except OutOfTime:
             return min(bound, best.loss), leaves, True
         return max(min(best.loss, self.cap) - self.slack, 0.0), leaves, True

@@ -1,0 +1,1 @@
+"""A lecture course on the foundations of deep learning: its slides and figures."""

@@ -1,0 +1,1 @@
+"""Results that were published elsewhere and that the library reaches."""

@@ -1,0 +1,1 @@
+"""Wolf et al. 2019, one-class learning by local maxima: its tables and figures."""

@@ -1,0 +1,1 @@
+"""Brutzkus and Globerson 2021, an optimisation and generalisation analysis of max-pooling networks."""

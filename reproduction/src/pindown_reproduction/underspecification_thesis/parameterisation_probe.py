@@ -1,0 +1,192 @@
+r"""Does training prefer functions that many weights can descend to? And does redundancy help it?
+
+First probe: width-4 networks on four orthogonally separable points of the plane, from many small random
+starts. An end is named by which classes its surviving neurons serve. For each name three numbers: the
+share of starts that end there (reachability), its share among random weights of like size that fit all
+points that the name allows (volume), and the margin it attains. Second probe: steps of gradient descent
+to a loss of 0.01 for the same linear functions with one to four factors, and with duplicated units.
+
+Phuong 2021, chapter 7 (an open question; there is no published number).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pindown.affine import Array
+from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_X = np.array([[1.0, 0.3], [0.2, 0.9], [-1.5, -0.25], [-0.4, -1.2]])
+_Y = np.array([1.0, 1.0, -1.0, -1.0])
+_NAMES = ("none", "positive only", "negative only", "both")
+_GOAL, _LONGEST, _RATE = 1e-2, 20_000, 0.2
+_ALIVE = 1e-2  # a group whose output stays below this serves nobody
+
+
+def cells(settings: Mapping[str, Any]) -> list[Cell]:
+    """Reachability for each width, then redundancy for each form."""
+    reach = [
+        {
+            "probe": "reachability",
+            "width": width,
+            "starts": settings["starts"],
+            "steps": settings["steps"],
+        }
+        for width in settings["widths"]
+    ]
+    forms = [
+        {"probe": "redundancy", "depth": depth, "copies": copies, "seeds": settings["seeds"]}
+        for depth, copies in settings["forms"]
+    ]
+    return [*reach, *forms]
+
+
+def run(cell: Cell) -> dict[str, Any]:
+    """Run one probe."""
+    return _reachability(cell) if cell["probe"] == "reachability" else _redundancy(cell)
+
+
+def _reachability(cell: Cell) -> dict[str, Any]:
+    from pindown.bias.two_layer import TwoLayerLimit, balanced_neurons, train_two_layer
+
+    ends = np.zeros(4)
+    margins: list[list[float]] = [[], [], [], []]
+    for seed in range(cell["starts"]):
+        start = balanced_neurons(cell["width"], 2, scale=1e-2, random_state=seed)
+        net = train_two_layer(_X, _Y, start=start, steps=cell["steps"], record=1).network
+        outputs = _Y * net(_X)
+        at = int(outputs[:2].min() > _ALIVE) + 2 * int(outputs[2:].min() > _ALIVE)
+        ends[at] += 1
+        margins[at].append(float(outputs.min()) / net.squared_norm)
+    rng = np.random.default_rng(0)
+    volume = np.zeros(4)
+    for _ in range(20 * cell["starts"]):  # random weights: which classes they fit, whatever the margin
+        W, a = rng.standard_normal((cell["width"], 2)), rng.choice([-1.0, 1.0], cell["width"])
+        outputs = _Y * (np.maximum(_X @ W.T, 0.0) @ (a * np.linalg.norm(W, axis=1)))
+        volume[int(outputs[:2].min() > 0) + 2 * int(outputs[2:].min() > 0)] += 1
+    return {
+        "reachability": (ends / ends.sum()).tolist(),
+        "volume": (volume / volume.sum()).tolist(),
+        "margins": [float(np.mean(part)) if part else None for part in margins],
+        "promised": TwoLayerLimit.probability(cell["width"]),
+    }
+
+
+def _redundancy(cell: Cell) -> dict[str, Any]:
+    """Return the steps that plain gradient descent takes to the goal, from the same first function."""
+    steps = []
+    for seed in range(cell["seeds"]):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((10, 3))
+        y = np.where(X @ rng.standard_normal(3) > 0, 1.0, -1.0)
+        steps.append(_steps_to_goal(y[:, None] * X, cell["depth"], cell["copies"]))
+    return {"steps": steps, "median": float(np.median(steps))}
+
+
+def _steps_to_goal(Z: Array, depth: int, copies: int) -> int:
+    """Return the steps for factors times w, or copies: the same linear functions, other paths."""
+    factors, w = np.ones(depth - 1), np.full((copies, Z.shape[1]), 1e-2 / copies)
+    for k in range(_LONGEST):
+        scale = float(factors.prod())
+        margins = Z @ (scale * w.sum(axis=0))
+        losses = np.logaddexp(0.0, -margins)
+        if losses.mean() < _GOAL:
+            return k
+        slope = -(1.0 / (1.0 + np.exp(margins))) @ Z / len(Z)
+        along = float(slope @ w.sum(axis=0))
+        step = np.array([along * scale / f for f in factors])
+        w = w - _RATE * scale * slope
+        factors = factors - _RATE * step
+    return _LONGEST
+
+
+def compare(results: Results) -> Outcome:
+    """Put reachability beside volume and margin, with rank correlations; steps beside redundancy."""
+    from scipy.stats import spearmanr
+
+    rows: list[tuple[Any, ...]] = []
+    for cell, found in results:
+        if cell["probe"] == "redundancy":
+            form = f"depth {cell['depth']}, {cell['copies']} copies"
+            rows.append((form, "steps to a loss of 0.01", f"{found['median']:.0f}", "", ""))
+            continue
+        rank = float(spearmanr(found["reachability"], found["volume"])[0])
+        for i, name in enumerate(_NAMES):
+            margin = found["margins"][i]
+            rows.append(
+                (
+                    f"width {cell['width']}, fits {name}",
+                    f"reached from {100 * found['reachability'][i]:.3g} % of starts",
+                    f"volume {100 * found['volume'][i]:.3g} %",
+                    "" if margin is None else f"margin {margin:.3g}",
+                    f"rank correlation {rank:.2f}",
+                )
+            )
+    words = "Reachability beside volume and margin, steps beside redundancy; nothing was published."
+    return Outcome(
+        "no published number",
+        words,
+        ("what", "measured", "volume or steps", "margin", "correlation"),
+        tuple(rows),
+    )
+
+
+def draw(results: Results) -> Figure:
+    """Draw reachability over volume, and steps over the number of factors."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for cell, found in results:
+        if cell["probe"] == "reachability":
+            left.plot(found["volume"], found["reachability"], "o", label=f"width {cell['width']}")
+        else:
+            right.plot(
+                cell["depth"], found["median"], "o" if cell["copies"] == 1 else "s", color="#4C78A8"
+            )
+    left.plot([0, 1], [0, 1], "--", color="#7F7F7F", linewidth=1)
+    left.set(xlabel="volume", ylabel="reachability")
+    if left.get_legend_handles_labels()[0]:
+        left.legend(frameon=False)
+    right.set(
+        xlabel="factors (squares: duplicated units)", ylabel="steps to a loss of 0.01", yscale="log"
+    )
+    return figure
+
+
+EXPERIMENT = Experiment(
+    id="parameterisation-probe",
+    title="Reachability of functions, and the use of redundancy",
+    source="Phuong 2021, chapter 7",
+    published="An open question: training may prefer functions that many starting points can descend "
+    "to, and redundant parameters may help it. No numbers are given.",
+    rule="None: nothing was published. Reachability, volume and margin are listed with their rank "
+    "correlation.",
+    settings={
+        "quick": {
+            "widths": [2, 4],
+            "starts": 40,
+            "steps": 400,
+            "forms": [[1, 1], [2, 1], [3, 1], [1, 4]],
+            "seeds": 3,
+        },
+        "paper": {
+            "widths": [2, 3, 4],
+            "starts": 2000,
+            "steps": 4000,
+            "forms": [[1, 1], [2, 1], [3, 1], [4, 1], [1, 2], [1, 4]],
+            "seeds": 20,
+        },
+    },
+    seconds={"quick": 3.8},
+    cells=cells,
+    run=run,
+    compare=compare,
+    draw=draw,
+)

@@ -1,0 +1,9 @@
+# What pindown.learn.segmented offers; lazy.py reads this list.
+
+# The estimator, and one number of pieces it tried.
+from pindown.learn.segmented.estimator import SegmentedRegressor as SegmentedRegressor
+from pindown.learn.segmented.fitting import Trial as Trial
+
+# The published convex programs, one by one: slow, for checks.
+from pindown.learn.segmented.convex_programs import crossing_constraints as crossing_constraints
+from pindown.learn.segmented.convex_programs import enumerate_programs as enumerate_programs
