@@ -12,8 +12,8 @@ from pindown.box import Box
 from pindown.geometry.exact.complex import exact_complex
 from pindown.guarantees import minimum_distance
 from pindown.probes import linear_distance
+from pindown.programs import SOLVER_TOLERANCE
 from pindown.relaxation.lp_norms import NORMS, lengths
-from pindown.relaxation.mixed_integer import SOLVER_TOLERANCE
 from pindown.verification.classes import classifier
 from pindown.verification.float32 import float32_outputs
 from tests.geometry.hostile import HOSTILE, hostile_network

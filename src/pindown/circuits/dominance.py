@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from pindown.circuits.radon import Map
+from pindown.programs import Attempt, linear_program
 from pindown.rational import solve
 
 # Weights that the solver leaves below this are zero at the vertex it means.
@@ -51,15 +52,13 @@ def _highest_of_each_slope(maps: Sequence[Map], chosen: Sequence[int]) -> list[i
 
 
 def _is_dominated(maps: Sequence[Map], i: int, others: Sequence[int]) -> bool:
-    from scipy.optimize import linprog
-
     try:
         table = np.array([[float(v) for v in maps[j]] for j in others])
     except OverflowError:  # leaving a map in is never wrong
         return False
     equal = np.vstack([table[:, :-1].T, np.ones(len(others))])
     target = np.array([*(float(v) for v in maps[i][:-1]), 1.0])
-    found = linprog(-table[:, -1], A_eq=equal, b_eq=target, bounds=(0, None), method="highs-ds")
+    found = linear_program(-table[:, -1], equal=(equal, target), lower=0.0, attempts=Attempt("highs-ds"))
     if found.x is None:
         return False
     support = [j for j, weight in zip(others, found.x, strict=True) if weight > _NO_WEIGHT]

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog
 
 from pindown.affine import Array, dense
 from pindown.box import Box, as_box
 from pindown.geometry.conditions.transparency import Transparency, check_transparency
 from pindown.network import ReluNetwork
+from pindown.programs import linear_program
 
 _TILT = 0.9  # of the gap that keeps one of the first two rows positive; below 1 for transparency
 _ATTEMPTS = 20  # draws until the programs of all layers have room
@@ -186,7 +186,7 @@ class _Builder:
         m = np.concatenate([self.m, levels[others], np.ones(2 * self.d)])
         size = np.linalg.norm(N, axis=1)
         equal = np.append(slopes[i], 0.0)[None], np.array([-levels[i]])
-        bounds = [(-1.0, 1.0)] * self.d + [(0.0, None)]
+        bounds = [(-1.0, 1.0)] * self.d + [(0.0, np.inf)]
         goal = np.append(np.zeros(self.d), -1.0)
         scaled = equal[0] / np.linalg.norm(slopes[i]), equal[1] / np.linalg.norm(slopes[i])
         x = _solve(
@@ -202,7 +202,7 @@ class _Builder:
         slopes, levels = all_rows[:, :-1] @ self.A, all_rows[:, :-1] @ self.c + all_rows[:, -1]
         N, m = np.vstack([self.N, slopes]), np.concatenate([self.m, levels])
         equal = np.column_stack([self.A, -v]), middle - self.c
-        bounds = [(-1.0, 1.0)] * self.d + [(0.0, None)]
+        bounds = [(-1.0, 1.0)] * self.d + [(0.0, np.inf)]
         x = _solve(
             np.append(np.zeros(self.d), -1.0), np.column_stack([-N, np.zeros(len(N))]), m, bounds, equal
         )
@@ -233,15 +233,15 @@ def _solve(
     goal: Array,
     N: Array,
     m: Array,
-    bounds: Sequence[tuple[float, float | None]],
+    bounds: Sequence[tuple[float, float]],
     equal: tuple[Array, Array] | None = None,
 ) -> Array:
     """Minimise ``goal . x`` subject to ``N x <= m``."""
-    A_eq, b_eq = equal if equal is not None else (None, None)
-    result = linprog(goal, A_ub=N, b_ub=m, A_eq=A_eq, b_eq=b_eq, bounds=bounds, method="highs")
-    if result.status != 0:
+    lower, upper = np.transpose(bounds)
+    result = linear_program(goal, N, m, equal=equal, lower=lower, upper=upper)
+    if not result.solved or result.x is None:
         raise _NoRoomError
-    return np.asarray(result.x)
+    return result.x
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,9 +303,9 @@ def check_identifiable(
 
 def _bend_paths(net: ReluNetwork, box: Box) -> int:
     """Count pieces of level one that start a path of bends of length L - 2."""
+    from pindown.geometry.folds.canonical_surface import canonical_surface
     from pindown.geometry.folds.dependency import dependency_graph
     from pindown.geometry.folds.fold_set import fold_set
-    from pindown.geometry.folds.surface import canonical_surface
 
     folds = fold_set(net, box)
     surface = canonical_surface(folds.segments[folds.visible], box)

@@ -23,22 +23,12 @@ from numpy.typing import NDArray
 from pindown.affine import Affine, Array, is_finite
 from pindown.box import Box
 from pindown.network import ReluNetwork
+from pindown.programs import IGNORED_COEFFICIENT, MAX_COEFFICIENT, SOLVER_TOLERANCE, Rows
 from pindown.relaxation.intervals import Interval, interval_bounds
 from pindown.relaxation.linear import linear_bounds
 from pindown.rounding import UNIT_ROUNDOFF, add_up, gamma
 
-# HiGHS accepts constraints and integers that are off by this; scipy.optimize.milp cannot change it.
-SOLVER_TOLERANCE = 1e-6
-# HiGHS leaves out coefficients that are smaller: all variables have size one, so their sum is lost.
-_IGNORED = 1e-9
-_LARGEST = 1e12  # of a coefficient: HiGHS refuses programs with 1e15
-_STATUS_INFEASIBLE = 2  # of scipy.optimize; also that of programs HiGHS refuses
 _ROOM = 1.0 + 2.0**-40  # for the rounding of scaled bounds, far below the tolerance of the solver
-
-
-def proved_infeasible(result: Any) -> bool:
-    """Return whether nothing satisfies the constraints; SciPy says the same of unreadable ones."""
-    return result.status == _STATUS_INFEASIBLE and "infeasible" in result.message
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +43,7 @@ class Encoding:
         row_upper: Their upper ends.
         lower: Lower bounds of the variables.
         upper: Upper bounds of the variables.
-        integrality: 1 for binary variables, 0 for the others, as ``scipy.optimize.milp`` wants it.
+        integrality: 1 for binary variables, 0 for the others.
         output: The last affine map, from the variables to the outputs.
         error: For each output, how far the solver's tolerance can move it, by the way it spreads
             through the layers.
@@ -71,6 +61,11 @@ class Encoding:
     error: Array
     center: Array
     radius: Array
+
+    @property
+    def constraints(self) -> Rows:
+        """The rows with their ends."""
+        return Rows(self.rows, self.row_lower, self.row_upper)
 
     def inputs(self, variables: Array) -> Array:
         """Return the input x that values of all variables stand for."""
@@ -96,7 +91,7 @@ def encode(net: ReluNetwork, box: Box) -> Encoding | None:
         layers, bounds, roundings = _scaled(first, net, bounds)
     if not all(is_finite(layer.weight.data) and is_finite(layer.bias) for layer in layers):
         return None
-    if max((float(abs(layer.weight).max()) for layer in layers[:-1]), default=0.0) > _LARGEST:
+    if max((float(abs(layer.weight).max()) for layer in layers[:-1]), default=0.0) > MAX_COEFFICIENT:
         return None
     places = np.cumsum([net.in_features, *net.hidden_widths, *(int(u.sum()) for u in unstable)])
     n_layers, total = net.depth - 1, int(places[-1])
@@ -222,9 +217,12 @@ def unit_sizes(z: Interval) -> Array:
 
 
 def _ignored(layer: Affine) -> Array:
-    """Return at most how much coefficients add up to that the solver takes for zero."""
+    """Return at most how much coefficients add up to that the solver takes for zero.
+
+    All variables have size one, so that what is lost is their sum.
+    """
     small = abs(layer.weight)
-    small.data = np.where(small.data <= _IGNORED, small.data, 0.0)
+    small.data = np.where(small.data <= IGNORED_COEFFICIENT, small.data, 0.0)
     return np.asarray(small.sum(axis=1)).reshape(-1)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
-from pindown.geometry.facts.cell_bounds import SMALLEST_PRODUCT, smallest_product
+from pindown.geometry.facts.dual_bounds import SMALLEST_PRODUCT, smallest_product
 from pindown.network import ReluNetwork
 from pindown.relaxation.lp_norms import DUALS, Norm, lengths
 from pindown.rounding import TINY, gamma

@@ -20,15 +20,11 @@ import scipy.sparse as sp
 
 from pindown.affine import Array
 from pindown.box import Box
-from pindown.geometry.regions.inner_point import varying_sides
+from pindown.geometry.regions.point_location import varying_sides
+from pindown.programs import SOLVER_TOLERANCE, Rows, integer_program
 from pindown.relaxation.balls import Balls
 from pindown.relaxation.lp_norms import lengths
-from pindown.relaxation.mixed_integer import (
-    SOLVER_TOLERANCE,
-    Encoding,
-    proved_infeasible,
-    tight_encoding,
-)
+from pindown.relaxation.mixed_integer import Encoding, tight_encoding
 from pindown.verification.distance_state import DistanceState, Problem, beyond
 
 _METHOD = "mixed-integer programs"
@@ -141,31 +137,27 @@ def _program(problem: Problem, radius: float, deadline: float) -> _Program | Non
 
 def _solve(program: _Program, row: Array, seconds: float) -> tuple[float, Array | None]:
     """Minimise the length of a change that makes ``row @ f`` at most 0: a proved bound, and a point."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     encoding = program.encoding
     form = np.asarray(row @ encoding.output.weight.toarray()).reshape(-1)
     slack = float(np.abs(row) @ encoding.error)
     size = float(np.abs(form).max()) or 1.0
     limit = (slack - float(row @ encoding.output.bias)) / size
     padded = np.concatenate([form / size, np.zeros(len(program.cost) - len(form))])
-    result = milp(
+    result = integer_program(
         program.cost,
-        constraints=[
-            LinearConstraint(program.rows, program.low, program.high),
-            LinearConstraint(padded[None], -inf, limit + SOLVER_TOLERANCE),
+        [
+            Rows(program.rows, program.low, program.high),
+            Rows(padded[None], -inf, limit + SOLVER_TOLERANCE),
         ],
-        bounds=Bounds(program.lower, program.upper),
-        integrality=np.concatenate([encoding.integrality, np.zeros(len(program.cost) - len(form))]),
-        options={"time_limit": max(seconds, _SHORTEST), "mip_rel_gap": 0.0},
+        np.concatenate([encoding.integrality, np.zeros(len(program.cost) - len(form))]),
+        lower=program.lower,
+        upper=program.upper,
+        time=max(seconds, _SHORTEST),
     )
-    if proved_infeasible(result):
+    if result.status == "infeasible":
         return inf, None  # nothing nearer than what is known, or in the box
-    dual = getattr(result, "mip_dual_bound", None)
-    if dual is None:
-        dual = result.fun if result.status == 0 else 0.0
-    bound = program.scale * max(0.0, float(dual) - program.doubt) if np.isfinite(dual) else 0.0
-    return bound, None if result.x is None else encoding.inputs(np.asarray(result.x))
+    bound = program.scale * max(0.0, result.bound - program.doubt)
+    return bound, None if result.x is None else encoding.inputs(result.x)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what comes out is evaluated anew

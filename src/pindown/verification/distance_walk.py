@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.complex.twins import find_twins
-from pindown.geometry.exact.network import exact_signs
+from pindown.geometry.complex.proportional_units import proportional_units
+from pindown.geometry.exact.integer_network import exact_signs
 from pindown.relaxation.lp_norms import length_up
 from pindown.rounding import add_up
 from pindown.verification.cell_forms import CellForms, Sides, cell_forms
@@ -63,12 +63,12 @@ class _Walk:
 
     def __post_init__(self) -> None:
         net = self.problem.net
-        twins = find_twins(net)
+        groups = proportional_units(net)
         starts = np.repeat(np.cumsum([0, *net.hidden_widths])[:-1], net.hidden_widths)
-        leaders = np.where(twins.leader >= 0, starts + twins.leader, -1)
+        leaders = np.where(groups.leader >= 0, starts + groups.leader, -1)
         self.leaders = np.unique(leaders[leaders >= 0])
         self.led = {int(u): np.flatnonzero(leaders == u) for u in self.leaders}
-        self.opposite = twins.opposite.astype(bool)
+        self.opposite = groups.opposite.astype(bool)
         self.box = self._box_sides()
         self.box_rows = [[Fraction(v) for v in row] for row in np.column_stack([self.box.a, self.box.b])]
         self.farthest = inf

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.exact.network import integer_network
+from pindown.geometry.exact.integer_network import integer_network
 from pindown.network import ReluNetwork
 from pindown.rational import solve
 from pindown.relaxation.lp_norms import Norm

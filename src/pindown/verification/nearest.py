@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pindown.affine import Array
-from pindown.geometry.regions.cell import LP_OPTIONS
+from pindown.programs import EXACT, linear_program
 from pindown.relaxation.lp_norms import Norm, lengths
-from pindown.relaxation.mixed_integer import proved_infeasible
 
 # A row may be violated by this share of the distance or of its own terms: what the solvers leave.
 FEASIBLE = 1e-8
@@ -139,8 +138,6 @@ def _refined(change: Array, rows: Array, room: Array) -> Array:
 
 def _least_program(rows: Array, room: Array, norm: Norm, limit: float) -> tuple[Array, Array] | None:
     """Return the shortest r with ``rows @ r <= room`` in l1 or linf, and multipliers."""
-    from scipy.optimize import linprog
-
     if not np.isfinite(room).all():
         raise ArithmeticError("limits of a polyhedron leave float64.")
     lost = np.where(np.abs(rows) < LEFT_OUT, np.abs(rows), 0.0).sum(axis=1).max()
@@ -151,14 +148,13 @@ def _least_program(rows: Array, room: Array, norm: Norm, limit: float) -> tuple[
         eye, ones = np.eye(d), np.ones((d, 1))
         A = np.block([[rows, np.zeros((m, 1))], [eye, -ones], [-eye, -ones]])
         b = np.concatenate([room, np.zeros(2 * d)])
-        cost, bounds = np.eye(1, d + 1, d)[0], [(None, None)] * d + [(0, None)]
+        cost, lower = np.eye(1, d + 1, d)[0], np.append(np.full(d, -inf), 0.0)
     else:  # variables are the positive and negative parts of r
         A, b = np.concatenate([rows, -rows], axis=1), room
-        cost, bounds = np.ones(2 * d), [(0, None)] * (2 * d)
-    found = linprog(cost, A, b, bounds=bounds, options=LP_OPTIONS)
-    if proved_infeasible(found):
+        cost, lower = np.ones(2 * d), np.zeros(2 * d)
+    found = linear_program(cost, A, b, lower=lower, attempts=EXACT)
+    if found.status == "infeasible":
         return None
-    if found.status != 0:
-        raise ArithmeticError(f"a linear program was not solved: {found.message}")
-    change = np.asarray(found.x[:d] if norm == "linf" else found.x[:d] - found.x[d:])
-    return change, np.maximum(-np.asarray(found.ineqlin.marginals)[:m], 0.0)
+    x = found.optimum()
+    change = x[:d] if norm == "linf" else x[:d] - x[d:]
+    return change, np.maximum(found.multipliers[:m], 0.0)

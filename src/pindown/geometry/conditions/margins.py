@@ -17,21 +17,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.network import ReluNetwork
+from pindown.programs import EXACT, LP_TOLERANCE, Rows, integer_program, linear_program
 from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.mixed_integer import encode
 
 if TYPE_CHECKING:
     from pindown.geometry.complex.polyhedral import PolyhedralComplex
 
-_LP_TOLERANCE = 1e-10  # the least HiGHS accepts for linear programs
-_LP_SAFETY = (
-    100.0  # times that tolerance, relative to the numbers in the program: what a value may be off
-)
+# Times the tolerance of the solver, relative to the numbers in the program: what a value may be off.
+_LP_SAFETY = 100.0
 _STARTS, _STEPS = 32, 40
 _FIRST_STEP, _SHRINK = 0.25, 0.88  # of the box: 40 steps end at a thousandth of it
 _VERTEX_BLOCK = 2**22  # numbers held at once when units are evaluated at all vertices of a complex
@@ -119,16 +117,18 @@ def on_cell(
         [np.column_stack([A, -np.ones(len(A))]), np.insert(halfspaces[:, :d], d, 0.0, axis=1)]
     )
     right = np.concatenate([-c, -halfspaces[:, d]])
-    ends = [*zip(box.lower, box.upper, strict=True), (None, None)]
-    options = {
-        "primal_feasibility_tolerance": _LP_TOLERANCE,
-        "dual_feasibility_tolerance": _LP_TOLERANCE,
-        "time_limit": max(seconds, 0.0) if seconds < inf else None,
-    }
-    result = linprog([0.0] * d + [1.0], A_ub=rows, b_ub=right, bounds=ends, options=options)
-    if result.status != 0:
+    result = linear_program(
+        [0.0] * d + [1.0],
+        rows,
+        right,
+        lower=np.append(box.lower, -inf),
+        upper=np.append(box.upper, inf),
+        attempts=EXACT,
+        time=seconds,
+    )
+    if not result.solved or result.x is None:
         return -inf, None
-    return float(result.fun) - _slack(A, c, box), result.x[:d]
+    return result.value - _slack(A, c, box), result.x[:d]
 
 
 def by_cells(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
@@ -175,20 +175,15 @@ def by_program(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
     goal = np.append(np.zeros(n), 1.0)
     top = sp.hstack([program.rows, sp.csr_array((program.rows.shape[0], 1))])
     last = sp.hstack([program.output.weight, sp.csr_array(-np.ones((k, 1)))])
-    result = milp(
+    result = integer_program(
         goal,
-        integrality=np.append(program.integrality, 0),
-        bounds=Bounds(np.append(program.lower, -inf), np.append(program.upper, inf)),
-        constraints=[
-            LinearConstraint(top, program.row_lower, program.row_upper),
-            LinearConstraint(last, -inf, -program.output.bias),
-        ],
-        options={"time_limit": seconds, "mip_rel_gap": 0.0},
+        [Rows(top, program.row_lower, program.row_upper), Rows(last, -inf, -program.output.bias)],
+        np.append(program.integrality, 0),
+        lower=np.append(program.lower, -inf),
+        upper=np.append(program.upper, inf),
+        time=seconds,
     )
-    # Without binaries it is a linear program, whose optimum is its own bound.
-    solved = result.fun if result.status == 0 else None
-    proved = result.mip_dual_bound if program.integrality.any() else solved
-    low = -inf if proved is None or not np.isfinite(proved) else proved - float(program.error.max())
+    low = result.bound - float(program.error.max())
     if result.x is not None:
         best = best & _polished(g, box, program.inputs(result.x), until - time.monotonic())
     return Bracket(min(low, best.upper), best.upper, best.witness)
@@ -197,12 +192,12 @@ def by_program(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
 def _slack(A: Array, c: Array, box: Box) -> float:
     """Return how far a linear program, or a vertex, may be off for maps of this size."""
     farthest = np.maximum(np.abs(box.lower), np.abs(box.upper))
-    return _LP_SAFETY * _LP_TOLERANCE * (1.0 + float(np.max(np.abs(A) @ farthest + np.abs(c))))
+    return _LP_SAFETY * LP_TOLERANCE * (1.0 + float(np.max(np.abs(A) @ farthest + np.abs(c))))
 
 
 def _polished(g: ReluNetwork, box: Box, x: Array, seconds: float) -> Bracket:
     """Return the bound from a point, and from the minimum of its own cell."""
-    from pindown.geometry.regions.unit_forms import unit_halfspaces
+    from pindown.geometry.regions.point_location import unit_halfspaces
 
     point = np.clip(x, box.lower, box.upper)
     first, pattern = at_point(g, box, point), g.pattern(point)

@@ -17,13 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.geometry.nearness import SAME
+from pindown.programs import EXACT, LP_TOLERANCE, linear_program
 
 # Corners are listed up to this dimension: a cube has 2^d of them, and Qhull's work grows faster.
 MAX_CORNER_DIM = 10
-
-# HiGHS keeps its solutions feasible to this, the tightest it takes; radii and corners inherit it.
-LP_TOLERANCE = 1e-10
-LP_OPTIONS = {"primal_feasibility_tolerance": LP_TOLERANCE, "dual_feasibility_tolerance": LP_TOLERANCE}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,36 +201,18 @@ def flat_radius(center: Array) -> float:
     return LP_TOLERANCE * (1.0 + float(np.abs(center).max(initial=0.0)))
 
 
-def linear_program(cost: Array, rows: Array, limits: Array, bounds: ArrayLike) -> Array:
-    """Minimise ``cost . x`` subject to ``rows x <= limits`` and bounds, as exactly as HiGHS can.
-
-    Raises:
-        ArithmeticError: If there is no minimum, or the solver fails.
-    """
-    from scipy.optimize import linprog
-
-    # Rarely presolving goes astray, or the tightest tolerances are too tight.
-    for options in (LP_OPTIONS, {**LP_OPTIONS, "presolve": False}, {}, {"presolve": False}):
-        found = linprog(cost, A_ub=rows, b_ub=limits, bounds=bounds, options=options)
-        if found.status == 0:
-            return found.x
-    raise ArithmeticError(f"a linear program over {len(rows)} rows failed: {found.message}")
-
-
 def _largest_ball(halfspaces: Array) -> tuple[Array, float]:
-    from scipy.optimize import linprog
-
     m, d = len(halfspaces), halfspaces.shape[1] - 1
     if m == 0:
         return np.zeros(d), inf
     cost = np.zeros(d + 1)
     cost[-1] = -1.0
     rows = np.column_stack([halfspaces[:, :-1], np.ones(m)])
-    for highest in (None, 1.0):  # balls of any size may fit: then one of radius 1 is asked for
-        bounds = [(None, None)] * d + [(None, highest)]
-        found = linprog(cost, rows, -halfspaces[:, -1], bounds=bounds, options=LP_OPTIONS)
-        if found.status == 0:
-            return found.x[:-1], float(found.x[-1]) if highest is None else inf
+    for highest in (inf, 1.0):  # balls of any size may fit: then one of radius 1 is asked for
+        upper = np.append(np.full(d, inf), highest)
+        found = linear_program(cost, rows, -halfspaces[:, -1], upper=upper, attempts=EXACT)
+        if found.solved and found.x is not None:
+            return found.x[:-1], float(found.x[-1]) if highest == inf else inf
     raise ValueError(f"no centre found ({found.message}); the half-spaces may be badly scaled.")
 
 

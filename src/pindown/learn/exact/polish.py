@@ -1,26 +1,27 @@
-"""The last word on single programs, in full accuracy: linear programs, orthogonal factors, scaling."""
+"""Better networks from good ones: programs solved again in full accuracy, and descent on all samples."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from pindown.affine import Array, Integers
+from pindown.learn.exact.problem import Problem
 from pindown.learn.exact.tables import Table
+from pindown.learn.exact.tuning import MAX_DESCENT_STEPS
 from pindown.network import ReluNetwork
+from pindown.programs import LP_TOLERANCE, Attempt, linear_program
 
 if TYPE_CHECKING:
-    from pindown.learn.exact.kernels.squared import Found
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+    from pindown.learn.exact.compiled.squared import Found
 
 
-# The strictest that the solver takes.
-_TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+# A vertex, as exactly as the solver can.
+_VERTEX = Attempt("highs-ds", LP_TOLERANCE)
 # Margins at which the logistic loss of a sample is below rounding.
 _CERTAIN = 50.0
+_CORRECTIONS = 3  # the first leaves the rounding of a step that is already tiny
 
 
 def polish(table: Table) -> ReluNetwork | None:
@@ -80,8 +81,6 @@ def solve_linear(table: Table, chosen: Integers, signs: Integers) -> tuple[float
     problem = table.problem
     if problem.loss not in ("absolute", "hinge") or problem.ridge > 0:
         return None
-    from scipy.optimize import linprog
-
     A, K = _program(table, chosen, signs)
     n, m = A.shape
     y, slack = problem.y, np.eye(n)
@@ -92,12 +91,12 @@ def solve_linear(table: Table, chosen: Integers, signs: Integers) -> tuple[float
         rows = np.block([[-y[:, None] * A, -slack], [-K, np.zeros((len(K), n))]])
         limits = np.concatenate([-np.ones(n), np.zeros(len(K))])
     cost = np.concatenate([np.zeros(m), problem.mass])
-    bounds = [(None, None)] * m + [(0, None)] * n
-    found = linprog(cost, rows, limits, bounds=bounds, method="highs-ds", options=_TOLERANCES)
+    lower = np.concatenate([np.full(m, -np.inf), np.zeros(n)])
+    found = linear_program(cost, rows, limits, lower=lower, attempts=_VERTEX)
     if found.x is None:
         return None
     shift = float(found.x[m - 1]) if problem.biased else 0.0
-    return float(found.fun), problem.network(signs, found.x[: len(signs) * cells_rank(table)], shift)
+    return found.value, problem.network(signs, found.x[: len(signs) * cells_rank(table)], shift)
 
 
 def cells_rank(table: Table) -> int:
@@ -120,3 +119,74 @@ def _program(table: Table, chosen: Integers, signs: Integers) -> tuple[Array, Ar
             row[u * rank : (u + 1) * rank] = side * cells.points[point]
             facets.append(row)
     return A, np.array(facets)
+
+
+def refine(network: ReluNetwork, problem: Problem) -> ReluNetwork:
+    """Descend from a network with output weights of size one by L-BFGS, its signs fixed."""
+    from scipy.optimize import minimize
+
+    hidden, output = network.layers
+    signs = np.asarray(output.weight)[0]
+    Z = np.column_stack([problem.coordinates, np.ones(len(problem.X))])
+    slopes = np.asarray(hidden.weight) @ problem.axes * problem.scale
+    biases = hidden.bias + np.asarray(hidden.weight) @ problem.centre
+    start = np.append(np.column_stack([slopes, biases]).ravel(), output.bias[0])
+    penalty = np.append(problem.penalty, 0.0)
+
+    def value_and_slope(theta: Array) -> tuple[float, Array]:
+        weights = theta[:-1].reshape(len(signs), -1)
+        shift = theta[-1] if problem.biased else 0.0
+        before = Z @ weights.T
+        value, slope = problem.loss_and_slope(np.maximum(before, 0) @ signs + shift)
+        inner = ((before > 0) * signs * slope[:, None]).T @ Z + 2 * penalty * weights
+        total = value + float((penalty * weights**2).sum())
+        return total, np.append(inner.ravel(), slope.sum() if problem.biased else 0.0)
+
+    found = minimize(
+        value_and_slope, start, jac=True, method="L-BFGS-B", options={"maxiter": MAX_DESCENT_STEPS}
+    ).x
+    phi = signs[:, None] * found[:-1].reshape(len(signs), -1)
+    return problem.network(signs.astype(np.int64), phi.ravel(), float(found[-1]))
+
+
+def interpolate(network: ReluNetwork, problem: Problem) -> ReluNetwork:
+    """Take a network that almost fits all samples the rest of the way, as far as rounding allows.
+
+    Regression: the least change of weights that removes the errors, while the same units stay on.
+    Hinge: larger weights. Logistic loss is left as it is.
+    """
+    if problem.loss in ("squared", "absolute"):
+        # Samples that lie on a fold almost do so exactly, or not at all.
+        errors = problem.y - network(problem.X)[:, 0]
+        both = (_corrected(network, problem, near) for near in (0.0, float(np.abs(errors).max()) ** 0.5))
+        return min(both, key=problem.loss_of)
+    least = float((problem.y * network(problem.X)[:, 0]).min())
+    grow = 1 / least if problem.loss == "hinge" and least > 0 else 1.0
+    (slopes, biases), (signs, shift) = network.layers
+    return ReluNetwork.from_layers([(grow * slopes, grow * biases), (signs, grow * shift)])
+
+
+def _corrected(network: ReluNetwork, problem: Problem, near: float) -> ReluNetwork:
+    """Remove a network's errors; samples that reach a unit with no more than this go on its fold."""
+    Z = np.column_stack([problem.coordinates, np.ones(len(problem.X))])
+    signs = np.asarray(network.layers[1].weight)[0]
+    for _ in range(_CORRECTIONS):
+        (slopes, biases), (output, shift) = network.layers
+        before = problem.X @ np.asarray(slopes).T + biases
+        sample, unit = np.nonzero(np.abs(before) <= near)
+        units = np.concatenate([(before > near) * signs, np.eye(len(signs))[unit]])
+        points = np.concatenate([Z, Z[sample]])
+        A = (units[:, :, None] * points[:, None]).reshape(len(units), len(signs) * Z.shape[1])
+        if problem.biased:
+            A = np.column_stack([A, np.arange(len(A)) < len(Z)])
+        errors = np.append(problem.y - network(problem.X)[:, 0], -before[sample, unit])
+        change = np.linalg.lstsq(A, errors)[0]
+        phi = np.repeat(signs, Z.shape[1]) * change[: len(signs) * Z.shape[1]]
+        step = problem.network(signs.astype(np.int64), phi, float(change[-1]) * problem.biased)
+        network = ReluNetwork.from_layers(
+            [
+                (slopes + step.layers[0].weight, biases + step.layers[0].bias),
+                (output, shift + step.layers[1].bias),
+            ]
+        )
+    return network

@@ -19,6 +19,7 @@ from pindown.learn.kernels.gram import Kernel, gram, samples
 from pindown.learn.margins.duality import MarginReport, dual_report
 from pindown.learn.margins.hyperplane import signs
 from pindown.learn.margins.polishing import polish
+from pindown.programs import linear_program
 from pindown.rounding import gamma
 
 _TOLERANCE = (
@@ -183,18 +184,14 @@ def separable(X: ArrayLike, y: ArrayLike) -> bool:
     >>> separable([[0.0], [1.0], [2.0]], [-1, 1, 1]), separable([[0.0], [1.0], [2.0]], [-1, 1, -1])
     (True, False)
     """
-    from scipy.optimize import linprog
-
     points, signed = _two_classes(X, y)
     points = points - points.mean(axis=0)
     points = points / (np.abs(points).max() or 1.0)
     n, d = points.shape
     rows = np.hstack([-signed[:, None] * points, -signed[:, None], np.ones((n, 1))])
-    bounds = [(-1, 1)] * d + [(None, None), (None, 1)]
-    answer = linprog(
-        np.r_[np.zeros(d + 1), -1.0], A_ub=rows, b_ub=np.zeros(n), bounds=bounds, method="highs"
-    )
-    if answer.status != 0 or not -answer.fun > _SEPARATES:
+    lower, upper = np.r_[np.full(d, -1.0), -np.inf, -np.inf], np.r_[np.ones(d), np.inf, 1.0]
+    answer = linear_program(np.r_[np.zeros(d + 1), -1.0], rows, np.zeros(n), lower=lower, upper=upper)
+    if not answer.solved or answer.x is None or not -answer.value > _SEPARATES:
         return False
     w, offset = answer.x[:d], answer.x[d]
     rounding = gamma(d + 4) * (np.abs(points) @ np.abs(w) + abs(offset))  # centring and scaling, too

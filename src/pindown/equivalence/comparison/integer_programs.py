@@ -18,12 +18,13 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.box import Box
-from pindown.equivalence.gap.difference import difference
-from pindown.equivalence.gap.state import GapState
-from pindown.equivalence.gap.witness import proved_gap
+from pindown.equivalence.comparison.bracket import GapState
+from pindown.equivalence.comparison.witness_search import proved_gap
 from pindown.network import ReluNetwork
+from pindown.programs import SOLVER_TOLERANCE, integer_program
+from pindown.relaxation.difference_network import difference
 from pindown.relaxation.linear import linear_bounds
-from pindown.relaxation.mixed_integer import SOLVER_TOLERANCE, Encoding, tight_encoding
+from pindown.relaxation.mixed_integer import Encoding, tight_encoding
 from pindown.rounding import add_up
 
 # HiGHS looks at its clock now and then only, and building the model takes time.
@@ -94,26 +95,22 @@ def gap_by_milp(a: ReluNetwork, b: ReluNetwork, box: Box, *, budget: float = 60.
 
 def largest_output(encoding: Encoding, output: int, sign: float, seconds: float) -> Solved:
     """Maximise ``sign`` times an output over the encoding; ``encoding.error`` is still to be added."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     row = encoding.output.weight[[output]].toarray().reshape(-1)
     offset = sign * float(encoding.output.bias[output])
     # The solver's tolerance for slopes is absolute, and counts once for every variable.
     scale = float(np.max(np.abs(row))) or 1.0
     doubt = scale * max(SOLVER_TOLERANCE, _SLOPE_TOLERANCE * len(row))
-    result = milp(
+    result = integer_program(
         -sign * (row / scale),
-        constraints=LinearConstraint(encoding.rows, encoding.row_lower, encoding.row_upper),
-        bounds=Bounds(encoding.lower, encoding.upper),
-        integrality=encoding.integrality,
-        options={"time_limit": max(seconds, _SHORTEST), "mip_rel_gap": 0.0},
+        encoding.constraints,
+        encoding.integrality,
+        lower=encoding.lower,
+        upper=encoding.upper,
+        time=max(seconds, _SHORTEST),
     )
-    dual = getattr(result, "mip_dual_bound", None)
-    if dual is None and result.status == 0:  # a linear program, solved
-        dual = result.fun
     bound = inf
-    if dual is not None and np.isfinite(dual):
-        bound = float(add_up(add_up(offset, nextafter(-scale * float(dual), inf)), doubt))
+    if result.bound > -inf:
+        bound = float(add_up(add_up(offset, nextafter(-scale * result.bound, inf)), doubt))
     if result.x is None:
         return Solved(-inf, bound, None)
-    return Solved(offset - scale * float(result.fun), bound, np.asarray(result.x))
+    return Solved(offset - scale * result.value, bound, result.x)
