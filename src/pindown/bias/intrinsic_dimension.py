@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.bias.evaluation import in_evaluation
-from pindown.bias.least_squares.checks import number, table
+from pindown.validation import number, table
 
 _LEAST = 10  # below this many different points the interval is too wide to mean anything
 _LEVEL = 0.95

@@ -31,8 +31,8 @@ def test_many_features_are_the_kernel_that_they_stand_for():
     """Waves: the Gaussian kernel of width one; ReLUs: the arc-cosine kernel of inputs over root d."""
     from sklearn.metrics.pairwise import rbf_kernel
 
-    from pindown.bias.kernel import infinite_ntk
     from pindown.bias.least_squares.double_descent import _features
+    from pindown.bias.tangent_kernel import infinite_ntk
 
     X = data(6, 3)[0] / 3
     limits = {"fourier": rbf_kernel(X, gamma=0.5), "relu": infinite_ntk(X / 10**0.5, kernel="nngp")}
@@ -119,5 +119,5 @@ def test_one_sample_and_features_that_are_never_on():
     assert (double_descent_curve(X, y, X, y, [1, 3], ridge="tuned", repeats=2).norm == 0).all()
     with pytest.raises(ValueError, match="at least two"):
         double_descent_curve([[1.0]], [1.0], X[:, :1], y, [1], ridge="tuned")
-    with pytest.raises(TypeError, match="random_state must be a whole number"):
+    with pytest.raises(TypeError, match="random_state must be an integer"):
         double_descent_curve(X, y, X, y, [1], random_state=None)

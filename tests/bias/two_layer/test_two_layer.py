@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from pindown.bias import two_layer_limit
-from pindown.bias.separability import class_margins
 from pindown.bias.two_layer import (
     InvariantMonitor,
     Neurons,
@@ -16,6 +15,7 @@ from pindown.bias.two_layer import (
     TwoNeuronMaxMargin,
     alignment,
     balanced_neurons,
+    class_margins,
     collapse,
     margin_certificate,
     train_two_layer,

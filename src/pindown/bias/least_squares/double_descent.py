@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.bias.least_squares.checks import count, labelled, number, table, vector
+from pindown.validation import integer, labelled, positive, table, vector
 
 _RIDGES = np.geomspace(
     1e-4, 1e4, 33
@@ -109,15 +109,15 @@ def double_descent_curve(
         raise ValueError(f"both inputs need one width; got {X.shape[1]} and {X_test.shape[1]}.")
     if features not in ("relu", "fourier"):
         raise ValueError(f"features must be 'relu' or 'fourier'; got {features!r}.")
-    sizes = [count("every width", width, 1) for width in widths]
+    sizes = [integer("every width", width) for width in widths]
     if not sizes:
         raise ValueError("widths must name at least one number of features; got none.")
-    repeats = count("repeats", repeats, 1)
-    count("random_state", random_state, 0)
+    repeats = integer("repeats", repeats)
+    integer("random_state", random_state, least=0)
     if ridge == "tuned" and len(X) < 2:
         raise ValueError("ridge='tuned' leaves one sample out, so at least two are needed; got 1.")
     if ridge != "tuned":
-        ridge = number("ridge", ridge, 0.0, np.inf)
+        ridge = positive("ridge", ridge, zero=True)
     found = np.empty((len(sizes), repeats, 3))
     for i, width in enumerate(sizes):
         for r in range(repeats):
@@ -153,14 +153,14 @@ def gaussian_risk(n: int, weights: ArrayLike, used: int, noise: float) -> float:
 
     Belkin, Hsu and Xu 2020, Theorem 1; lecture course, slides on double descent.
     """
-    n = count("n", n, 1)
+    n = integer("n", n)
     beta = np.asarray(weights, dtype=np.float64)
     beta = vector("weights", beta, beta.size)
-    used = count("used", used, 0)
+    used = integer("used", used, least=0)
     if used > beta.size:
         raise ValueError(f"used must be at most the number of weights {beta.size}; got {used}.")
     seen = float(beta[:used] @ beta[:used])
-    other = float(beta[used:] @ beta[used:]) + number("noise", noise, 0.0, np.inf) ** 2
+    other = float(beta[used:] @ beta[used:]) + positive("noise", noise, zero=True) ** 2
     missed = seen * max(0.0, 1 - n / used) if used else 0.0
     if other == 0.0 or used == 0:
         return missed + other  # nothing is fitted, or no noise to amplify: also next to n

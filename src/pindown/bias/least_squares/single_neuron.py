@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.bias.flow import Method, Path, gradient_flow
-from pindown.bias.least_squares.checks import count, labelled, number, scaled_squares, vector
+from pindown.bias.least_squares.gradient_descent import scaled_squares
+from pindown.validation import integer, labelled, number, positive, vector
 
 Activation: TypeAlias = Literal["relu", "softplus", "tanh", "identity"]
 # Steps of plain descent, in units of one over the largest curvature, and at most so many, where the flow
@@ -120,7 +121,7 @@ def single_neuron_flow(
     begin = np.zeros(X.shape[1]) if start is None else vector("start", start, X.shape[1])
     slope_at_zero = number("slope_at_zero", slope_at_zero, 0.0, 1.0)
     bend = float(scaled_squares(np.array([np.linalg.norm(X, 2)], dtype=float), 1.0)[0])
-    time = _LONG / (bend or 1.0) if time is None else number("time", time, 0.0, np.inf, closed=False)
+    time = _LONG / (bend or 1.0) if time is None else positive("time", time)
     value, slope = _activation(activation, slope_at_zero)
 
     def loss(w: Array) -> float:
@@ -142,9 +143,9 @@ def single_neuron_flow(
         unit * begin,
         time=unit**2 * time,
         method=method,
-        step=None if step is None else unit**2 * number("step", step, 0.0, time, closed=False),
+        step=None if step is None else unit**2 * number("step", step, 0.0, time, above=True),
         loss=lambda v: loss(v / unit),
-        record=count("record", record, 1),
+        record=integer("record", record),
     )
     path = replace(path, points=path.points / unit, times=path.times / unit**2)
     nearest = nearest_without_loss(X, y, begin, activation=activation)

@@ -17,16 +17,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.bias.margins.fourier_polish import polished
-from pindown.bias.margins.hard_margin import max_margin
-from pindown.bias.margins.programs import smallest_moduli
-from pindown.bias.margins.signed import labelled
-from pindown.bias.margins.spectral import Spectrum, fourier_norm, spectrum
+from pindown.bias.margins.hard_margin import labelled, max_margin
+from pindown.bias.margins.solvers import smallest_moduli
 from pindown.rounding import gamma
 
 _NO_FREQUENCY = 1e-9  # of the largest: below it a frequency is absent (programs are solved to 1e-10)
 _ACTIVE = 1e-6  # constraints that take part in the stationarity equations
 _SETTLED, _MAJORISATIONS = 1e-10, 200  # relative change that ends the search for a stationary point
+Spectrum = NDArray[np.complex128]
+_ALIVE = (1e-4, 1e-6, 1e-8)  # relative sizes below which a frequency counts as zero, tried in turn
+_TIGHT = (1e-4, 1e-6, 1e-8)  # the same for slack of a constraint
+_STEPS = 30
+_FEASIBLE = 1e-9
+_WORSE = (
+    1e-6  # a saddle nearby may lie this much higher: it is stationary, which the end of a search is not
+)
+_NEAR = 1e-3  # a polished solution farther away than this solves another problem
 
 
 @dataclass(frozen=True)
@@ -232,3 +238,142 @@ def _residual(
     multipliers = np.zeros(len(Z))
     multipliers[tight] = part
     return max(float(rest / np.linalg.norm(left)), over), multipliers
+
+
+def spectrum(w: ArrayLike, shape: tuple[int, ...] | None = None) -> Spectrum:
+    """Return the unitary discrete Fourier transform of each row, over ``shape`` if the rows are images.
+
+    >>> spectrum([1.0, 1.0, 1.0, 1.0]).real.tolist()
+    [2.0, 0.0, 0.0, 0.0]
+    """
+    array = np.asarray(w, dtype=np.float64)
+    grid = (array.shape[-1],) if shape is None else shape
+    if int(np.prod(grid)) != array.shape[-1]:
+        raise ValueError(f"shape {grid} does not have the {array.shape[-1]} entries of w")
+    axes = tuple(range(-len(grid), 0))
+    image = np.fft.fftn(array.reshape(*array.shape[:-1], *grid), axes=axes, norm="ortho")
+    return np.asarray(image.reshape(array.shape))
+
+
+def fourier_norm(w: ArrayLike, exponent: float = 1.0, shape: tuple[int, ...] | None = None) -> float:
+    r"""Return :math:`(\sum_k|(Fw)_k|^p)^{1/p}`; for p below 1 a quasi-norm.
+
+    >>> fourier_norm([1.0, 0.0, 0.0, 0.0]), fourier_norm([0.5, 0.5, 0.5, 0.5])
+    (2.0, 1.0)
+    """
+    if not 0 < exponent < np.inf:
+        raise ValueError(f"exponent must be a positive number, got {exponent!r}")
+    sizes = np.abs(spectrum(w, shape))
+    return float((sizes**exponent).sum() ** (1.0 / exponent))
+
+
+def fourier_radius(
+    w: ArrayLike, X: ArrayLike, y: ArrayLike, *, shape: tuple[int, ...] | None = None
+) -> float:
+    r"""Return the radius :math:`\min_iy_i\langle w, x_i\rangle/\lVert Fw\rVert_1` of a classifier.
+
+    It is negative if a sample is misclassified. No perturbation with all :math:`|(F\delta)_k|`
+    below it changes a sample's side.
+
+    >>> fourier_radius([1.0, 1.0, 1.0, 1.0], [[2.0, 1.0, 1.0, 0.0]], [1])
+    2.0
+    """
+    points, labels = labelled(X, y)
+    v = np.asarray(w, dtype=np.float64)
+    if v.shape != (points.shape[1],) or not v.any() or not np.isfinite(v).all():
+        raise ValueError(f"w must be a vector of {points.shape[1]} finite numbers, not all zero")
+    return float((labels * (points @ v)).min()) / fourier_norm(v, 1.0, shape)
+
+
+def worst_fourier_perturbation(
+    gradient: ArrayLike, radius: float, shape: tuple[int, ...] | None = None
+) -> Array:
+    r"""Return the perturbation, small in every frequency, that lowers a linear score most.
+
+    .. math:: \delta = -\epsilon\,F^{-1}\frac{Fg}{|Fg|}, \qquad
+              \langle g, \delta\rangle = -\epsilon\lVert Fg\rVert_1.
+
+    Args:
+        gradient: g: the label times w for a linear classifier, the label times the gradient of the
+            score at a sample for a one-step attack on any model.
+        radius: :math:`\epsilon`.
+        shape: Shape of a sample.
+
+    Example:
+        >>> (worst_fourier_perturbation([1.0, 0.0], 1.0).round(6) + 0.0).tolist()
+        [-1.414214, 0.0]
+    """
+    image = spectrum(gradient, shape)
+    sizes = np.abs(image)
+    flat = np.where(sizes > 0, image / np.where(sizes > 0, sizes, 1.0), 0.0)
+    grid = flat.shape if shape is None else shape
+    back = np.fft.ifftn(flat.reshape(grid), norm="ortho").real
+    return np.asarray(-radius * back.reshape(flat.shape))
+
+
+def polished(Z: Array, w: Array, transform: NDArray[np.complex128], prices: Array, p: float) -> Array:
+    """Return w after Newton's method, or w itself where that finds no better solution nearby."""
+    w = w / float((Z @ w).min())
+    sizes = np.abs(transform @ w)
+    before = float(prices @ sizes**p)
+    for small in _ALIVE:
+        alive = sizes > small * sizes.max()
+        for slack in _TIGHT:
+            tight = Z @ w <= 1.0 + slack
+            found = _newton(Z[tight], w, transform, prices, p, alive)
+            if found is None or float((Z @ found).min()) < 1.0 - _FEASIBLE:
+                continue
+            found = found / float((Z @ found).min())
+            near = float(np.linalg.norm(found - w)) <= _NEAR * float(np.linalg.norm(w))
+            if near and float(prices @ np.abs(transform @ found) ** p) <= before * (1.0 + _WORSE):
+                return found
+    return w
+
+
+def _newton(
+    tight: Array,
+    w: Array,
+    transform: NDArray[np.complex128],
+    prices: Array,
+    p: float,
+    alive: NDArray[np.bool_],
+) -> Array | None:
+    """Solve the equations on the span of the living frequencies; None if multipliers turn negative."""
+    # The span of living frequencies is what the others do not see.
+    dead = np.vstack([transform[~alive].real, transform[~alive].imag])
+    kept = np.eye(len(w))
+    if len(dead):
+        _, values, rows = np.linalg.svd(dead)
+        kept = rows[int((values > 1e-9).sum()) :]
+    images, c = transform[alive] @ kept.T, prices[alive]
+    A, u = tight @ kept.T, kept @ w
+    scale = float(c @ np.abs(images @ u) ** p)
+    multipliers = np.zeros(len(A))
+    for _ in range(_STEPS):
+        gradient, hessian = _derivatives(images, c / scale, p, u)
+        top = np.hstack([hessian, -A.T])
+        bottom = np.hstack([A, np.zeros((len(A), len(A)))])
+        answer = np.linalg.lstsq(np.vstack([top, bottom]), np.r_[-gradient, 1.0 - A @ u], rcond=1e-13)[0]
+        step, multipliers = answer[: len(u)], answer[len(u) :]
+        u = u + step
+        if not np.isfinite(u).all():
+            return None
+        if float(np.linalg.norm(step)) <= 1e-15 * float(np.linalg.norm(u)):
+            break
+    wrong = float(multipliers.min(initial=0.0)) < -_FEASIBLE * float(
+        np.abs(multipliers).max(initial=1.0)
+    )
+    return None if wrong else u @ kept
+
+
+def _derivatives(images: NDArray[np.complex128], c: Array, p: float, u: Array) -> tuple[Array, Array]:
+    """Return gradient and Hessian of the sum of priced moduli to the power p."""
+    values = images @ u
+    sizes = np.abs(values)
+    radial = (np.conj(values)[:, None] * images).real / sizes[:, None]
+    flat = c * p * sizes ** (p - 2.0)
+    gradient = (c * p * sizes ** (p - 1.0)) @ radial
+    hessian = (flat[:, None] * images.real).T @ images.real + (
+        flat[:, None] * images.imag
+    ).T @ images.imag
+    return gradient, hessian + (p - 2.0) * (flat[:, None] * radial).T @ radial

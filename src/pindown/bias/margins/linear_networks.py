@@ -19,10 +19,8 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.bias.flow import gradient_flow
-from pindown.bias.margins.fourier import max_fourier_margin
-from pindown.bias.margins.hard_margin import max_margin
-from pindown.bias.margins.signed import labelled
-from pindown.bias.margins.spectral import fourier_norm
+from pindown.bias.margins.fourier import fourier_norm, max_fourier_margin
+from pindown.bias.margins.hard_margin import labelled, max_margin
 from pindown.bias.margins.steepest import log_loss_gradient
 
 Architecture = Literal["connected", "convolution"]

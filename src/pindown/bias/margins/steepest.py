@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.bias.flow import gradient_flow
-from pindown.bias.margins.hard_margin import MaxMargin, max_margin
-from pindown.bias.margins.signed import labelled
+from pindown.bias.margins.hard_margin import MaxMargin, labelled, max_margin
 
 ORDERS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
 _DUALS = {"l1": np.inf, "l2": 2.0, "linf": 1.0}

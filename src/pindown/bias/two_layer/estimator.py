@@ -11,8 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.bias.margins.hard_margin import max_margin
-from pindown.bias.margins.signed import NoMarginError
+from pindown.bias.margins.hard_margin import NoMarginError, max_margin
 
 
 class TwoNeuronMaxMargin(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
