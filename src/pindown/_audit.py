@@ -6,29 +6,28 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from pindown.deadline import Deadline, checked_budget
 from pindown.findings import CATALOGUE, Finding, Question
-from pindown.findings.choice import chosen_questions
 from pindown.findings.comparison import Comparison, Distance, changes
-from pindown.findings.deadline import Deadline, checked_budget
-from pindown.findings.paragraph import paragraph
-from pindown.findings.reference_box import reference_box
-from pindown.findings.subject import Subject
+from pindown.findings.opening_paragraph import paragraph
+from pindown.findings.question_budget import Turn
+from pindown.findings.registry import chosen_questions
+from pindown.findings.subject import Subject, reference_box
+from pindown.findings.tuning import AFTER_SHARE, BEFORE_SHARE
 from pindown.findings.wording import count
 from pindown.geometry import Box
 from pindown.io.any_model import AnyModel, as_network
 from pindown.network import ReluNetwork
+from pindown.progress import Report
 from pindown.report.writing import written
+from pindown.validation import integer
 from pindown.visible_text import printable
 
-Progress: TypeAlias = Callable[[str, int, int], None]
 Found: TypeAlias = Callable[[Finding], None]
-# Of the budget of a comparison: for the network itself, and of what it leaves for the one before.
-_AFTER_SHARE, _BEFORE_SHARE = 0.45, 0.7
 __all__ = ["Audit", "audit", "compare_audits"]
 
 
@@ -48,7 +47,7 @@ def audit(
     ignore: Iterable[str] | None = None,
     name: str = "network",
     before_name: str = "the network before",
-    progress: Progress | None = None,
+    progress: Report | None = None,
     found: Found | None = None,
 ) -> Audit:
     """Ask a network everything that can be answered, within a time budget.
@@ -84,28 +83,30 @@ def audit(
     >>> print(audit(net, only=["ARC-01"]).verdict)
     This network maps 1 input to 1 output through 2 ReLUs in 1 layer and has 7 parameters.
     """
-    deadline = Deadline(checked_budget(budget))
+    seconds = checked_budget(budget)
+    turn = Turn.lasting(seconds)
+    whole = turn.audit
     net = as_network(net, "audit", activation)
     questions = chosen_questions(CATALOGUE, only, ignore)
-    root = _checked_seed(seed)
-    subject = Subject.of(net, X, y, test, box, deadline, root, initial)
     _check_before(before, net)
-    shared = f"{deadline.budget:g} s, shared by two networks,"
+    shared = f"{seconds:g} s, shared by two networks,"
     if before is not None:
-        subject.deadline = replace(deadline, budget=_AFTER_SHARE * deadline.budget, shared=shared)
-    result = _audited(subject, questions, name, float(budget), progress, found)
+        after = Deadline(whole.start + AFTER_SHARE * seconds, whole.start)
+        turn = replace(turn, audit=after, budget=shared)
+    subject = Subject.of(net, X, y, test, box, turn, integer("seed", seed, least=0), initial)
+    result = _audited(subject, questions, name, seconds, progress, found)
     if before is None or result.interrupted:
         return result
     if before == net:  # what the clock allowed must not look like a change
         before = replace(result, name=printable(before_name))
     if not isinstance(before, Audit):
-        other = subject.with_network(before, Deadline(_BEFORE_SHARE * deadline.left, shared=shared))
+        other = subject.with_network(before, Turn(whole.share(BEFORE_SHARE), budget=shared))
         about = None if progress is None else partial(_prefixed, progress)
-        before = _audited(other, questions, before_name, float(budget), about, None)
-    return replace(result, comparison=compared(before, result, deadline.left))
+        before = _audited(other, questions, before_name, seconds, about, None)
+    return replace(result, comparison=compared(before, result, whole.left))
 
 
-def _prefixed(progress: Progress, title: str, done: int, total: int) -> None:
+def _prefixed(progress: Report, title: str, done: float, total: float | None) -> None:
     progress(f"before: {title}", done, total)
 
 
@@ -122,39 +123,37 @@ def _audited(
     questions: list[Question],
     name: str,
     budget: float,
-    progress: Progress | None,
+    progress: Report | None,
     found: Found | None,
 ) -> Audit:
     findings, interrupted = _ask_all(questions, subject, progress, found)
     return Audit(
-        subject.net,
-        findings,
-        printable(name),
-        _given(subject),
-        budget,
-        subject.seed,
-        interrupted,
-        subject.box,
-        subject.box_name,
+        network=subject.net,
+        findings=findings,
+        name=printable(name),
+        given=_given(subject),
+        budget=budget,
+        seed=subject.seed,
+        interrupted=interrupted,
+        box=subject.box,
+        box_name=subject.box_name,
     )
 
 
 def _ask_all(
     questions: list[Question],
     subject: Subject,
-    progress: Progress | None,
-    found: Found | None = None,
+    progress: Report | None,
+    found: Found | None,
 ) -> tuple[tuple[Finding, ...], bool]:
     """Ask one after the other; each gets its share of the time that is left."""
     findings: list[Finding] = []
-    whole = subject.deadline
     try:
         for i, question in enumerate(questions):
             if progress is not None:
                 progress(question.title, i, len(questions))
             coming = [q.cost for q in questions[i:] if q.applies_to(subject)]
-            subject.deadline = whole.for_first(coming)
-            findings.append(question.answer(subject))
+            findings.append(question.answer(subject.during(subject.turn.for_first(coming))))
             if found is not None:
                 found(findings[-1])
         if progress is not None:
@@ -164,12 +163,6 @@ def _ask_all(
         findings += [q.without_answer("not run", "because the audit was interrupted") for q in rest]
         return tuple(findings), True
     return tuple(findings), False
-
-
-def _checked_seed(seed: Any) -> int:
-    if not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed must be an integer that is not negative; got {seed!r}.")
-    return int(seed)
 
 
 def _given(subject: Subject) -> str:
@@ -183,7 +176,7 @@ def _given(subject: Subject) -> str:
     return f"{given}; statements about a box are about {subject.box_name}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Audit:
     """The findings about one network.
 

@@ -1,7 +1,6 @@
 """Networks and data at the edge of sense: what an audit then says is still true, and reads well."""
 
 import re
-import time
 import warnings
 from dataclasses import replace
 from itertools import pairwise
@@ -11,8 +10,9 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown._audit import audit
+from pindown.deadline import Deadline
 from pindown.findings import Quantity
-from pindown.findings.deadline import Deadline
+from pindown.findings.question_budget import Turn
 from pindown.findings.subject import Subject
 from pindown.geometry import Box
 from pindown.report.html import key_numbers
@@ -131,10 +131,8 @@ def test_equal_rows_have_no_way_between_them():
 
 def test_a_small_budget_still_sees_all_rows_of_a_cheap_network():
     X = np.random.default_rng(0).standard_normal((5_000, 2))
-    subject = Subject.of(random_net(2, 8, 3), X, None, None, None, Deadline(PATIENT), 0)
-    subject.deadline = replace(
-        subject.deadline, own=time.monotonic()
-    )  # nothing left for the one who asks
+    turn = replace(Turn.lasting(PATIENT), own=Deadline.after(0.0))  # nothing left for the one who asks
+    subject = Subject.of(random_net(2, 8, 3), X, None, None, None, turn, 0)
     assert subject.observe(subject.data).n == 5_000
 
 

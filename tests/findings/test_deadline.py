@@ -2,9 +2,10 @@
 
 import pytest
 
+from pindown import deadline as clock
+from pindown.deadline import checked_budget
 from pindown.findings import CATALOGUE
-from pindown.findings import deadline as clock
-from pindown.findings.deadline import Cost, Deadline, checked_budget
+from pindown.findings.question_budget import Cost, Turn
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def now(monkeypatch):
 
 
 def test_a_slow_question_does_not_starve_the_others(now):
-    whole = Deadline(60.0, start=now[0])
+    whole = Turn.lasting(60.0)
     costs = [Cost(1.0, 1.0)] * 4
     granted = []
     for i in range(4):
@@ -27,7 +28,7 @@ def test_a_slow_question_does_not_starve_the_others(now):
 
 
 def test_what_is_not_used_flows_on_and_what_is_overrun_is_spread(now):
-    whole = Deadline(60.0, start=now[0])
+    whole = Turn.lasting(60.0)
     costs = [Cost(0.0, 1.0)] * 3
     now[0] += 0.0  # the first takes no time at all
     assert whole.for_first(costs[1:]).left == pytest.approx(30.0)
@@ -36,7 +37,7 @@ def test_what_is_not_used_flows_on_and_what_is_overrun_is_spread(now):
 
 
 def test_indivisible_work_leaves_the_others_their_least(now):
-    whole = Deadline(10.0, start=now[0])
+    whole = Turn.lasting(10.0)
     own = whole.for_first([Cost(2.0, 0.0), Cost(3.0, 1.0), Cost(1.0, 1.0)])
     assert own.left == pytest.approx(2.0) and own.most == pytest.approx(6.0)
 
@@ -44,7 +45,7 @@ def test_indivisible_work_leaves_the_others_their_least(now):
 def test_a_busy_machine_makes_indivisible_work_longer(now, monkeypatch):
     worked = [5.0]
     monkeypatch.setattr(clock.time, "process_time", lambda: worked[0])
-    whole = Deadline(60.0, start=now[0], work=worked[0])
+    whole = Turn.lasting(60.0)
     assert whole.slowness == 1.0
     now[0] += 9.0
     worked[0] += 3.0
@@ -54,7 +55,7 @@ def test_a_busy_machine_makes_indivisible_work_longer(now, monkeypatch):
 
 
 def test_shares_when_even_the_least_do_not_fit(now):
-    whole = Deadline(1.0, start=now[0])
+    whole = Turn.lasting(1.0)
     own = whole.for_first([Cost(3.0, 1.0), Cost(1.0, 9.0)])
     assert own.left == own.most == pytest.approx(0.75)
     assert whole.for_first([]) is whole
@@ -72,5 +73,5 @@ QUESTION_FIRST = min((q for q in CATALOGUE if q.place), key=lambda q: q.place).c
 
 @pytest.mark.parametrize("budget", [0, -1.0, float("nan"), None, "x"])
 def test_budgets_that_are_none(budget):
-    with pytest.raises(ValueError, match="budget must be a positive number of seconds; got"):
+    with pytest.raises(ValueError, match="budget must be a number above 0; got"):
         checked_budget(budget)

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from pindown.findings import CATALOGUE, GROUPS, KINDS, Finding, Hypothesis, Quantity
-from pindown.findings.deadline import Deadline, NotApplicable, OutOfTime
+from pindown.deadline import OutOfTime
+from pindown.findings import CATALOGUE, GROUPS, KINDS, Assumption, Finding, Quantity
+from pindown.findings.question_budget import NotApplicable, Turn
 from pindown.findings.registry import QUESTIONS, Question, question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import at_least, at_most, count, percent
@@ -18,7 +19,7 @@ def test_a_finding_prints_in_a_few_lines():
             "Margin direction",
             "2.1 degrees from the hard-margin SVM",
             Quantity(2.1, "exact"),
-            (Hypothesis("separable data", "checked"),),
+            (Assumption("separable data", "checked"),),
             "Gradient descent tends to the max-margin direction.",
         )
     )
@@ -77,7 +78,7 @@ def ask(net, reason, needs=()):
     def broken(subject):
         raise reason
 
-    subject = Subject.of(net, None, None, None, None, Deadline(60.0), 0)
+    subject = Subject.of(net, None, None, None, None, Turn.lasting(60.0), 0)
     return Question("X-01", "x", "which", needs, "", broken).answer(subject)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown._audit import audit
-from pindown.findings import fourier
-from pindown.findings.deadline import Deadline
+from pindown.findings.how_far import frequencies as fourier
+from pindown.findings.question_budget import Turn
 from pindown.findings.subject import Subject
 
 SIDE = 8
@@ -99,14 +99,14 @@ def test_ctrl_c_ends_the_audit_and_not_only_the_question(monkeypatch):
 
     monkeypatch.setattr(descent, "_step", stopped)
     X, y = images(30)
-    subject = Subject.of(planted(2), X, y, None, None, Deadline(300.0), 0)
+    subject = Subject.of(planted(2), X, y, None, None, Turn.lasting(300.0), 0)
     with pytest.raises(KeyboardInterrupt):
         fourier.frequencies(subject)
 
 
 def test_a_mask_that_was_cut_short_is_no_answer(monkeypatch):
-    monkeypatch.setattr(fourier, "_STEPS", 10**6)
+    monkeypatch.setattr(fourier, "MASK_STEPS", 10**6)
     X, y = images(30)
     net = planted(2)
-    monkeypatch.setattr(fourier, "_PASSES", 0)
+    monkeypatch.setattr(fourier, "MASK_PASSES", 0)
     assert ask(net, X, y, budget=2.0).status == "not run"

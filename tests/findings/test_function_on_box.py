@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from pindown import ReluNetwork
 from pindown._audit import audit
-from pindown.findings.inputs import connected_inputs
-from pindown.geometry.counts.zonotope import zigzag
+from pindown.findings.which_function.inputs import connected_inputs
+from pindown.geometry.counts.piece_families import zigzag
 
 
 def random_net(widths, seed=0):

@@ -9,11 +9,11 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown._audit import audit
-from pindown.findings import geometry as shared
-from pindown.findings.fold_distance import _median_error
 from pindown.findings.pictures import Curves, PlaneMap
+from pindown.findings.which_function import cells as shared
+from pindown.findings.which_function.linear_regions import _median_error
 from pindown.geometry.complex.counting import count_regions
-from pindown.geometry.plots import raster
+from pindown.geometry.plots import folds as raster
 
 PATIENT = 300.0  # seconds: a compiler may have to run first
 
@@ -87,8 +87,8 @@ def test_what_cannot_be_counted_says_why():
 
 
 def test_an_unfinished_count_is_a_lower_bound(monkeypatch):
-    monkeypatch.setattr(shared, "MOST_COUNTED", 50)
-    monkeypatch.setattr("pindown.findings.regions.MOST_COUNTED", 50)
+    monkeypatch.setattr(shared, "MAX_CELLS_COUNTED", 50)
+    monkeypatch.setattr("pindown.findings.which_function.linear_regions.MAX_CELLS_COUNTED", 50)
     net = random_net((3, 30, 30, 1))
     finding = ask(net, "GEO-01", box=(-1, 1))
     assert finding.verdict.startswith("at least 50 cells;") and finding.number.bound == "lower"
@@ -143,7 +143,7 @@ def test_distances_stand_beside_the_distance_between_rows():
 
 
 def test_a_sample_of_the_rows_is_an_estimate_with_its_error(monkeypatch):
-    monkeypatch.setattr("pindown.findings.fold_distance._MOST_ROWS", 400)
+    monkeypatch.setattr("pindown.findings.which_function.linear_regions.MAX_FOLD_ROWS", 400)
     net, rng = random_net((3, 10, 1)), np.random.default_rng(1)
     X = rng.standard_normal((4000, 3))
     finding = ask(net, "GEO-02", X)
@@ -331,7 +331,7 @@ def test_regression_is_shown_by_value():
 
 
 def test_many_cells_become_an_image_and_the_page_stays_small(monkeypatch):
-    monkeypatch.setattr("pindown.findings.plane_maps.MOST_DRAWN", 100)
+    monkeypatch.setattr("pindown.findings.which_function.plane_maps.MAX_CELLS_AS_LINES", 100)
     net = random_net((2, 60, 60, 3), seed=9)
     result = audit(net, box=(-1, 1), only=["GEO-05"], budget=PATIENT)
     figure = result["GEO-05"].figure
@@ -370,7 +370,7 @@ def test_a_compiler_that_does_not_fit_is_not_started(monkeypatch):
 
 
 def test_no_more_than_its_share_of_the_time(monkeypatch):
-    monkeypatch.setattr(shared, "MOST_COUNTED", 10**12)
+    monkeypatch.setattr(shared, "MAX_CELLS_COUNTED", 10**12)
     ask(random_net((4, 3, 1)), "GEO-01", box=(-1, 1))  # compiled from here on
     start = time.monotonic()
     finding = audit(random_net((4, 60, 60, 60, 1)), box=(-1, 1), only=["GEO-01"], budget=8)["GEO-01"]

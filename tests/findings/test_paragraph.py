@@ -1,7 +1,7 @@
 """The opening paragraph is short, in order, and says what could not be said."""
 
 from pindown.findings import Finding
-from pindown.findings.paragraph import MOST_SENTENCES, grouped_reasons, paragraph
+from pindown.findings.opening_paragraph import MAX_SENTENCES, grouped_reasons, paragraph
 
 
 def answered(code, sentence):
@@ -25,7 +25,7 @@ def test_the_most_important_comes_first_whatever_the_order():
 def test_no_more_than_a_few_sentences():
     codes = ("ARC-01", "ACC-01", "GEO-01", "EQV-01", "ROB-01", "LIP-01", "UNIT-01", "GEO-03", "DEP-01")
     text = paragraph([answered(code, f"{code}.") for code in codes])
-    assert text.count(".") == MOST_SENTENCES and text.startswith("ARC-01. ACC-01. GEO-01.")
+    assert text.count(".") == MAX_SENTENCES and text.startswith("ARC-01. ACC-01. GEO-01.")
 
 
 def test_the_box_is_named_once():

@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 
 from pindown import ReluNetwork
 from pindown._audit import audit
-from pindown.findings.accuracy import wilson_interval
+from pindown.findings.how_far.accuracy import wilson_interval
 from pindown.geometry import Box
 
 

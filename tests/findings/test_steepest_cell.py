@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pindown import ReluNetwork
-from pindown import _audit as audit
+from pindown import ReluNetwork, audit
 
 
 def random_net(*widths, seed=0):

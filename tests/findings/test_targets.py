@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pindown.findings.targets import Targets, margins, predicted_classes, read_targets
+from pindown.findings.samples import Targets, margins, predicted_classes, read_targets
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch_file
 from torch import nn
 
-from pindown import ReluNetwork, canonical, diff, shrink
-from pindown import _audit as audit
+from pindown import ReluNetwork, audit, canonical, diff, shrink
 from pindown.cli.main import main
 from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io import load as load_file

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pindown.findings.finding import Finding, Quantity
+from pindown.findings.tuning import NOISE_IN_STANDARD_ERRORS
 from pindown.findings.wording import at_least, at_most, count, number_text
 from pindown.notebook import card
 
 if TYPE_CHECKING:
     from pindown.equivalence import Diff
 
-_NOISE = 2.0  # standard errors of a difference
 
 ChangeStatus: TypeAlias = Literal["same", "changed", "new", "lost", "neither"]
 
@@ -59,7 +59,7 @@ class Change:
         points = f"{100 * abs(step):.3g} percentage points"
         size = points if b.unit == "%" else number_text(abs(step), b.unit)
         noise = math.hypot(a.standard_error or 0.0, b.standard_error or 0.0)
-        within = ", within the noise" if abs(step) <= _NOISE * noise else ""
+        within = ", within the noise" if abs(step) <= NOISE_IN_STANDARD_ERRORS * noise else ""
         return f"{'+' if step > 0 else '−'}{size}{within}"
 
     def __str__(self) -> str:

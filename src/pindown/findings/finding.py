@@ -6,33 +6,13 @@ import textwrap
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from pindown.evidence import Assumption, Kind
 from pindown.findings.pictures import Picture
 from pindown.findings.wording import at_least, at_most, number_text, with_unit
 from pindown.notebook import card
 
-Kind: TypeAlias = Literal["exact", "probability", "estimate", "heuristic"]
-HypothesisStatus: TypeAlias = Literal["checked", "assumed", "violated"]
 Status: TypeAlias = Literal["answered", "not applicable", "not run", "error"]
 Cell: TypeAlias = str | int | float | None
-
-# What each mark on a number means, in the words of every report.
-KINDS: dict[Kind, str] = {
-    "exact": "proved in exact or directed arithmetic, or by a complete search",
-    "probability": "holds with probability at least 1 - delta under the stated assumptions",
-    "estimate": "estimated from samples, with its standard error",
-    "heuristic": "what a theorem predicts outside its assumptions",
-}
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """A condition that a finding rests on, and whether it was checked."""
-
-    text: str
-    status: HypothesisStatus = "assumed"
-
-    def __str__(self) -> str:
-        return f"{self.status}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -41,7 +21,7 @@ class Quantity:
 
     Attributes:
         value: The number itself.
-        kind: How it is known; see :data:`KINDS`.
+        kind: How it is known; see :data:`pindown.evidence.KINDS`.
         unit: What it counts, for instance ``"parameters"``; ``"%"`` shows ``value`` as a percentage.
         standard_error: Of an estimate, in the units of ``value``.
         n: Sample size of an estimate.
@@ -111,7 +91,7 @@ class Finding:
     title: str = ""
     verdict: str = ""
     number: Quantity | None = None
-    hypotheses: tuple[Hypothesis, ...] = ()
+    hypotheses: tuple[Assumption, ...] = ()
     reading: str = ""
     scale: str = ""
     figure: Picture | None = None
@@ -129,6 +109,6 @@ class Finding:
     def __str__(self) -> str:
         mark = f" ({self.number.kind})" if self.number else ""
         lines = [f"{f'[{self.code}]':<10}{self.title:<30}{self.verdict}{mark}"]
-        for text in (self.reading, "; ".join(map(str, self.hypotheses))):
+        for text in (self.reading, "; ".join(f"{h.status}: {h.text}" for h in self.hypotheses)):
             lines += textwrap.wrap(text, 100, initial_indent=" " * 10, subsequent_indent=" " * 10)
         return "\n".join(lines)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pindown.findings.deadline import Cost, NotApplicable, OutOfTime
-from pindown.findings.finding import Finding, Hypothesis, Status
+from pindown.deadline import OutOfTime
+from pindown.evidence import Assumption
+from pindown.findings.finding import Finding, Status
+from pindown.findings.question_budget import Cost, NotApplicable
 from pindown.findings.subject import Subject
 
 Group: TypeAlias = Literal["which", "why", "how far"]
 Need: TypeAlias = Literal["data", "labels", "box", "relus", "images", "initial"]
 Ask: TypeAlias = Callable[[Subject], Finding]
-
 GROUPS: dict[Group, str] = {
     "which": "Which function is it?",
     "why": "Why did training choose it?",
     "how far": "How far can it be trusted?",
 }
-
 _MISSING: dict[Need, str] = {
     "data": "no data were given",
     "labels": "no labels were given",
@@ -29,13 +30,12 @@ _MISSING: dict[Need, str] = {
     "initial": "the network before training was not given",
     "images": "the inputs are no images: their shape is {shape}",
 }
-
-
 # What the reader could give to get more answers.
 _COULD_BE_GIVEN: tuple[Need, ...] = ("data", "labels")
-COULD_BE_GIVEN = frozenset(f"because {_MISSING[need]}" for need in _COULD_BE_GIVEN)
-
 _USUAL = Cost()
+
+
+COULD_BE_GIVEN = frozenset(f"because {_MISSING[need]}" for need in _COULD_BE_GIVEN)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Question:
         if missing:
             reason = _MISSING[missing[0]].format(shape=subject.net.input_shape)
             return self.without_answer("not applicable", f"because {reason}")
-        if subject.deadline.passed:
+        if subject.turn.passed:
             return self.out_of_time(subject)
         try:
             finding = self.ask(subject)
@@ -89,14 +89,14 @@ class Question:
         except Exception as error:  # one broken question must not cost the reader the other answers
             return self._broken(error)
 
-    def _assumed(self, subject: Subject) -> tuple[Hypothesis, ...]:
+    def _assumed(self, subject: Subject) -> tuple[Assumption, ...]:
         """Return that a box was taken because none was given, if the answer is about it."""
-        return (Hypothesis(subject.assumed),) if subject.assumed and "box" in self.needs else ()
+        return (Assumption(subject.assumed),) if subject.assumed and "box" in self.needs else ()
 
     def out_of_time(self, subject: Subject) -> Finding:
         """Return the finding that the budget did not suffice."""
-        budget = subject.deadline.shared or f"{subject.deadline.budget:g} s"
-        if subject.deadline.passed:
+        budget = subject.turn.budget
+        if subject.turn.passed:
             return self.without_answer("not run", f"because the budget of {budget} was used up")
         return self.without_answer("not run", f"because too little of the budget of {budget} was left")
 
@@ -131,10 +131,10 @@ def question(
 ) -> Callable[[Ask], Ask]:
     """Register a function ``Subject -> Finding`` as the answer to a question.
 
-    ``cost`` is ``(least, weight)``, see :class:`~pindown.findings.deadline.Cost`; ``place`` orders the
-    sentences of the opening paragraph. The function fills in everything but code and title. It may raise
-    :class:`~pindown.findings.deadline.NotApplicable` or
-    :class:`~pindown.findings.deadline.OutOfTime`.
+    ``cost`` is ``(least, weight)``, see :class:`~pindown.findings.question_budget.Cost`; ``place``
+    orders the sentences of the opening paragraph. The function fills in everything but code and title.
+    It may raise :class:`~pindown.findings.question_budget.NotApplicable` or
+    :class:`~pindown.deadline.OutOfTime`.
     """
 
     def register(ask: Ask) -> Ask:
@@ -155,3 +155,63 @@ def _has(subject: Subject, need: Need) -> bool:
         "initial": subject.initial is not None,
         "relus": subject.net.size > 0,
     }[need]
+
+
+def chosen_questions(
+    catalogue: Sequence[Question], only: Iterable[str] | None, ignore: Iterable[str] | None
+) -> list[Question]:
+    """Return the questions named by ``only`` but not by ``ignore``, in the order of the catalogue.
+
+    Args:
+        catalogue: All questions.
+        only: Codes such as "GEO-01", or families such as "GEO"; None for all.
+        ignore: Likewise, of questions to leave out.
+
+    Raises:
+        ValueError: If a name is unknown or no question is left.
+    """
+    known = [question.code for question in catalogue]
+    wanted = set(known) if only is None else _codes(only, "only", known)
+    muted = set() if ignore is None else _codes(ignore, "ignore", known)
+    chosen = [q for q in catalogue if q.code in wanted - muted]
+    if not chosen:
+        raise ValueError(f"only and ignore leave no question to ask; known are {_listed(known)}.")
+    return chosen
+
+
+def _codes(names: Iterable[str], option: str, known: list[str]) -> set[str]:
+    """Return the codes that names stand for, in upper or lower case."""
+    given = [names] if isinstance(names, str) else list(names)
+    wrong = [name for name in given if not isinstance(name, str)]
+    if wrong:
+        raise ValueError(f"{option} takes codes of findings, as text; got {wrong[0]!r}.")
+    codes: set[str] = set()
+    unknown = []
+    for name in given:
+        word = name.strip().upper()
+        matching = {code for code in known if word in (code, _family(code))}
+        codes |= matching
+        unknown += [] if matching else [name]
+    if unknown:
+        raise ValueError(
+            f"{option} names unknown findings {', '.join(unknown)}; known are {_listed(known)}, "
+            "or a family such as GEO."
+        )
+    return codes
+
+
+def _family(code: str) -> str:
+    return code.rpartition("-")[0]
+
+
+def _listed(known: list[str]) -> str:
+    """Return the codes by family.
+
+    >>> _listed(["ARC-01", "GEO-01", "GEO-02", "GEO-03"])
+    'ARC-01, GEO-01 to 03'
+    """
+    words = []
+    for family, members in groupby(sorted(known), key=_family):
+        numbers = [code.removeprefix(f"{family}-") for code in members]
+        words.append(f"{family}-{numbers[0]}" + (f" to {numbers[-1]}" if len(numbers) > 1 else ""))
+    return ", ".join(words)

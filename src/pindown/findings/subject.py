@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.box import as_box
-from pindown.findings.deadline import Deadline, NotApplicable, OutOfTime
-from pindown.findings.passes import Observed, Sample, one_pass
-from pindown.findings.reference_box import are_images, box_in_words, reference_box
-from pindown.findings.targets import Targets, read_targets
+from pindown.deadline import OutOfTime
+from pindown.findings.question_budget import NotApplicable, Turn
+from pindown.findings.samples import Observed, Sample, Targets, one_pass, read_targets
+from pindown.findings.tuning import (
+    LAYER_NORM_SHARE,
+    MAX_SIDES_IN_WORDS,
+    MIN_IMAGE_SIDE,
+    MODERATE_POWER,
+    PASS_SHARE,
+    SHARED_PASS_SHARE,
+)
 from pindown.geometry import Box
 from pindown.network import ReluNetwork
 from pindown.relaxation import NormBound, layer_spectral_norms
 
 T = TypeVar("T")
-_SHARED_PASS = 0.1  # of all time left: many questions live on one pass, whoever asks first
+_PIXELS = (784, 3072)  # of MNIST and CIFAR-10 images, the usual vectors that are images
 
 
-# Products of weights and data beyond ten to this power have squares that float64 can hardly hold.
-_MODERATE_POWER = 120
-
-
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Subject:
-    """Everything a question may look at; passes over the data are made once and shared.
+    """Everything a question may look at; what several questions need is computed once and shared.
 
     Attributes:
         net: The network.
@@ -37,7 +40,7 @@ class Subject:
         test: Inputs the network was not trained on, or None.
         box: Where statements about all inputs are made.
         box_name: The box in words.
-        deadline: When to stop.
+        turn: The time that the question has.
         seed: Root of all randomness.
         initial: The network before training, or None.
         assumed: In words, that the box was taken for want of another; else empty.
@@ -48,13 +51,11 @@ class Subject:
     test: Sample | None
     box: Box
     box_name: str
-    deadline: Deadline
+    turn: Turn
     seed: int = 0
     initial: ReluNetwork | None = None
     assumed: str = ""
-    _passes: dict[str, Observed] = field(default_factory=dict)
-    _layer_norms: list[NormBound] = field(default_factory=list)
-    _shared: dict[str, Any] = field(default_factory=dict)
+    _known: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -64,7 +65,7 @@ class Subject:
         y: ArrayLike | None,
         test: tuple[ArrayLike, ArrayLike | None] | None,
         box: Box | tuple[ArrayLike, ArrayLike] | None,
-        deadline: Deadline,
+        turn: Turn,
         seed: int,
         initial: ReluNetwork | None = None,
     ) -> Subject:
@@ -93,13 +94,15 @@ class Subject:
             region, inputs = reference_box(net)
             name = f"the reference box {inputs}"
             assumed = f"inputs in {inputs}, because neither data nor a box was given"
-        return cls(net, data, held_out, region, name, deadline, seed, initial, assumed)
+        return cls(net, data, held_out, region, name, turn, seed, initial, assumed)
 
-    def with_network(self, net: ReluNetwork, deadline: Deadline) -> Subject:
+    def with_network(self, net: ReluNetwork, turn: Turn) -> Subject:
         """Return another network with the same data and box, nothing known about it yet."""
-        return Subject(
-            net, self.data, self.test, self.box, self.box_name, deadline, self.seed, None, self.assumed
-        )
+        return replace(self, net=net, turn=turn, initial=None, _known={})
+
+    def during(self, turn: Turn) -> Subject:
+        """Return the same subject, with what is known about it, for a question with another time."""
+        return replace(self, turn=turn)
 
     @property
     def labelled(self) -> Sample | None:
@@ -116,14 +119,18 @@ class Subject:
 
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """Return what several questions need and only the first of them computes."""
-        if name not in self._shared:
-            self._shared[name] = compute()
-        known: T = self._shared[name]
+        if name not in self._known:
+            self._known[name] = compute()
+        known: T = self._known[name]
         return known
+
+    def known(self, name: str) -> Any:
+        """Return what a question before has computed by :meth:`once`, or None."""
+        return self._known.get(name)
 
     def require(self, seconds: float) -> None:
         """Raise OutOfTime if work that cannot be cut short does not fit, at the speed seen so far."""
-        if seconds * self.deadline.slowness > self.deadline.most:
+        if seconds * self.turn.slowness > self.turn.most:
             raise OutOfTime
 
     def require_moderate(self) -> None:
@@ -132,7 +139,7 @@ class Subject:
         if self.data is not None and len(self.data):
             largest.insert(0, max(1.0, float(np.max(np.abs(self.data.X)))))
         powers = np.cumsum([np.log10(size) for size in largest if size > 0.0])
-        if len(powers) and np.abs(powers).max() > _MODERATE_POWER:
+        if len(powers) and np.abs(powers).max() > MODERATE_POWER:
             raise NotApplicable("weights or data are so large or small that their squares leave float64")
 
     def rng(self, code: str) -> np.random.Generator:
@@ -141,10 +148,9 @@ class Subject:
 
     def layer_norms(self) -> list[NormBound]:
         """Return the spectral norm of every layer, using less than half of the time left."""
-        if not self._layer_norms:
-            weights = [layer.weight for layer in self.net.layers]
-            self._layer_norms = layer_spectral_norms(weights, budget=0.4 * self.deadline.left)
-        return self._layer_norms
+        weights = [layer.weight for layer in self.net.layers]
+        budget = LAYER_NORM_SHARE * self.turn.left
+        return self.once("layer norms", lambda: layer_spectral_norms(weights, budget=budget))
 
     def observe(self, sample: Sample) -> Observed:
         """Return what a pass of the sample showed, using most of the time left.
@@ -153,12 +159,14 @@ class Subject:
             OutOfTime: If no time is left for even a part of the pass.
             NotApplicable: If the network overflows on the data.
         """
-        if sample.name not in self._passes:
-            if self.deadline.passed:
-                raise OutOfTime
-            until = max(self.deadline.share(0.9), self.deadline.share_of_all(_SHARED_PASS))
-            self._passes[sample.name] = one_pass(self.net, sample.X, self.rng(sample.name), until)
-        return self._passes[sample.name]
+        return self.once(f"pass of the {sample.name}", lambda: self._pass(sample))
+
+    def _pass(self, sample: Sample) -> Observed:
+        if self.turn.passed:
+            raise OutOfTime
+        own, shared = self.turn.share(PASS_SHARE), self.turn.share_of_all(SHARED_PASS_SHARE)
+        until = max(own, shared, key=lambda deadline: deadline.end)
+        return one_pass(self.net, sample.X, self.rng(sample.name), until)
 
     def judged(self) -> tuple[Sample, Observed, Targets]:
         """Return the labelled sample, what its pass showed, and the targets of the rows seen."""
@@ -195,3 +203,43 @@ def _read_sample(
     return Sample(
         name, rows, None if y is None else read_targets(y, len(rows), net.out_features, y_name)
     )
+
+
+def reference_box(net: ReluNetwork) -> tuple[Box, str]:
+    """Return the box to speak about if nothing is known about the inputs, and its name.
+
+    Pixels lie in [0, 1]; other inputs are usually scaled to about [-1, 1].
+
+    >>> reference_box(ReluNetwork.from_layers([([[1.0, 2.0]], [0])]))[1]
+    '[-1, 1]^2'
+    """
+    d = net.in_features
+    low = 0 if are_images(net.input_shape) or d in _PIXELS else -1
+    box = Box.cube(d, float(low), 1.0)
+    return box, box_in_words(box)
+
+
+def box_in_words(box: Box) -> str:
+    """Return the sides of a box, empty if they are too many to list.
+
+    >>> box_in_words(Box.cube(3, 0.0, 1.0)), box_in_words(Box([0, -1], [1, 2.5]))
+    ('[0, 1]^3', '[0, 1] × [-1, 2.5]')
+    """
+    sides = [f"[{_written(a)}, {_written(b)}]" for a, b in zip(box.lower, box.upper, strict=True)]
+    if len(set(zip(box.lower, box.upper, strict=True))) == 1:
+        return sides[0] + (f"^{box.dim}" if box.dim > 1 else "")
+    return " × ".join(sides) if box.dim <= MAX_SIDES_IN_WORDS else ""
+
+
+def _written(end: float) -> str:
+    """Return a number, short if that says all of it."""
+    return short if float(short := f"{end:g}") == end else repr(float(end))
+
+
+def are_images(shape: tuple[int, ...]) -> bool:
+    """Return whether inputs of this shape look like images: their last two axes are long enough.
+
+    >>> are_images((3, 32, 32)), are_images((784, 1))
+    (True, False)
+    """
+    return len(shape) in (2, 3) and min(shape[-2:]) >= MIN_IMAGE_SIDE

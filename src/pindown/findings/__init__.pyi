@@ -1,0 +1,14 @@
+# What findings are made of and the questions they answer; lazy.py reads this list.
+
+# an answer
+from pindown.findings.finding import Finding as Finding
+from pindown.findings.finding import Quantity as Quantity
+from pindown.findings.finding import Table as Table
+from pindown.evidence import Assumption as Assumption
+from pindown.evidence import KINDS as KINDS
+
+# the questions
+from pindown.findings.catalogue import CATALOGUE as CATALOGUE
+from pindown.findings.registry import GROUPS as GROUPS
+from pindown.findings.registry import Question as Question
+from pindown.findings.registry import question as question

@@ -1,0 +1,49 @@
+"""All questions of an audit, in the order of a report.
+
+To add one: write a function with ``@question(...)`` in a module of its topic and name the module here.
+The order of the modules is the order in a report, and that in which questions are asked: those that may
+have to wait for a compiler come last.
+"""
+
+from __future__ import annotations
+
+from pindown.findings.how_far import (
+    accuracy,
+    frequencies,
+    generalisation_bounds,
+    lipschitz,
+    output_range,
+    robustness,
+    symmetries,
+)
+from pindown.findings.registry import QUESTIONS, Question
+from pindown.findings.which_function import (
+    architecture,
+    cell_picture,
+    dead_zones,
+    depth,
+    inputs,
+    linear_regions,
+    lossless,
+    near_data,
+)
+from pindown.findings.why_this_one import (
+    margin,
+    separability_and_rank,
+    tangent_kernel,
+    training_theorems,
+)
+
+_TOPICS = (
+    *(architecture, lossless, accuracy, lipschitz),
+    *(training_theorems, margin, separability_and_rank, tangent_kernel),
+    *(inputs, output_range, generalisation_bounds, frequencies, symmetries, robustness),
+    *(linear_regions, dead_zones, near_data, cell_picture, depth),
+)
+
+CATALOGUE: tuple[Question, ...] = tuple(
+    question
+    for topic in _TOPICS
+    for question in QUESTIONS.values()
+    if question.ask.__module__ == topic.__name__
+)

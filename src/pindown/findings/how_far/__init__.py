@@ -1,0 +1,1 @@
+"""How far can it be trusted? Accuracy, steepness, ranges, bounds, robustness, symmetries."""

@@ -1,0 +1,270 @@
+"""How far the data can be moved without changing their class: certificates."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array, dense, stored_entries
+from pindown.deadline import OutOfTime
+from pindown.evidence import Assumption
+from pindown.findings.finding import Finding, Quantity, Table
+from pindown.findings.pictures import Histogram, Mark
+from pindown.findings.question_budget import NotApplicable
+from pindown.findings.registry import question
+from pindown.findings.subject import Subject
+from pindown.findings.tuning import (
+    CERTIFIED_ROWS_PER_LOOK,
+    DISTANCE_ROWS,
+    EXACT_DISTANCE_SHARE,
+    FLOPS_PER_SECOND,
+    MAX_CERTIFIED_ROWS,
+    MAX_INPUTS_FOR_EXACT_DISTANCE,
+    MAX_UNITS_FOR_EXACT_DISTANCE,
+    MIN_DISTANCE_SECONDS,
+    RADIUS_HALVINGS,
+    ROBUSTNESS_SHARE,
+)
+from pindown.findings.wording import at_least, at_most, count, number_text
+from pindown.network import ReluNetwork
+from pindown.probes import linear_distance
+from pindown.verification import MinimumDistance, certified_radii, minimum_distance
+
+_QUANTILES = (
+    (0.0, "smallest"),
+    (0.05, "5%"),
+    (0.25, "25%"),
+    (0.5, "median"),
+    (0.75, "75%"),
+    (1.0, "largest"),
+)
+
+
+@question(
+    "ROB-01",
+    "Certified radius",
+    group="how far",
+    needs=("data", "relus"),
+    about="How far every coordinate of a row can be moved at once without changing its class, proved by "
+    "linear relaxation: quantiles over rows, in the units of the data.",
+    cost=(1, 6),
+    place=5,
+)
+def certified_radius(subject: Subject) -> Finding:
+    """Certify a radius around each row within which the class cannot change."""
+    found = rows_with_classes(subject, "ROB-01")
+    subject.require(CERTIFIED_ROWS_PER_LOOK * seconds_per_row(subject.net))
+    top = float(np.median(found.X.max(axis=0) - found.X.min(axis=0))) or 1.0
+    until = subject.turn.share(ROBUSTNESS_SHARE)
+    radii: list[Array] = []
+    for start in range(0, len(found.X), CERTIFIED_ROWS_PER_LOOK):
+        if radii and until.passed:
+            break
+        part = slice(start, start + CERTIFIED_ROWS_PER_LOOK)
+        radii.append(
+            certified_radii(
+                subject.net,
+                found.X[part],
+                found.y[part],
+                largest=top,
+                steps=RADIUS_HALVINGS,
+                deadline=until.end,
+            )
+        )
+    radius = np.concatenate(radii)
+    n = len(radius)
+    median = float(np.median(radius))
+    none = int(np.count_nonzero(radius == 0.0))
+    if none == n and until.passed:
+        raise OutOfTime
+    seen = count(n, "row") if n == found.n_given else f"{n:,} of {found.n_given:,} rows"
+    proved = f"under any change of all coordinates by up to {at_least(median)}"
+    return Finding(
+        verdict=f"half of the rows keep their class {proved}"
+        if median > 0
+        else f"for {none:,} of {count(n, 'row')} no change at all is proved harmless",
+        number=Quantity(median, "exact", label="median certified linf radius", bound="lower"),
+        hypotheses=(
+            Assumption(f"a statement about {seen}, and {found.meaning}", "checked"),
+            Assumption("rounding is bounded: the radii hold for the real-number network", "checked"),
+        ),
+        reading="Within the radius no input, whatever its other coordinates, has another class: that is "
+        f"proved, not sampled. A larger radius may be safe, too. {_unproved(none)}",
+        scale=f"The data vary by {number_text(top)} in the median coordinate; larger radii were "
+        "not tried.",
+        figure=radius_histogram(radius),
+        table=Table(
+            f"Certified radius in linf, over {seen}",
+            ("rows", "radius", "share of the median range"),
+            tuple(
+                (name, float(q), float(q) / top)
+                for (_, name), q in zip(
+                    _QUANTILES, np.quantile(radius, [q for q, _ in _QUANTILES]), strict=True
+                )
+            ),
+        ),
+        sentence=_kept(seen, median) if median > 0 else "",
+    )
+
+
+def _kept(seen: str, median: float) -> str:
+    who = f"Half of {seen} certainly keep their" if seen != "1 row" else "The row certainly keeps its"
+    return f"{who} class if no coordinate changes by more than {at_least(median)}."
+
+
+def _unproved(none: int) -> str:
+    if not none:
+        return "One was proved for every row."
+    whose = "its" if none == 1 else "their"
+    return (
+        f"None was proved for {count(none, 'row')}: {whose} class is wrong, the bounds are too wide "
+        "there, or time ended."
+    )
+
+
+class RowsWithClasses(NamedTuple):
+    """Rows to ask about, with the class that should stay."""
+
+    X: Array
+    y: NDArray[np.intp]
+    places: NDArray[np.intp]
+    n_given: int
+    meaning: str
+
+
+def rows_with_classes(subject: Subject, code: str) -> RowsWithClasses:
+    """Return random rows with their true classes, or with those the network gives."""
+    subject.require_moderate()
+    sample = subject.labelled or subject.data
+    assert sample is not None
+    targets = sample.targets
+    if targets is not None and not targets.is_classification:
+        raise NotApplicable("the targets are values: there are no classes to change")
+    if targets is None and subject.net.out_features == 1:
+        raise NotApplicable("one output and no labels: nothing says that its sign is a class")
+    index = subject.rng(code).permutation(len(sample.X))[:MAX_CERTIFIED_ROWS]
+    X = sample.X[index]
+    if targets is None:
+        return RowsWithClasses(
+            X, np.argmax(subject.net(X), axis=1), index, len(sample.X), "the class given to them"
+        )
+    return RowsWithClasses(X, targets.values[index], index, len(sample.X), "their true class")
+
+
+def seconds_per_row(net: ReluNetwork) -> float:
+    """Return about how long the linear bounds around one row take, for all radii tried."""
+    behind, products = 0, 0.0
+    for layer, width in zip(net.layers, (*net.hidden_widths, net.out_features), strict=True):
+        behind += stored_entries(layer.weight)
+        products += 4.0 * width * behind
+    return (RADIUS_HALVINGS + 1) * products / FLOPS_PER_SECOND
+
+
+def radius_histogram(values: Array) -> Histogram | None:
+    """Return how radii are spread, or None if they are all alike."""
+    finite = values[np.isfinite(values)]
+    if len(finite) < 2 or finite.max() <= finite.min():
+        return None
+    counts, edges = np.histogram(finite, bins=min(30, max(5, int(2 * len(finite) ** (1 / 3)))))
+    return Histogram(
+        "Radius within which the class does not change",
+        tuple(edges.tolist()),
+        tuple(counts.tolist()),
+        "largest change of a coordinate",
+        "rows",
+        marks=(Mark(float(np.median(finite)), "median"),),
+    )
+
+
+@question(
+    "ROB-02",
+    "Nearest other class",
+    group="how far",
+    needs=("data",),
+    about="For a few rows the distance, in the largest coordinate, to the nearest input of another "
+    "class: exact for small and for affine networks, else a proved interval.",
+    cost=(1, 5),
+)
+def nearest_other_class(subject: Subject) -> Finding:
+    """Enclose the distance to another class for some rows."""
+    if not subject.net.size:
+        return _linear_distances(subject)
+    found = rows_with_classes(subject, "ROB-02")
+    seconds = ROBUSTNESS_SHARE * subject.turn.left / DISTANCE_ROWS
+    if seconds < max(MIN_DISTANCE_SECONDS, 4 * seconds_per_row(subject.net)):
+        raise OutOfTime
+    until = subject.turn.share(ROBUSTNESS_SHARE)
+    results: list[MinimumDistance] = []
+    for x in found.X[:DISTANCE_ROWS]:
+        if results and until.passed:
+            break
+        # A search that the clock ends would give another answer each time: only where it is short, and
+        # then with patience, for the first may have to wait for what the machine has not yet loaded.
+        small = (
+            subject.net.in_features <= MAX_INPUTS_FOR_EXACT_DISTANCE
+            and subject.net.size <= MAX_UNITS_FOR_EXACT_DISTANCE
+        )
+        way, patience = ("auto", EXACT_DISTANCE_SHARE) if small else ("relaxation", 0.0)
+        budget = max(seconds, patience * until.left)
+        results.append(minimum_distance(subject.net, x, budget=budget, method=way, seed=subject.seed))
+    lower = min(result.lower for result in results)
+    upper = min(result.upper for result in results)
+    exact = sum(result.complete for result in results)
+    return Finding(
+        verdict=f"of {count(len(results), 'row')} the nearest to another class is between "
+        f"{at_least(lower)} and {at_most(upper) if isfinite(upper) else 'infinitely far'} away"
+        if isfinite(lower)
+        else f"no input has another class than {count(len(results), 'row')} that were asked about",
+        number=Quantity(lower, "exact", label="smallest linf distance", bound="lower"),
+        hypotheses=(
+            Assumption(f"rows drawn at random, {len(results)} of {found.n_given:,}", "checked"),
+            Assumption("exact searches are computed in float64, with their tolerance taken off"),
+        ),
+        reading="The lower end says that no nearer input has another class; the upper end belongs to an "
+        f"input that has one. The two ends meet for {exact} of {count(len(results), 'row')}.",
+        scale="Compare with the noise of a measurement, or with one grey level of an image.",
+        table=Table(
+            "Distance to the nearest input of another class, in linf",
+            ("row", "class", "at least", "at most", "other class", "how"),
+            tuple(
+                (int(i), r.label, _finite(r.lower), _finite(r.upper), r.other, r.method)
+                for i, r in zip(found.places, results, strict=False)
+            ),
+        ),
+    )
+
+
+def _linear_distances(subject: Subject) -> Finding:
+    """Compute the distances to the boundary of an affine classifier."""
+    found = rows_with_classes(subject, "ROB-02")
+    W, b = subject.net.layers[0]
+    norms = ("l1", "l2", "linf")
+    gaps = {norm: linear_distance(dense(W), b, found.X, norm=norm) for norm in norms}
+    median = float(np.median(gaps["linf"]))
+    if not isfinite(median):
+        raise NotApplicable("the classifier gives one class only to half of the rows and their like")
+    return Finding(
+        verdict="half of the rows can be given another class by moving every coordinate by "
+        f"{at_most(median)}",
+        number=Quantity(median, "exact", label="median linf distance"),
+        hypotheses=(Assumption("the network is affine, so the distance has a closed form", "checked"),),
+        reading="The class of a row changes at this distance and not before: the score over the best "
+        "other class, divided by the dual norm of its slope.",
+        scale="The linf distance moves all coordinates a little, the l1 distance one coordinate a lot.",
+        figure=radius_histogram(gaps["linf"]),
+        table=Table(
+            f"Distances to another class, over {len(found.X):,} rows",
+            ("norm", "smallest", "median", "largest"),
+            tuple(
+                (norm, *(_finite(float(q)) for q in np.quantile(gap, [0.0, 0.5, 1.0])))
+                for norm, gap in gaps.items()
+            ),
+        ),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None

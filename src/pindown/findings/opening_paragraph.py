@@ -1,0 +1,120 @@
+"""The paragraph that opens a report: a few true sentences, the most important first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pindown.findings.finding import Finding, Status
+from pindown.findings.registry import COULD_BE_GIVEN, QUESTIONS
+from pindown.findings.tuning import MAX_REASONS, MAX_SENTENCES
+from pindown.findings.wording import count
+
+
+class Reason(NamedTuple):
+    """Findings without an answer that give the same reason.
+
+    Attributes:
+        text: The reason with the status before it, "not applicable, because no data were given".
+        findings: Those that give it.
+    """
+
+    text: str
+    findings: list[Finding]
+
+    @property
+    def status(self) -> Status:
+        """What they have in common besides."""
+        return self.findings[0].status
+
+    @property
+    def because(self) -> str:
+        """The reason alone, "because no data were given"."""
+        return self.text.removeprefix(f"{self.status}, ")
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Where it comes: what failed first, then the commonest."""
+        return self.status != "error", -len(self.findings)
+
+    @property
+    def codes(self) -> str:
+        """The codes, with commas between."""
+        return ", ".join(finding.code for finding in self.findings)
+
+
+def grouped_reasons(findings: Sequence[Finding]) -> list[Reason]:
+    """Group findings without an answer by the reason they give, in the order they come.
+
+    >>> silent = [Finding(code, verdict="not run, because it rained", status="not run") for code in "AB"]
+    >>> [(reason.because, reason.codes) for reason in grouped_reasons(silent)]
+    [('because it rained', 'A, B')]
+    """
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if not finding.answered:
+            groups.setdefault(finding.verdict, []).append(finding)
+    return [Reason(text, members) for text, members in groups.items()]
+
+
+def paragraph(
+    findings: Sequence[Finding], *, interrupted: bool = False, first: str = "", box_name: str = ""
+) -> str:
+    """Return what the findings say together.
+
+    Args:
+        findings: In any order; each question knows the place of its sentence.
+        interrupted: Whether some questions were not asked because of Ctrl-C.
+        first: What to put after the first sentence.
+        box_name: The box in words, to be named once and then called "that box".
+    """
+    said = [f for f in findings if f.answered and f.sentence and _place(f)]
+    sentences = [f.sentence.strip() for f in sorted(said, key=_place)]
+    if first:
+        sentences.insert(1 if sentences else 0, first)
+    sentences = sentences[:MAX_SENTENCES]
+    if interrupted:
+        sentences.append("The audit was interrupted, so some questions were not asked.")
+    failed = sum(f.status == "error" for f in findings)
+    if failed:
+        sentences.append(f"{count(failed, 'question')} failed by an error in pindown itself.")
+    sentences += [_silence(findings)]
+    return _named_once(" ".join(sentence for sentence in sentences if sentence), box_name)
+
+
+def _named_once(text: str, box_name: str) -> str:
+    """Name the box where it first comes up.
+
+    >>> _named_once("On the given box it bends. On the given box it is flat.", "the given box")
+    'On the given box it bends. On that box it is flat.'
+    """
+    before, name, after = text.partition(box_name) if box_name else (text, "", "")
+    return before + name + after.replace(name, "that box") if name else text
+
+
+def _worth_telling(reason: Reason) -> bool:
+    """Return whether the reader can do something about it: give more, or more time."""
+    return reason.status != "not applicable" or reason.because in COULD_BE_GIVEN
+
+
+def _place(finding: Finding) -> int:
+    question = QUESTIONS.get(finding.code)
+    return 0 if question is None else question.place
+
+
+def _silence(findings: Sequence[Finding]) -> str:
+    """Say how many questions have no answer, and the commonest reasons."""
+    groups = sorted(grouped_reasons(findings), key=lambda reason: reason.rank)
+    silent = sum(len(reason.findings) for reason in groups)
+    if not silent:
+        return ""
+    if len(groups) == 1:
+        told = groups[0].because
+    else:
+        told_of = [group for group in groups if _worth_telling(group)][:MAX_REASONS] or groups[:1]
+        parts = [f"{len(group.findings)} {group.because}" for group in told_of]
+        rest = silent - sum(len(group.findings) for group in told_of)
+        parts += [f"{rest} for other reasons"] if rest else []
+        told = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
+    have = "has" if silent == 1 else "have"
+    return f"{count(silent, 'question')} of {len(findings)} {have} no answer: {told}."

@@ -1,0 +1,202 @@
+"""Rows of data, and what one pass of them through the network shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array, is_finite, stored_entries
+from pindown.deadline import Deadline
+from pindown.findings.question_budget import NotApplicable
+from pindown.findings.tuning import MAX_ROWS_PER_CHUNK, MULTIPLY_ADDS_PER_CHUNK
+from pindown.network import ReluNetwork
+
+Task = Literal["classes", "binary", "regression"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Inputs (n, d), with targets if there are any."""
+
+    name: str
+    X: Array
+    targets: Targets | None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """What one pass of a sample through the network showed.
+
+    Attributes:
+        rows: Which rows were seen, ascending; all, unless the time ran out.
+        outputs: The network's outputs at these rows.
+        lowest: Per hidden layer, the smallest value that entered each ReLU.
+        highest: Per hidden layer, the largest.
+        n_given: How many rows there were.
+    """
+
+    rows: NDArray[np.intp]
+    outputs: Array
+    lowest: tuple[Array, ...]
+    highest: tuple[Array, ...]
+    n_given: int
+
+    @property
+    def n(self) -> int:
+        """How many rows were seen."""
+        return len(self.rows)
+
+    @property
+    def seen(self) -> str:
+        """How many rows were seen, in words."""
+        if self.n == self.n_given:
+            return f"{self.n:,} row{'s' if self.n > 1 else ''}"
+        return f"{self.n:,} of {self.n_given:,} rows (time ran out)"
+
+
+def one_pass(net: ReluNetwork, X: Array, rng: np.random.Generator, until: Deadline) -> Observed:
+    """Send rows through in random order, so that those seen before time runs out are a fair sample."""
+    order = rng.permutation(len(X))
+    chunk = chunk_rows(net)
+    outputs = np.empty((len(X), net.out_features))
+    lowest = [np.full(width, np.inf) for width in net.hidden_widths]
+    highest = [np.full(width, -np.inf) for width in net.hidden_widths]
+    done = 0
+    while done < len(X) and (done == 0 or not until.passed):
+        rows = np.sort(order[done : done + chunk])
+        a = X[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i, layer in enumerate(net.layers[:-1]):
+                z = layer(a)
+                np.minimum(lowest[i], z.min(axis=0), out=lowest[i])
+                np.maximum(highest[i], z.max(axis=0), out=highest[i])
+                a = np.maximum(z, 0.0, out=z)
+            outputs[rows] = net.layers[-1](a)
+        if not is_finite(outputs[rows]):
+            raise NotApplicable("the network overflows float64 on this data")
+        done += len(rows)
+    seen = np.sort(order[:done])
+    return Observed(seen, outputs[seen], tuple(lowest), tuple(highest), len(X))
+
+
+def chunk_rows(net: ReluNetwork) -> int:
+    """Return how many rows to evaluate between two looks at the clock."""
+    per_row = sum(stored_entries(layer.weight) for layer in net.layers)
+    return max(1, min(MAX_ROWS_PER_CHUNK, MULTIPLY_ADDS_PER_CHUNK // max(1, per_row)))
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Checked targets.
+
+    Attributes:
+        task: ``"classes"``: the class is the largest of k >= 2 outputs; ``"binary"``: it is the sign
+            of one output; ``"regression"``: the outputs are compared with values.
+        values: Class numbers (n,), 0 or 1 for binary, or values (n, k).
+    """
+
+    task: Task
+    values: NDArray[Any]
+
+    @property
+    def is_classification(self) -> bool:
+        """Whether the targets are classes."""
+        return self.task != "regression"
+
+    def take(self, rows: NDArray[np.intp]) -> Targets:
+        """Return the targets of some rows."""
+        return Targets(self.task, self.values[rows])
+
+
+def predicted_classes(outputs: Array) -> NDArray[np.intp]:
+    """Return the class of each row of outputs: the first largest, or the sign of a single one."""
+    if outputs.shape[1] == 1:
+        return (outputs[:, 0] > 0).astype(np.intp)
+    return np.argmax(outputs, axis=1)
+
+
+def margins(outputs: Array, targets: Targets) -> Array:
+    r"""Return by how much the right class wins: :math:`f_y - \max_{j \ne y} f_j`, or :math:`\pm f`.
+
+    >>> margins(np.array([[3.0, 1.0, 2.5]]), Targets("classes", np.array([0])))
+    array([0.5])
+    """
+    if targets.task == "binary":
+        return np.where(targets.values == 1, outputs[:, 0], -outputs[:, 0])
+    rows = np.arange(len(outputs))
+    others = outputs.copy()
+    others[rows, targets.values] = -np.inf
+    with np.errstate(over="ignore"):
+        return outputs[rows, targets.values] - others.max(axis=1)
+
+
+def read_targets(y: Any, n: int, k: int, name: str = "y") -> Targets:
+    """Check labels or values against n rows and k outputs.
+
+    Args:
+        y: Integers 0..k-1 or one-hot rows for k >= 2 outputs; {0, 1} or {-1, 1} for one output;
+            anything else numeric of shape (n,) or (n, k) is regression.
+        n: Number of inputs.
+        k: Number of outputs of the network.
+        name: What to call y in errors.
+
+    Raises:
+        ValueError: If y fits none of these.
+    """
+    raw = np.asarray(y)
+    if raw.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be numbers (classes as integers 0 to {max(k - 1, 1)}); got dtype {raw.dtype}."
+        )
+    if raw.ndim == 0 or len(raw) != n:
+        given = "a single number" if raw.ndim == 0 else f"{len(raw)} rows"
+        raise ValueError(f"{name} must have one row per input; got {given} for {n} inputs.")
+    values = raw.astype(np.float64)
+    if not np.isfinite(values).all():
+        bad = int(np.count_nonzero(~np.isfinite(values)))
+        raise ValueError(f"{name} must be finite; {bad} of {values.size} entries are NaN or infinite.")
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if k == 1:
+        return _one_output(values, name)
+    return _several_outputs(values, k, name)
+
+
+def _one_output(values: Array, name: str) -> Targets:
+    if values.ndim != 1:
+        raise ValueError(
+            f"{name} must have shape (n,) for a network with one output; got {values.shape}."
+        )
+    present = set(np.unique(values).tolist())
+    if present <= {0.0, 1.0} or present <= {-1.0, 1.0}:
+        return Targets("binary", (values > 0).astype(np.intp))
+    return Targets("regression", values[:, None])
+
+
+def _several_outputs(values: Array, k: int, name: str) -> Targets:
+    if values.ndim == 2:
+        if values.shape[1] != k:
+            raise ValueError(
+                f"{name} must have shape (n,) or (n, {k}) for {k} outputs; got {values.shape}."
+            )
+        one_hot = np.isin(values, (0.0, 1.0)).all() and (values.sum(axis=1) == 1.0).all()
+        if one_hot:
+            return Targets("classes", values.argmax(axis=1))
+        return Targets("regression", values)
+    if values.ndim != 1:
+        raise ValueError(f"{name} must have shape (n,) or (n, {k}); got {values.shape}.")
+    if not np.array_equal(values, np.round(values)):
+        raise ValueError(
+            f"{name} holds fractions, so it is no class label, and a network with {k} outputs needs "
+            f"shape (n, {k}) for regression; got {values.shape}."
+        )
+    if values.min() < 0 or values.max() >= k:
+        wrong = values.min() if values.min() < 0 else values.max()
+        raise ValueError(f"{name} must hold classes 0 to {k - 1} for {k} outputs; got {wrong:g}.")
+    return Targets("classes", values.astype(np.intp))

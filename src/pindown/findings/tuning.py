@@ -1,0 +1,190 @@
+"""Tuned numbers of the questions: limits, shares of the time left, and speeds of a slow core.
+
+How long a question needs at least, and its weight in sharing the rest, stand with the question itself
+(``cost=``); here is what it does with that time. Speeds are of one slow core, so that what is promised
+to fit fits elsewhere too.
+"""
+
+from __future__ import annotations
+
+# The clock. Seconds of work before the speed of the machine is judged, and the slowest it is taken for.
+FIRST_WORK = 0.2
+MAX_SLOWNESS = 20.0
+FLOPS_PER_SECOND = 4e9
+SECONDS_PER_PARAMETER = 1e-8  # of one pass of intervals, or of a comparison weight by weight
+
+# The paragraph that opens a report; one sentence more says what could not be said.
+MAX_SENTENCES = 6
+MAX_REASONS = 3
+
+# Passes over the data. Many questions live on one pass, whoever asks first: it may take this share of
+# the time left for all of them. Between two looks at the clock lies about a tenth of a second.
+PASS_SHARE = 0.9
+SHARED_PASS_SHARE = 0.1
+MULTIPLY_ADDS_PER_CHUNK = 500_000_000
+MAX_ROWS_PER_CHUNK = 1024
+# Products of weights and data beyond ten to this power have squares that float64 can hardly hold.
+MODERATE_POWER = 120
+
+# The reference box: smaller arrays are rather lists of features, more sides do not fit in a sentence.
+MIN_IMAGE_SIDE = 4
+MAX_SIDES_IN_WORDS = 3
+
+# Probability with which bounds may fail.
+DELTA = 0.05
+
+# Comparing two checkpoints: of the budget for the later network, and of what it leaves for the one
+# before; standard errors of a difference that count as noise.
+AFTER_SHARE = 0.45
+BEFORE_SHARE = 0.7
+NOISE_IN_STANDARD_ERRORS = 2.0
+
+# EQV-01, EQV-02: shares of the time left; the longest search in seconds; the Jacobian's decomposition
+# takes P^3 numbers and more.
+LOSSLESS_SHARE = 0.9
+MAX_SHRINK_SECONDS = 10.0
+SHRINK_SECONDS_PER_PARAMETER = 2e-8
+MAX_SHRINK_STEPS_SHOWN = 20
+JACOBIAN_SECONDS_PER_ENTRY = 2e-9
+
+# ACC-01, ACC-02
+MAX_CLASSES_SHOWN = 20
+WORST_ROWS_SHOWN = 6
+
+# LIP-01, NORM-01. With more inputs cells are only used if another question has listed them; steps are
+# shares of the cell's size, of which short ones stay inside it and long ones round less.
+LAYER_NORM_SHARE = 0.4
+LIPSCHITZ_SHARE = 0.8
+LIPSCHITZ_SECONDS_PER_PARAMETER = 5e-8
+MAX_INPUTS_FOR_STEEPEST_CELL = 3
+SLOPE_STEPS = (0.1, 1e-2, 1e-3)
+
+# BIAS-01 to BIAS-05. Quadratic programs and tables of pairs are limited to some rows (a thousand make a
+# million pairs), slopes to a quarter of a gigabyte.
+MAX_TRAINING_ROWS = 2000
+SEPARABILITY_SECONDS_PER_PRODUCT = 2e-9
+MAX_SLOPES = 30_000_000
+SECONDS_PER_SLOPE = 2e-7  # of the factorisation before least squares with signs, measured
+MARGIN_SECONDS_PER_ENTRY = 1.2e-6  # of a quadratic program's rows, measured at 2,000 rows of 784
+MAX_ROWS_FOR_PAIRS = 1000
+PAIR_SECONDS_PER_PRODUCT = 1e-9
+MAX_SIDE_FOR_RANK = 3000  # of a layer whose singular values are computed
+RANK_SECONDS_PER_STEP = 5e-10  # of one multiply-add of products and eigenvalues
+MAX_RANKS_LISTED = 16
+MAX_TANGENT_ROWS = 256
+FRESH_KERNELS = 3  # of untrained networks, for the scale
+TANGENT_SECONDS_PER_STEP = 4e-10  # of one multiply-add of a product of matrices
+
+# INP-01: products in all slopes take a second or two.
+MAX_SLOPE_POINTS = 500
+MIN_SLOPE_POINTS = 20
+MAX_SLOPE_PRODUCTS = 1e9
+SLOPE_SECONDS_PER_PRODUCT = 1e-9
+INPUTS_LISTED = 12
+MOST_OF_THE_REACTION = 0.9
+
+# OUT-01, OUT-02: products at all points take some seconds; differences are bounded for as many outputs
+# as fit on a page; the last linear forms are carried back to the inputs.
+MAX_OUTPUT_POINTS = 10_000
+MIN_OUTPUT_POINTS = 500
+MAX_OUTPUT_PRODUCTS = 1e9
+MAX_OUTPUTS_COMPARED = 20
+MAX_OUTPUTS_LISTED = 200
+RELAXATION_SHARE = 0.6
+RELAXATION_SECONDS_PER_PRODUCT = 2e-9
+
+# BND-02, BND-03: choices of margins and scales take the fixed seconds, whatever the size.
+BOUND_SECONDS = 4.0
+BOUND_SECONDS_PER_OPERATION = 1e-10  # of the draws and of the spectral norms
+NOISY_NETWORKS = 200
+MAX_ROWS_PER_NOISY_NETWORK = 2000
+
+# FRQ-01. Half of the images train the mask and half judge it; with fewer the same do both. A mask that
+# was cut short before enough of its steps is still open.
+MASK_STEPS = 150
+MASK_BATCH = 64
+MASK_RATE = 0.1
+MAX_MASK_IMAGES = 256
+MIN_MASK_IMAGES = 20
+MASK_PASSES = 3 * MASK_BATCH * MASK_STEPS + 32 * MAX_MASK_IMAGES  # rows sent forth or back, in all
+MASK_SHARE = 0.8
+LEAST_MASK_WORK = 0.3  # of all of it must fit
+ENOUGH_MASK_STEPS = 0.6
+MASK_ACCURACY_SHARE = 0.95  # of the right answers that the kept frequencies must give, on the first half
+SECONDS_TO_LOAD_TORCH = 8.0
+BATCH_SECONDS_PER_OPERATION = 6e-10  # a multiply-add of small batches in float64
+
+# SYM-02, SYM-03: what the larger number of rows may take of the time left; below the kept share of the
+# spread of outputs only rounding is left.
+MAX_SYMMETRY_ROWS = 256
+MIN_SYMMETRY_ROWS = 32
+SYMMETRY_SHARE = 0.6
+FRESH_NETWORKS = 3  # for the scale
+SHUFFLES = 8
+SECONDS_PER_WEIGHT_DRAWN = 6e-8
+KEPT_SHARE = 1e-6
+
+# ROB-01, ROB-02. Networks within the two limits are those on which exact searches end within seconds;
+# with less than the least seconds a search for one row is not worth its start.
+ROBUSTNESS_SHARE = 0.8
+MAX_CERTIFIED_ROWS = 500
+CERTIFIED_ROWS_PER_LOOK = 25
+RADIUS_HALVINGS = 7
+DISTANCE_ROWS = 5
+MAX_INPUTS_FOR_EXACT_DISTANCE = 3
+MAX_UNITS_FOR_EXACT_DISTANCE = 32
+EXACT_DISTANCE_SHARE = 0.5
+MIN_DISTANCE_SECONDS = 0.2
+
+# Cells (GEO-01 to GEO-05). Fixed ends, so that answers do not depend on the machine's speed; corners
+# multiply with dimension. A walk holds the weights as dense matrices: a quarter of a gigabyte.
+MAX_INPUTS_FOR_CELLS = 6
+MAX_CELLS_COUNTED = 1_000_000
+MAX_CELLS_IN_PLANE = {1: 1_000_000, 2: 200_000}
+MAX_CELLS_IN_SPACE = {3: 50_000, 4: 20_000, 5: 8_000, 6: 3_000}
+MAX_DENSE_WEIGHTS = 30_000_000
+SECONDS_AFTER_COMPILING = 2.0  # granted in any case, lest a compiler that took long ran in vain
+COMPILER_SHARE = 0.5
+PLANE_CELLS_SHARE = 0.6
+RECOUNT_SHARE = 0.8
+SPACE_COUNT_SHARE = 0.7
+SPACE_CELLS_SHARE = 0.8
+
+# GEO-02: rows are measured in blocks between two looks at the clock.
+MAX_FOLD_ROWS = 2000
+MIN_FOLD_ROWS = 20
+FOLD_ROWS_PER_LOOK = 50
+FOLD_SHARE = 0.8
+PAIRS_FOR_SPREAD = 1000
+
+# GEO-03: a smaller share of the box is not worth a sentence.
+DEAD_ZONE_SAMPLES = 20_000
+DEAD_ZONE_SHARE = 0.4
+DEAD_SHARE_WORTH_SAYING = 0.0005
+
+# GEO-04, DEP-01: lines and segments are walked in blocks, and one by one where units times parameters
+# make them long.
+PAIRS_OF_ROWS = 100
+MAX_PATTERN_ROWS = 20_000
+SEGMENTS_PER_LOOK = 10
+LARGE_SEGMENT_WORK = 1e10
+SEGMENT_SHARE = 0.6
+PATTERN_SHARE = 0.9
+LINES_THROUGH_BOX = 100
+DEPTH_SHARE = 0.9
+MAX_DEPTHS_LISTED = 8
+
+# GEO-05: what a picture can show. The folds of more cells are drawn as pixels; a label needs room of so
+# many steps of its grid around it.
+MAX_CELLS_DRAWN = 200_000
+MAX_CELLS_AS_LINES = 3000
+MAX_DOTS = 300
+MAX_KNOTS = 2000
+MAX_CURVES = 4
+PLANE_SHARE = 0.7
+PLANE_TRIES = 20
+PLANE_MARGIN = 0.15
+MAX_INPUTS_FOR_AXES = 10
+VALUE_BANDS = 6
+LABEL_GRID = 64
+LABEL_ROOM = 3.0

@@ -1,0 +1,1 @@
+"""Which function is it? Its parts, the inputs it uses, its linear regions, what could be left out."""

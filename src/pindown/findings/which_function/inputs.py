@@ -1,0 +1,145 @@
+"""Which inputs the network looks at, and which it cannot see."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from pindown.affine import Array, stored_entries
+from pindown.evidence import Assumption
+from pindown.findings.finding import Finding, Quantity, Table
+from pindown.findings.question_budget import NotApplicable
+from pindown.findings.registry import question
+from pindown.findings.subject import Subject
+from pindown.findings.tuning import (
+    INPUTS_LISTED,
+    MAX_SLOPE_POINTS,
+    MAX_SLOPE_PRODUCTS,
+    MIN_SLOPE_POINTS,
+    MOST_OF_THE_REACTION,
+    SLOPE_SECONDS_PER_PRODUCT,
+)
+from pindown.findings.wording import count, percent
+from pindown.network import ReluNetwork
+
+
+@question(
+    "INP-01",
+    "Inputs it uses",
+    group="which",
+    about="Inputs that cannot change any output, by the weights alone, and how few inputs carry most of "
+    "the reaction to small changes on the data or the box.",
+    needs=("box",),
+    cost=(0.5, 0),
+    place=13,
+)
+def inputs_it_uses(subject: Subject) -> Finding:
+    """Find unconnected inputs, and rank the others by slope times spread."""
+    net = subject.net
+    unused = np.flatnonzero(~connected_inputs(net))
+    points, place, spread = _points(subject)
+    if not spread.any():
+        raise NotApplicable(f"no input varies over {place}")
+    influence = _influence(subject, points) * spread
+    total = float(influence.sum())
+    if not np.isfinite(total):
+        raise NotApplicable("its slopes overflow float64")
+    d = net.in_features
+    order = np.argsort(-influence, kind="stable")
+    shares = influence[order] / total if total > 0 else np.zeros(d)
+    enough = (
+        int(np.searchsorted(np.cumsum(shares), MOST_OF_THE_REACTION - 1e-12) + 1) if total > 0 else 0
+    )
+    told = f"{len(unused):,} of {count(d, 'input')} cannot change any output" if len(unused) else (
+        f"every one of {count(d, 'input')} is connected to an output"
+    )  # fmt: skip
+    carry = "carries" if enough == 1 else "carry"
+    strong = f"{enough:,} {carry} {percent(MOST_OF_THE_REACTION)} of the reaction to small changes"
+    return Finding(
+        verdict=f"{told}; {strong}" if total > 0 else f"{told}; none has any effect at {place}",
+        number=Quantity(
+            enough, "estimate", "inputs", n=len(points),
+            label=f"for {percent(MOST_OF_THE_REACTION)} of the reaction to small changes",
+        ),
+        hypotheses=(
+            Assumption("inputs that cannot change anything: no path of weights leads out", "checked"),
+            Assumption(f"the slopes at {len(points):,} of {place} stand for the others"),
+        ),
+        reading="The reaction to an input is the size of the slope of the outputs in it, in the mean "
+        "over points, times how much the input varies. An input without any path of nonzero weights to "
+        "an output could be left out of the data.",
+        scale=f"If all {count(d, 'input')} mattered alike, {round(MOST_OF_THE_REACTION * d):,} would "
+        f"carry {percent(MOST_OF_THE_REACTION)}. Slopes are local: an input that matters only beyond a "
+        "fold is missed.",
+        table=Table(
+            "Inputs by their part in the reaction to small changes (numbered from 1)",
+            ("input", "share of the reaction", "mean slope", "spread"),
+            tuple(
+                (int(j) + 1, float(share), float(influence[j] / spread[j]) if spread[j] else 0.0,
+                 float(spread[j]))
+                for j, share in zip(order[:INPUTS_LISTED], shares, strict=False)
+            ),
+        ),
+        sentence=_sentence(len(unused), d),
+    )  # fmt: skip
+
+
+def _sentence(unused: int, d: int) -> str:
+    if not unused:
+        return ""
+    return f"{unused:,} of its {count(d, 'input')} cannot change any output."
+
+
+def connected_inputs(net: ReluNetwork) -> NDArray[np.bool_]:
+    """Return which inputs have a path of nonzero weights to some output.
+
+    >>> net = ReluNetwork.from_layers([([[1.0, 0.0], [0.0, 2.0]], [0, 0]), ([[1.0, 0.0]], [0])])
+    >>> connected_inputs(net)
+    array([ True, False])
+    """
+    alive = np.ones(net.out_features, dtype=bool)
+    for layer in reversed(net.layers):
+        rows = layer.weight[np.flatnonzero(alive)]
+        if sp.issparse(rows):
+            entries = sp.coo_array(rows)
+            alive = np.zeros(layer.in_features, dtype=bool)
+            alive[entries.col[entries.data != 0]] = True
+        else:
+            alive = (rows != 0).any(axis=0)
+    return alive
+
+
+def _points(subject: Subject) -> tuple[Array, str, Array]:
+    """Return where to take slopes, what these points are, and how much each input varies."""
+    net, rng = subject.net, subject.rng("INP-01")
+    per_point = sum(stored_entries(layer.weight) for layer in net.layers) * (net.out_features + 1)
+    n = int(np.clip(MAX_SLOPE_PRODUCTS / per_point, MIN_SLOPE_POINTS, MAX_SLOPE_POINTS))
+    subject.require(SLOPE_SECONDS_PER_PRODUCT * per_point * n)
+    if subject.data is None or len(subject.data) < MIN_SLOPE_POINTS:
+        return subject.box.sample(n, rng), f"random points of {subject.box_name}", _sides(subject)
+    X = subject.data.X
+    rows = rng.permutation(len(X))[:n]
+    with np.errstate(over="ignore"):
+        deviation = X.std(axis=0)
+    return X[rows], f"rows of the {subject.data.name}", deviation
+
+
+def _sides(subject: Subject) -> Array:
+    """Return the standard deviation of a uniform variable on every side of the box."""
+    with np.errstate(over="ignore"):
+        return (subject.box.upper - subject.box.lower) / np.sqrt(12.0)
+
+
+def _influence(subject: Subject, points: Array) -> Array:
+    """Return the mean Euclidean length of the slope in every input."""
+    net, total = subject.net, np.zeros(subject.net.in_features)
+    step = max(1, 2**22 // (max(net.widths) * net.out_features))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(points), step):
+            try:
+                A, _ = net.local_affine(points[start : start + step])
+            except ValueError:
+                raise NotApplicable("the network overflows float64 there") from None
+            total += np.linalg.norm(A, axis=1).sum(axis=0)
+    return total / len(points)

@@ -1,0 +1,1 @@
+"""Why did training choose it? Theorems that apply, margins, features, the tangent kernel."""
