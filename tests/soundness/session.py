@@ -20,9 +20,9 @@ import scipy.sparse as sp
 
 import pindown
 from pindown import equivalence, geometry, guarantees, verification
-from pindown.equivalence.gap import branching, cells, labels, milp, norm_bounds, relaxation
+from pindown.equivalence.comparison import branching, cells, integer_programs, labels
 from pindown.geometry.complex import counting
-from pindown.relaxation import balls, linear
+from pindown.relaxation import balls, difference_norms, differential, linear
 from pindown.verification import certificates
 from tests.soundness.cases import Case
 
@@ -35,12 +35,12 @@ _IMPORTS = {
     "pindown.geometry.complex.counting": (counting, "region_count"),
     "pindown.relaxation.linear": (linear, "linear_bounds"),
     "pindown.equivalence": (equivalence, "decide_shallow"),
-    "pindown.equivalence.gap.branching": (branching, "gap_by_branching"),
-    "pindown.equivalence.gap.cells": (cells, "gap_by_cells"),
-    "pindown.equivalence.gap.labels": (labels, "label_bounds"),
-    "pindown.equivalence.gap.milp": (milp, "gap_by_milp"),
-    "pindown.equivalence.gap.norm_bounds": (norm_bounds, "norm_gap"),
-    "pindown.equivalence.gap.relaxation": (relaxation, "gap_bounds"),
+    "pindown.equivalence.comparison.branching": (branching, "gap_by_branching"),
+    "pindown.equivalence.comparison.cells": (cells, "gap_by_cells"),
+    "pindown.equivalence.comparison.labels": (labels, "label_bounds"),
+    "pindown.equivalence.comparison.integer_programs": (integer_programs, "gap_by_milp"),
+    "pindown.relaxation.difference_norms": (difference_norms, "norm_gap"),
+    "pindown.relaxation.differential": (differential, "gap_bounds"),
     "pindown.guarantees": (
         guarantees,
         "certified_accuracy lipschitz_bounds minimum_distance verify",

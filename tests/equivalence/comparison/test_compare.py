@@ -7,10 +7,10 @@ import pytest
 
 from pindown import Box, ReluNetwork
 from pindown.equivalence.comparison import diff
+from pindown.equivalence.comparison.cells import gap_by_cells
+from pindown.equivalence.comparison.integer_programs import gap_by_milp
+from pindown.equivalence.comparison.matching import match
 from pindown.equivalence.comparison.paired import align_exactly
-from pindown.equivalence.gap.cells import gap_by_cells
-from pindown.equivalence.gap.milp import gap_by_milp
-from pindown.equivalence.matching import match
 from pindown.equivalence.symmetry import apply, random_symmetry
 from tests.equivalence.shrinking.redundancy import KINDS, pairs, random_net, redundant
 from tests.io.onnx_models import SHARED

@@ -6,10 +6,11 @@ import pytest
 from pindown import Box
 from pindown.cli.main import main
 from pindown.equivalence.comparison import diff
-from pindown.equivalence.gap import narrowing, rounds
-from pindown.equivalence.gap.cells import gap_by_cells
+from pindown.equivalence.comparison import methods as narrowing
+from pindown.equivalence.comparison import parallel_branching as rounds
+from pindown.equivalence.comparison.cells import gap_by_cells
 from pindown.parallel import workers
-from tests.equivalence.gap.nets import exact_gap, perturbed, random_net
+from tests.equivalence.comparison.nets import exact_gap, perturbed, random_net
 
 BOX = Box.cube(3, -1.0, 1.0)
 TWO = {"n_jobs": 2, "backend": "threads"}

@@ -6,13 +6,12 @@ import pytest
 
 from pindown.box import Box
 from pindown.equivalence.comparison import diff
+from pindown.equivalence.comparison.matching import match
 from pindown.equivalence.identifiable import identifiable_network
-from pindown.equivalence.matching import match
 from pindown.equivalence.recovery import Recovered, recover
-from pindown.equivalence.recovery.fresh import excluded_share
-from pindown.equivalence.recovery.lower import Lower
+from pindown.equivalence.recovery.known_layers import Lower
 from pindown.equivalence.recovery.oracle import Oracle
-from pindown.equivalence.recovery.run import proved
+from pindown.equivalence.recovery.recovering import excluded_share, proved
 from pindown.network import ReluNetwork
 
 BOX = (-3.0, 3.0)

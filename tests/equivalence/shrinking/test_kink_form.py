@@ -7,10 +7,10 @@ import pytest
 
 from pindown import Box, ReluNetwork
 from pindown.equivalence.comparison import diff
-from pindown.equivalence.matching import match
+from pindown.equivalence.comparison.matching import match
 from pindown.equivalence.shrinking import shrink, shrink_and_settle
-from pindown.equivalence.shrinking.draft import Draft
-from pindown.equivalence.shrinking.touching import move_off_zero
+from pindown.equivalence.shrinking.proposals import Draft
+from pindown.equivalence.shrinking.rounding_cleanup import move_off_zero
 from pindown.equivalence.symmetry import apply, random_symmetry
 from pindown.relaxation.intervals import Interval
 from tests.equivalence.shrinking.redundancy import dyadic_points, random_net, redundant

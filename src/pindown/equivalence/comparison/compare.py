@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.box import Box, as_box
-from pindown.equivalence.comparison.label_gap import compare_labels, unsearched
+from pindown.equivalence.comparison import GapState, narrow
+from pindown.equivalence.comparison.labels import compare_labels, unsearched
 from pindown.equivalence.comparison.pairs import Pair, paired, smaller
 from pindown.equivalence.comparison.result import Diff, verdict_of
 from pindown.equivalence.comparison.run import Comparison, Report
-from pindown.equivalence.gap import GapState, narrow
-from pindown.equivalence.gap.witness import search
+from pindown.equivalence.comparison.witness_search import search
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads, n_workers
 from pindown.rounding import add_up

@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Array
+from pindown.equivalence.comparison.matching import Matching
 from pindown.equivalence.comparison.result import LayerDifference
-from pindown.equivalence.matching import Matching
 from pindown.equivalence.symmetry import Symmetry, apply, inverse
 from pindown.network import ReluNetwork
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pindown.box import Box
-from pindown.equivalence.changes import gap_of_changes
+from pindown.equivalence.comparison.matching import Matching, match
 from pindown.equivalence.comparison.paired import align_exactly, layer_differences
 from pindown.equivalence.comparison.run import Comparison
-from pindown.equivalence.matching import Matching, match
+from pindown.equivalence.sensitivity.changes import gap_of_changes
 from pindown.equivalence.shrinking import Shrunk, shrink_and_settle
 from pindown.network import ReluNetwork
 from pindown.rounding import add_up, norm_up, product_up

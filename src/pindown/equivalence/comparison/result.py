@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 from pindown.affine import Array
 from pindown.bound_text import interval_text, rounded_down, rounded_up
 from pindown.box import Box
-from pindown.equivalence.gap import Progress
-from pindown.equivalence.gap.state import TRUSTED
+from pindown.equivalence.comparison.bracket import TRUSTED
+from pindown.equivalence.comparison.bracket import Progress
 from pindown.network import ReluNetwork
 from pindown.notebook import card
 

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from pindown.bound_text import interval_text
 from pindown.box import Box
 from pindown.equivalence.comparison.result import LayerDifference, verdict_of
-from pindown.equivalence.gap import GapState
-from pindown.equivalence.gap.witness import proved_gap
+from pindown.equivalence.comparison.witness_search import proved_gap
+from pindown.equivalence.comparison.bracket import GapState
 from pindown.network import ReluNetwork
 
 Report: TypeAlias = Callable[[str, int, int], None]

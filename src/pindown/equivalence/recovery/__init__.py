@@ -1,6 +1,5 @@
 """Recover a network's weights from its values alone."""
 
-from pindown.equivalence.recovery.result import Recovered
-from pindown.equivalence.recovery.run import recover
+from pindown.equivalence.recovery.recovering import Recovered, recover
 
 __all__ = ["Recovered", "recover"]

@@ -12,15 +12,22 @@ the slopes of the ReLUs between the two values. So :math:`|e_k| \le |W_k| |e_{k-
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
 import numpy as np
+import scipy.sparse as sp
 
-from pindown.affine import Array, Matrix
-from pindown.equivalence.sensitivity.upwards import product_above, row_norms_above, sum_above
+from pindown.affine import Affine, Array, Matrix
+from pindown.box import Box
+from pindown.network import ReluNetwork
+from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.linear import linear_bounds
 from pindown.relaxation.operator_norms import spectral_norm, tight_cost
-from pindown.rounding import norm_up, product_up
+from pindown.rounding import SMALLEST, add_down, add_up, gamma, norm_up, product_up
+
+_BLOCK_ENTRIES = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,3 +91,165 @@ class Propagation:
         for i in range(layer + 1, len(self.weights)):
             e = self.through(i, e)
         return e.entries
+
+
+def product_above(W: Matrix, v: Array) -> Array:
+    r"""Return at least :math:`|W| v` for :math:`v \ge 0`; infinite where v has an infinite entry.
+
+    >>> product_above(np.array([[1.0, -2.0]]), np.array([3.0, 4.0])).round(9)
+    array([11.])
+    """
+    n = W.shape[1]
+    if not np.isfinite(v).all():
+        return np.full(W.shape[0], np.inf)
+    with np.errstate(over="ignore"):
+        if sp.issparse(W):
+            total = np.asarray(abs(W) @ v)
+        else:
+            total = np.empty(len(W))
+            step = max(1, _BLOCK_ENTRIES // n)
+            for start in range(0, len(W), step):
+                rows = slice(start, start + step)
+                total[rows] = np.abs(W[rows]) @ v
+        # Where nothing is added nothing is lost: an exact zero stays one.
+        exact = total == 0.0
+        if exact.any() and not _safe(W, v):
+            exact[:] = False
+        lost = np.where(exact, 0.0, n * SMALLEST)
+        return np.asarray(total * (1.0 + 2.0 * gamma(n + 4)) + lost)
+
+
+def sum_above(*terms: Array | float) -> Array:
+    """Return at least the sum of non-negative arrays, entry by entry."""
+    with np.errstate(over="ignore"):
+        return np.asarray(sum(np.asarray(t) for t in terms) * (1.0 + 2.0 * gamma(len(terms) + 1)))
+
+
+def row_norms_above(W: Matrix) -> Array:
+    """Return at least the Euclidean length of every row."""
+    parts = W.data if sp.issparse(W) else W
+    top = float(np.max(np.abs(parts), initial=0.0))
+    if top == 0.0:
+        return np.zeros(W.shape[0])
+    power = int(np.frexp(top)[1])
+    scaled = abs(W)
+    if sp.issparse(W):
+        scaled.data = np.ldexp(scaled.data, -power)
+        squares = np.asarray((scaled * scaled).sum(axis=1)).reshape(-1)
+    else:
+        scaled = np.ldexp(scaled, -power)
+        squares = np.einsum("ij,ij->i", scaled, scaled)
+    n = W.shape[1]
+    used = (
+        np.asarray(abs(W).max(axis=1).todense()).reshape(-1) if sp.issparse(W) else np.abs(W).max(axis=1)
+    )
+    squares = np.where(used > 0.0, squares + n * SMALLEST, 0.0)
+    with np.errstate(over="ignore"):
+        return np.asarray(
+            np.ldexp(np.sqrt(squares) * (1.0 + gamma(n + 8)), power) + SMALLEST * (used > 0.0)
+        )
+
+
+def _safe(W: Matrix, v: Array) -> bool:
+    """Return whether no product of two numbers other than zero can underflow to zero."""
+    numbers = [W.data if sp.issparse(W) else W, v]
+    low = [float(np.min(np.abs(x), initial=1.0, where=x != 0.0)) for x in numbers]
+    return low[0] * low[1] >= SMALLEST
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """The vectors ``center + v`` with ``|v| <= reach.entries`` and ``||v|| <= reach.length``.
+
+    Attributes:
+        center: A float64 vector.
+        reach: Bounds on the deviation from it.
+        largest: At least the absolute value of every entry.
+    """
+
+    center: Array
+    reach: Spread
+    largest: Array
+
+
+def activation_ranges(
+    net: ReluNetwork, chain: Propagation, box: Box | None, *, deadline: float | None = None
+) -> list[Range]:
+    r"""Bound the input and the values after every ReLU layer.
+
+    Args:
+        net: The network.
+        chain: Its weights, with the norms that are to be used.
+        box: The inputs, or None for all of :math:`\mathbb{R}^d`, values divided by :math:`1 + \|x\|`.
+        deadline: Until when (``time.monotonic``) linear bounds may be tried on a box; None for
+            interval bounds only.
+    """
+    if box is None:
+        return _relative(net, chain)
+    whole = interval_bounds(net, box)
+    if deadline is not None:
+        with suppress(TimeoutError):
+            whole = linear_bounds(net, box, deadline=deadline)
+    return _on_box(net, chain, box, whole)
+
+
+def _relative(net: ReluNetwork, chain: Propagation) -> list[Range]:
+    d = net.in_features
+    ranges = [Range(np.zeros(d), Spread(np.ones(d), 1.0), np.ones(d))]
+    a = Spread(np.ones(d), 1.0)
+    for i, layer in enumerate(net.layers[:-1]):
+        offset = Spread.of(np.abs(layer.bias))
+        a = chain.through(i, a)
+        if i == 0:  # the unit ball and the bias share one budget, see above
+            a = Spread.of(np.maximum(a.entries, offset.entries), max(a.length, offset.length))
+        else:
+            a = a.plus(offset)
+        half = a.entries / 2
+        ranges.append(_best(Interval(np.zeros_like(half), a.entries), Range(0 * half, a, a.entries)))
+    return ranges
+
+
+def _on_box(net: ReluNetwork, chain: Propagation, box: Box, whole: tuple[Interval, ...]) -> list[Range]:
+    center, radius = box.center, box.radius
+    reach = Spread.of(radius)
+    ranges = [Range(center, reach, np.maximum(np.abs(box.lower), np.abs(box.upper)))]
+    point = interval_bounds(net, Box(center, center))
+    for i in range(net.depth - 1):
+        reach = chain.through(i, reach)  # ReLU does not increase differences
+        low, high = (np.maximum(end, 0.0) for end in point[i])
+        middle = low / 2 + high / 2
+        if not np.isfinite(middle).all():
+            middle = np.zeros_like(middle)
+            low, high = -np.full_like(middle, inf), np.full_like(middle, inf)
+        blur = np.maximum(add_up(high, -middle), add_up(middle, -low))
+        around = reach.plus(Spread.of(blur))
+        lower = np.maximum(np.maximum(whole[i].lower, 0.0), add_down(middle, -around.entries))
+        upper = np.minimum(np.maximum(whole[i].upper, 0.0), add_up(middle, around.entries))
+        ranges.append(_best(Interval(lower, upper), Range(middle, around, upper)))
+    return ranges
+
+
+def _best(interval: Interval, ball: Range) -> Range:
+    """Describe the values around the middle of the interval or of the ball, whichever is smaller."""
+    lower, upper = interval
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
+        return Range(ball.center, ball.reach, np.minimum(ball.largest, upper))
+    middle = lower / 2 + upper / 2
+    half = np.maximum(add_up(upper, -middle), add_up(middle, -lower))
+    if norm_up(half) <= ball.reach.length:
+        return Range(middle, Spread.of(half), upper)
+    around = np.maximum(add_up(upper, -ball.center), add_up(ball.center, -lower))
+    entries = np.maximum(np.minimum(around, ball.reach.entries), 0.0)
+    return Range(ball.center, Spread.of(entries, ball.reach.length), upper)
+
+
+def affine_values(layer: Affine, center: Array) -> tuple[Array, Array]:
+    """Return ``W c + b`` in float64 and at least how far rounding moved each entry."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = np.asarray(layer.weight @ center) + layer.bias
+    if not np.isfinite(value).all():
+        return np.zeros_like(layer.bias), np.full(len(layer.bias), inf)
+    n = layer.in_features
+    size = sum_above(product_above(layer.weight, np.abs(center)), np.abs(layer.bias))
+    moved = np.where(size > 0.0, 2.0 * gamma(n + 4) * size + n * SMALLEST, 0.0)
+    return value, moved

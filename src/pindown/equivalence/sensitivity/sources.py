@@ -15,14 +15,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from pindown.affine import Affine, Array, Matrix
-from pindown.equivalence.sensitivity.activations import Range, affine_values
-from pindown.equivalence.sensitivity.change import Change
-from pindown.equivalence.sensitivity.propagation import Propagation, Spread
-from pindown.equivalence.sensitivity.upwards import product_above, row_norms_above, sum_above
+from pindown.affine import Affine, Array, Matrix, is_finite
+from pindown.equivalence.sensitivity.propagation import (
+    Propagation,
+    Range,
+    Spread,
+    affine_values,
+    product_above,
+    row_norms_above,
+    sum_above,
+)
+from pindown.equivalence.symmetry import Symmetry, apply, identity, moved_columns, scaled_rows
+from pindown.network import ReluNetwork
+from pindown.relaxation.operator_norms import balancing_scales
+from pindown.rounding import TINY
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,3 +128,130 @@ def _at_layer(i: int, change: Change, here: Range, apart: Spread, *, relative: b
 def _times_length(rows: Array, length: float) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         return np.where(rows > 0.0, np.nextafter(rows * length, np.inf), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A change of weights and bias, known up to a slack.
+
+    Attributes:
+        weight: What is added to W, shape (out, in), dense or sparse.
+        bias: What is added to b, shape (out,).
+        weight_slack: How far, entry by entry, the true change of W may be from ``weight``: a matrix, or
+            one number for all entries.
+        bias_slack: The same for the bias.
+
+    >>> Change(np.zeros((1, 2)), np.array([1e-3]))
+    Change(0 of 2 weights, 1 of 1 biases, by up to 0.001)
+    """
+
+    weight: Matrix
+    bias: Array
+    weight_slack: Matrix = 0.0  # or a number
+    bias_slack: Any = 0.0  # an array or a number
+
+    def __post_init__(self) -> None:
+        bias = np.asarray(self.bias, dtype=np.float64)
+        weight = self.weight if sp.issparse(self.weight) else np.asarray(self.weight, dtype=np.float64)
+        if weight.ndim != 2 or bias.shape != weight.shape[:1]:
+            raise ValueError(
+                f"a change needs a weight of shape (out, in) and a bias of shape (out,); "
+                f"got {weight.shape} and {bias.shape}."
+            )
+        if not (is_finite(_entries(weight)) and is_finite(bias)):
+            raise ValueError("a change must be finite; it holds NaN or infinity.")
+        for slack, shape, name in (
+            (self.weight_slack, weight.shape, "weight_slack"),
+            (self.bias_slack, bias.shape, "bias_slack"),
+        ):
+            if np.ndim(_entries(slack)) and slack.shape != shape:
+                raise ValueError(f"{name} must be one number or have shape {shape}; got {slack.shape}.")
+            if not np.all(_entries(slack) >= 0.0):
+                raise ValueError(f"{name} must not be negative or NaN.")
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "bias", bias)
+
+    @property
+    def moves_weights(self) -> bool:
+        """Whether ``weight`` is not zero (its slack may be)."""
+        return bool(np.any(_entries(self.weight)))
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing changes, for sure."""
+        parts = (self.weight, self.bias, self.weight_slack, self.bias_slack)
+        return not any(np.any(_entries(part)) for part in parts)
+
+    def weight_slack_times(self, v: Array) -> Array:
+        """Return at least the weight slack times a vector ``v >= 0``."""
+        slack = self.weight_slack
+        if np.ndim(_entries(slack)) == 0:
+            total = product_above(np.ones((1, len(v))), v)[0] if float(slack) else 0.0
+            row = product_above(np.array([[float(slack)]]), np.array([total]))[0] if total else 0.0
+            return np.full(self.weight.shape[0], row)
+        return product_above(slack, v)
+
+    def __repr__(self) -> str:
+        entries = _entries(self.weight)
+        counts = [int(np.count_nonzero(part)) for part in (entries, self.bias)]
+        largest = max(float(np.max(np.abs(part), initial=0.0)) for part in (entries, self.bias))
+        size = self.weight.shape[0] * self.weight.shape[1]
+        return (
+            f"Change({counts[0]} of {size} weights, {counts[1]} of {self.bias.size} biases, "
+            f"by up to {largest:.3g})"
+        )
+
+
+def _entries(part: Matrix) -> Array:
+    return np.asarray(part.data if sp.issparse(part) else part)
+
+
+def balanced(
+    net: ReluNetwork, changes: Mapping[int, Change], *, until: float = inf
+) -> tuple[ReluNetwork, dict[int, Change]]:
+    """Return the network and its changes with balanced units, the same numbers times powers of two.
+
+    Both are returned as they are where scaling would leave the normal numbers of float64.
+    """
+    scales = [
+        np.exp2(np.round(np.log2(np.where(s > 0.0, s, 1.0))))
+        for s in balancing_scales([layer.weight for layer in net.layers], until=until)
+    ]
+    parts: list[Matrix] = [part for layer in net.layers for part in layer]
+    for c in changes.values():
+        parts += [c.weight, c.bias, c.weight_slack, c.bias_slack]
+    extremes = [_extremes(part) for part in parts]
+    spread = max((float(np.max(np.maximum(s, 1.0 / s))) for s in scales), default=1.0) ** 2
+    low, high = min(e[0] for e in extremes), max(e[1] for e in extremes)
+    if spread == 1.0 or low / spread < TINY or not high * spread < inf:
+        return net, dict(changes)
+    symmetry = Symmetry(identity(net).permutations, scales)
+    moved = {}
+    for i, c in changes.items():
+        left = scales[i] if i < len(scales) else np.ones(len(c.bias))
+        right = scales[i - 1] if i else np.ones(c.weight.shape[1])
+        moved[i] = Change(
+            _scaled(c.weight, left, right),
+            left * c.bias,
+            _scaled(_spread_out(c.weight_slack, c.weight.shape), left, right),
+            left * c.bias_slack,
+        )
+    return apply(symmetry, net), moved
+
+
+def _scaled(W: Matrix, left: Array, right: Array) -> Matrix:
+    if np.ndim(W) == 0 and not sp.issparse(W):
+        return W
+    return scaled_rows(moved_columns(W, np.arange(len(right)), right), left)
+
+
+def _spread_out(slack: Matrix | float, shape: tuple[int, int]) -> Matrix | float:
+    """Return a single slack other than zero as a matrix: after scaling the entries differ."""
+    if np.ndim(slack) == 0 and not sp.issparse(slack) and float(slack) != 0.0:
+        return np.full(shape, float(slack))
+    return slack
+
+
+def _extremes(part: Matrix) -> tuple[float, float]:
+    numbers = np.abs(np.asarray(part.data if sp.issparse(part) else part))
+    return float(np.min(numbers, initial=1.0, where=numbers > 0.0)), float(np.max(numbers, initial=0.0))

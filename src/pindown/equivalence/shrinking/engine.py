@@ -12,22 +12,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.box import Box, as_box
-from pindown.equivalence.gap.witness import proved_gap
-from pindown.equivalence.shrinking.carriers import carry_pairs
-from pindown.equivalence.shrinking.copies import merge_copies
-from pindown.equivalence.shrinking.dependent import merge_dependent
-from pindown.equivalence.shrinking.draft import Draft
-from pindown.equivalence.shrinking.drop import drop_units
-from pindown.equivalence.shrinking.faint import clear_faint
+from pindown.equivalence.comparison.witness_search import proved_gap
 from pindown.equivalence.shrinking.kink_form import settle, settling_seconds
-from pindown.equivalence.shrinking.layers import remove_layer
-from pindown.equivalence.shrinking.lossy import drop_negligible, merge_near_copies
-from pindown.equivalence.shrinking.narrow import narrow_linear
-from pindown.equivalence.shrinking.proofs import prove_signs
-from pindown.equivalence.shrinking.rank import narrow_by_rank
+from pindown.equivalence.shrinking.linear_carriers import narrow_by_rank, narrow_linear
+from pindown.equivalence.shrinking.linear_part import carry_pairs, merge_dependent
+from pindown.equivalence.shrinking.proposals import Draft
+from pindown.equivalence.shrinking.redundant_units import (
+    drop_negligible,
+    drop_units,
+    merge_copies,
+    merge_near_copies,
+)
+from pindown.equivalence.shrinking.removed_layers import remove_layer
 from pindown.equivalence.shrinking.result import Shrunk
-from pindown.equivalence.shrinking.snap import snap_opposites
-from pindown.equivalence.shrinking.touching import move_off_zero
+from pindown.equivalence.shrinking.rounding_cleanup import clear_faint, move_off_zero, snap_opposites
+from pindown.equivalence.shrinking.sign_proofs import prove_signs
 from pindown.network import ReluNetwork
 
 Rule = Callable[[Draft, int], bool]

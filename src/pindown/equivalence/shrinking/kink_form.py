@@ -25,14 +25,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, Matrix, compact, dense
-from pindown.equivalence.shrinking.columns import Mask
-from pindown.equivalence.shrinking.draft import Draft, Layer
-from pindown.equivalence.shrinking.error_bound import Errors
-from pindown.equivalence.shrinking.kink_copies import CANCELLED, Places, Sums, copies_among, table
-from pindown.equivalence.shrinking.kink_signs import decided_signs
-from pindown.equivalence.shrinking.products import Rounded, add, affine_image, largest, matmul, sum_up
+from pindown.equivalence.shrinking.kink_relations import (
+    CANCELLED,
+    Places,
+    Sums,
+    copies_among,
+    decided_signs,
+    table,
+)
+from pindown.equivalence.shrinking.proposals import Draft, Errors, Layer
 from pindown.equivalence.shrinking.result import Step
-from pindown.equivalence.shrinking.signs import nothing_known
+from pindown.equivalence.shrinking.rounded_matrices import (
+    Mask,
+    Rounded,
+    add,
+    affine_image,
+    largest,
+    matmul,
+    sum_up,
+)
+from pindown.equivalence.shrinking.unit_facts import nothing_known
 from pindown.network import ReluNetwork
 from pindown.rounding import SMALLEST, gamma
 

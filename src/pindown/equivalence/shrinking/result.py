@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pindown.bound_text import rounded_up
-from pindown.equivalence.gap.state import TRUSTED
+from pindown.equivalence.comparison.bracket import TRUSTED
 from pindown.network import ReluNetwork
 from pindown.notebook import card
 

@@ -1,0 +1,11 @@
+# What pindown.equivalence.comparison offers; lazy.py reads this list.
+# The answer
+from pindown.equivalence.comparison.compare import diff as diff
+from pindown.equivalence.comparison.result import Diff as Diff
+from pindown.equivalence.comparison.result import LabelDiff as LabelDiff
+from pindown.equivalence.comparison.result import LayerDifference as LayerDifference
+
+# What is proved on the way
+from pindown.equivalence.comparison.bracket import GapState as GapState
+from pindown.equivalence.comparison.bracket import Progress as Progress
+from pindown.equivalence.comparison.methods import narrow as narrow

@@ -1,1 +1,0 @@
-"""What a change of a few biases of one layer can do, one corner of its cube after the other."""

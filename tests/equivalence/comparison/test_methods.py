@@ -1,0 +1,111 @@
+"""All methods together: the interval always holds the truth, and time is kept."""
+
+import time
+
+import numpy as np
+import pytest
+
+from pindown.equivalence.comparison import GapState, narrow
+from pindown.equivalence.comparison.cells import gap_by_cells
+from pindown.network import ReluNetwork
+from pindown.relaxation.difference_norms import norm_gap
+from tests.equivalence.comparison.nets import perturbed, random_net, unit_box
+
+
+@pytest.mark.parametrize(
+    "shapes", [((2, 5, 1), (2, 5, 1)), ((2, 4, 4, 2), (2, 6, 2)), ((3, 6, 6, 1), (3, 6, 6, 1))]
+)
+def test_interval_contains_the_exact_gap(shapes):
+    rng = np.random.default_rng(1)
+    for i in range(4):
+        a = random_net(shapes[0], rng)
+        b = perturbed(a, 1e-3, rng) if shapes[0] == shapes[1] and i % 2 else random_net(shapes[1], rng)
+        box = unit_box(shapes[0][0])
+        exact = gap_by_cells(a, b, box)
+        state = narrow(a, b, box, deadline=time.monotonic() + 20)
+        assert state.lower <= exact.upper
+        assert exact.lower <= state.upper
+        assert state.upper - state.lower <= 1e-6 * state.upper
+
+
+def test_tolerance_decides_either_way():
+    rng = np.random.default_rng(2)
+    a = random_net((4, 10, 10, 2), rng)
+    b = perturbed(a, 1e-6, rng)
+    same = narrow(a, b, unit_box(4), tol=1e-3)
+    assert same.upper <= 1e-3
+    different = narrow(a, b, unit_box(4), tol=1e-8)
+    assert different.lower > 1e-8
+    assert unit_box(4).contains(different.witness)
+    assert np.abs(a(different.witness) - b(different.witness)).max() > 1e-8
+
+
+@pytest.mark.parametrize("budget", [0.1, 0.5, 2.0])
+def test_budget_is_kept(budget):
+    rng = np.random.default_rng(3)
+    a, b = random_net((6, 30, 30, 30, 3), rng), random_net((6, 30, 30, 3), rng)
+    box = unit_box(6)
+    began = time.monotonic()
+    state = narrow(a, b, box, deadline=began + budget)
+    assert time.monotonic() - began < 1.1 * budget + 0.3
+    X = box.sample(2000, rng)
+    assert np.abs(a(X) - b(X)).max() <= state.upper
+
+
+def test_history_and_progress_tell_the_same_story():
+    rng = np.random.default_rng(4)
+    a, b = random_net((3, 5, 1), rng), random_net((3, 5, 1), rng)
+    seen = []
+    state = narrow(a, b, unit_box(3), progress=seen.append)
+    assert seen[-1] is state
+    uppers = [step.upper for step in state.history]
+    assert uppers == sorted(uppers, reverse=True)
+    assert repr(state).startswith("GapState(")
+
+
+def test_what_is_known_already_is_kept():
+    a = random_net((2, 4, 1), np.random.default_rng(5))
+    start = GapState(upper=1e-9)
+    assert narrow(a, a, unit_box(2), start=start, tol=1e-6) is not None
+    assert narrow(a, a, unit_box(2), start=start).upper == 0.0
+
+
+def test_without_a_box():
+    rng = np.random.default_rng(6)
+    a = random_net((3, 5, 5, 2), rng)
+    for b in (perturbed(a, 1e-6, rng), random_net((3, 7, 2), rng)):
+        state = narrow(a, b, None)
+        X = rng.normal(size=(5000, 3)) * 10.0 ** rng.uniform(-3, 6, (5000, 1))
+        seen = (np.abs(a(X) - b(X)).max(axis=1) / (1 + np.linalg.norm(X, axis=1))).max()
+        assert seen <= state.upper < np.inf
+        assert 0 < state.lower <= state.upper
+        assert norm_gap(a, b) == state.upper
+
+
+def test_affine_networks_and_one_unit():
+    line = ReluNetwork.from_layers([([[2.0]], [1.0])])
+    relu = ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])])
+    state = narrow(line, relu, unit_box(1))
+    assert state.lower == pytest.approx(2.0)
+    assert state.upper == pytest.approx(2.0)
+    assert narrow(line, line, None).upper == 0.0
+
+
+def test_bad_input():
+    a, b = (random_net(shape, np.random.default_rng(0)) for shape in ((2, 3, 1), (3, 3, 1)))
+    with pytest.raises(ValueError, match="equal input and output sizes"):
+        narrow(a, b, None)
+    with pytest.raises(ValueError, match="the box has 3 dimensions"):
+        narrow(a, a, unit_box(3))
+
+
+def test_norms_whose_products_underflow_bound_the_gap_all_the_same():
+    small = [([[1e-200, 0.0], [0.0, 1e-200]], [0, 0])]
+    a = ReluNetwork.from_layers(
+        [*small, ([[1e-200, 1e-200], [1e-200, 3e-200]], [0, 0]), ([[1e300, 1e300]], [0])]
+    )
+    b = ReluNetwork.from_layers([*small, ([[1e-200, 1e-200]], [0]), ([[1e300]], [0])])
+    at_one = a.as_fractions()([1, 1])[0] - b.as_fractions()([1, 1])[0]
+    assert at_one > 0
+    assert norm_gap(a, b) * (1 + np.sqrt(2)) >= float(at_one)
+    assert narrow(a, b, None, deadline=time.monotonic() + 1).upper > 0
