@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from pindown.deadline import Deadline, checked_budget
 from pindown.findings import CATALOGUE, Finding, Question
 from pindown.findings.comparison import Comparison, Distance, changes
-from pindown.findings.opening_paragraph import paragraph
+from pindown.findings.opening_paragraph import Passage, paragraph, passages
 from pindown.findings.question_budget import Turn
 from pindown.findings.registry import chosen_questions
 from pindown.findings.subject import Subject, reference_box
@@ -216,8 +216,13 @@ class Audit:
     @property
     def verdict(self) -> str:
         """What the findings say together, as one paragraph: the most important first."""
+        return paragraph(self.passages)
+
+    @property
+    def passages(self) -> list[Passage]:
+        """The verdict sentence by sentence, each with the code of the finding it comes from."""
         changed = "" if self.comparison is None else self.comparison.sentence
-        return paragraph(
+        return passages(
             self.findings, interrupted=self.interrupted, first=changed, box_name=self.box_name
         )
 

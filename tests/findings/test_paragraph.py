@@ -1,7 +1,11 @@
 """The opening paragraph is short, in order, and says what could not be said."""
 
-from pindown.findings import Finding
-from pindown.findings.opening_paragraph import MAX_SENTENCES, grouped_reasons, paragraph
+from pindown.findings import Finding, opening_paragraph
+from pindown.findings.opening_paragraph import MAX_SENTENCES, grouped_reasons, passages
+
+
+def paragraph(findings, **settings):
+    return opening_paragraph.paragraph(passages(findings, **settings))
 
 
 def answered(code, sentence):

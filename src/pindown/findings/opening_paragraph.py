@@ -1,14 +1,25 @@
-"""The paragraph that opens a report: a few true sentences, the most important first."""
+"""The paragraph that opens a report: a few true sentences, the most important first.
+
+It comes in :class:`Passage` s, so that a page can lead from each to the finding it comes from.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pindown.findings import catalogue
 from pindown.findings.finding import Finding, Status
-from pindown.findings.registry import COULD_BE_GIVEN, QUESTIONS
+from pindown.findings.registry import COULD_BE_GIVEN
 from pindown.findings.tuning import MAX_REASONS, MAX_SENTENCES
 from pindown.findings.wording import count
+
+
+class Passage(NamedTuple):
+    """Words of the opening paragraph, and the code of the finding they come from; empty if of none."""
+
+    words: str
+    code: str = ""
 
 
 class Reason(NamedTuple):
@@ -57,10 +68,10 @@ def grouped_reasons(findings: Sequence[Finding]) -> list[Reason]:
     return [Reason(text, members) for text, members in groups.items()]
 
 
-def paragraph(
+def passages(
     findings: Sequence[Finding], *, interrupted: bool = False, first: str = "", box_name: str = ""
-) -> str:
-    """Return what the findings say together.
+) -> list[Passage]:
+    """Return what the findings say together, sentence by sentence.
 
     Args:
         findings: In any order; each question knows the place of its sentence.
@@ -68,28 +79,41 @@ def paragraph(
         first: What to put after the first sentence.
         box_name: The box in words, to be named once and then called "that box".
     """
-    said = [f for f in findings if f.answered and f.sentence and _place(f)]
-    sentences = [f.sentence.strip() for f in sorted(said, key=_place)]
+    said = sorted((f for f in findings if f.answered and f.sentence and _place(f)), key=_place)
+    told = [Passage(finding.sentence.strip(), finding.code) for finding in said]
     if first:
-        sentences.insert(1 if sentences else 0, first)
-    sentences = sentences[:MAX_SENTENCES]
+        told.insert(1 if told else 0, Passage(first))
+    told = told[:MAX_SENTENCES]
     if interrupted:
-        sentences.append("The audit was interrupted, so some questions were not asked.")
+        told.append(Passage("The audit was interrupted, so some questions were not asked."))
     failed = sum(f.status == "error" for f in findings)
     if failed:
-        sentences.append(f"{count(failed, 'question')} failed by an error in pindown itself.")
-    sentences += [_silence(findings)]
-    return _named_once(" ".join(sentence for sentence in sentences if sentence), box_name)
+        told.append(Passage(f"{count(failed, 'question')} failed by an error in pindown itself."))
+    told.append(Passage(_silence(findings)))
+    return _named_once([passage for passage in told if passage.words], box_name)
 
 
-def _named_once(text: str, box_name: str) -> str:
+def paragraph(told: Sequence[Passage]) -> str:
+    """Return the passages as one paragraph."""
+    return " ".join(passage.words for passage in told)
+
+
+def _named_once(told: list[Passage], box_name: str) -> list[Passage]:
     """Name the box where it first comes up.
 
-    >>> _named_once("On the given box it bends. On the given box it is flat.", "the given box")
+    >>> bends, flat = Passage("On the given box it bends."), Passage("On the given box it is flat.")
+    >>> paragraph(_named_once([bends, flat], "the given box"))
     'On the given box it bends. On that box it is flat.'
     """
-    before, name, after = text.partition(box_name) if box_name else (text, "", "")
-    return before + name + after.replace(name, "that box") if name else text
+    if not box_name:
+        return told
+    named, result = False, []
+    for words, code in told:
+        before, name, after = ("", "", words) if named else words.partition(box_name)
+        named = named or bool(name)
+        rest = after.replace(box_name, "that box") if named else after
+        result.append(Passage(before + name + rest, code))
+    return result
 
 
 def _worth_telling(reason: Reason) -> bool:
@@ -98,7 +122,7 @@ def _worth_telling(reason: Reason) -> bool:
 
 
 def _place(finding: Finding) -> int:
-    question = QUESTIONS.get(finding.code)
+    question = catalogue.QUESTIONS.get(finding.code)
     return 0 if question is None else question.place
 
 

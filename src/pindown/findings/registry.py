@@ -1,4 +1,4 @@
-"""The questions an audit can ask; each is one decorated function."""
+"""The questions an audit can ask, each one decorated function, and which of them were asked for."""
 
 from __future__ import annotations
 

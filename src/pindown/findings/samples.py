@@ -1,4 +1,7 @@
-"""Rows of data, and what one pass of them through the network shows."""
+"""Rows of data with what the network should say of them, and what one pass of them shows.
+
+Targets, which are labels or values, are read once and checked.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a question is asked about: a network, data, a box, and the time that is left."""
+"""What a question is asked about: a network, data, a box, and the time that is left.
+
+Without data or a box, :func:`reference_box` says where to look.
+"""
 
 from __future__ import annotations
 

@@ -27,13 +27,6 @@ _NUMERIC = re.compile(r"–|unbounded|[<>≤≥±]?\s*[-−+]?[\d,.]+(e[-+]?\d+)
 _MOST_KEYS, _FEW_KEYS = 6, 4
 
 
-class Passage(NamedTuple):
-    """Words of the opening paragraph, and the finding they come from."""
-
-    words: str
-    finding: Finding | None
-
-
 class KeyNumber(NamedTuple):
     """A number of the strip at the top: its value, what it counts, and the finding behind it."""
 
@@ -65,34 +58,9 @@ def render_page(audit: Audit) -> str:
     )
 
 
-def opening(audit: Audit) -> list[Passage]:
-    """Return the opening paragraph in passages, each with the finding whose sentence it is."""
-    verdict = audit.verdict
-    sentences = [
-        (sentence, finding)
-        for finding in audit.findings
-        if finding.answered and finding.sentence.strip()
-        for sentence in _wordings(finding.sentence.strip(), audit.box_name)
-    ]
-    found = [(verdict.find(sentence), sentence, finding) for sentence, finding in sentences]
-    passages, end = [], 0
-    for start, sentence, finding in sorted(found, key=lambda item: item[0]):
-        if start < end:  # not in the paragraph (-1), or part of another sentence
-            continue
-        if start > end:
-            passages.append(Passage(verdict[end:start], None))
-        passages.append(Passage(sentence, finding))
-        end = start + len(sentence)
-    return [*passages, Passage(verdict[end:], None)] if end < len(verdict) else passages
-
-
-def _wordings(sentence: str, box_name: str) -> set[str]:
-    """Return how a sentence may read in the paragraph, where the box is "that box" but once."""
-    before, name, after = sentence.partition(box_name) if box_name else (sentence, "", "")
-    if not name:
-        return {sentence}
-    later = after.replace(name, "that box")
-    return {sentence, f"{before}{name}{later}", f"{before}that box{later}"}
+def opening(audit: Audit) -> list[tuple[str, Finding | None]]:
+    """Return the words of the opening paragraph, each with the finding whose sentence they are."""
+    return [(words, audit[code] if code else None) for words, code in audit.passages]
 
 
 def key_numbers(audit: Audit) -> list[KeyNumber]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pindown.findings import CATALOGUE, GROUPS, Finding
 from pindown.findings.finding import Cell
-from pindown.findings.paragraph import Reason, grouped_reasons
+from pindown.findings.opening_paragraph import Reason, grouped_reasons
 from pindown.findings.wording import at_least, at_most, number_text, percent
 
 if TYPE_CHECKING:

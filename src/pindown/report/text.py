@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pindown._audit import Audit
     from pindown.findings import Finding
-    from pindown.findings.paragraph import Reason
+    from pindown.findings.opening_paragraph import Reason
 
 _STYLES = {"exact": "green", "probability": "cyan", "estimate": "yellow", "heuristic": "magenta"}
 _INDENT = (0, 0, 0, 10)

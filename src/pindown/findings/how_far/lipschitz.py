@@ -1,4 +1,4 @@
-"""How large the layers are, and how steep the network can be."""
+"""How steep the network can be, anywhere and on a box whose cells are known; norms of its layers."""
 
 from __future__ import annotations
 

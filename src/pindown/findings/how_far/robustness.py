@@ -1,4 +1,4 @@
-"""How far the data can be moved without changing their class: certificates."""
+"""How far the data can be moved without changing their class: certified radii and distances."""
 
 from __future__ import annotations
 

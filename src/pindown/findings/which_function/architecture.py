@@ -1,4 +1,7 @@
-"""What the network is made of and what it costs."""
+"""What the network is made of and costs, and which of its units do something.
+
+Units are judged on the data, for every input in a box, and by the weights alone.
+"""
 
 from __future__ import annotations
 

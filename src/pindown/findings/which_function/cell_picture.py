@@ -1,4 +1,7 @@
-"""A picture of the cells: all of them in the plane, or those on a plane through data."""
+"""A picture of the cells: all of them in the plane, or those on a plane through data.
+
+Of a network with many inputs one plane is shown: :func:`plane_scene` chooses it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many linear regions the network has."""
+"""How many linear regions the network has, and how far the data are from where it bends."""
 
 from __future__ import annotations
 

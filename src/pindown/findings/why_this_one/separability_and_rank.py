@@ -1,4 +1,4 @@
-"""Whether the layers make the classes orthogonally separable."""
+"""Layer by layer: whether features are orthogonally separable, and the rank of the weights."""
 
 from __future__ import annotations
 

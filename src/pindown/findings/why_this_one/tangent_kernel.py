@@ -1,4 +1,7 @@
-"""The tangent kernel on the data: how well it fits the targets, and whether training moved it."""
+"""Lazy or rich: how far training moved the tangent kernel and the weights.
+
+The kernel is that on the data, and stands beside the targets and beside kernels of fresh networks.
+"""
 
 from __future__ import annotations
 
