@@ -7,14 +7,13 @@ import torch
 from pindown.learn.max_pooling.estimator import MaxPoolClassifier
 from pindown.learn.multi_exit.estimator import MultiExitClassifier
 from pindown.learn.mutual_autoencoder.estimator import MutualAutoencoder
-from pindown.learn.mutual_autoencoder.gradients import information_surrogate
 from pindown.learn.mutual_autoencoder.networks import (
     GaussianDecoder,
     GaussianEncoder,
     MixtureGuess,
     Numbers,
 )
-from pindown.learn.mutual_autoencoder.objective import evidence_bound
+from pindown.learn.mutual_autoencoder.objective import evidence_bound, information_surrogate
 from pindown.learn.mutual_autoencoder.sentences import fit_sentences
 from pindown.learn.one_class.detector import LocalMaximaDetector
 from pindown.learn.torch_isolation import on_processor

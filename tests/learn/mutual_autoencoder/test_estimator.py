@@ -68,7 +68,7 @@ def test_score_is_the_mean_of_a_bound_estimated_by_draws():
     X = normal(20)
     model = MutualAutoencoder(1.0, max_iter=50).fit(X)
     rows = model.rows_.tensor(np.repeat(X, 10_000, axis=0))
-    parts = model.parts_
+    parts = model.networks_
     drawn = evidence_bound(parts.encoder, parts.decoder, rows, torch.Generator().manual_seed(0)).numpy()
     error = drawn.std() / math.sqrt(len(drawn))
     assert abs(drawn.mean() - model.rows_.log_unit - model.score(X)) < 5 * error + 1e-3
@@ -147,7 +147,7 @@ def test_in_a_pipeline():
 
 
 def test_an_interruption_keeps_the_networks_so_far(monkeypatch):
-    def three_steps(total, verbose, what):
+    def three_steps(items, what, *, verbose):
         yield from range(3)
         raise KeyboardInterrupt
 

@@ -26,13 +26,13 @@ def test_never_above_the_truth_on_twenty_gaussian_joints():
     rng = np.random.default_rng(0)
     for seed in range(20):
         gain, noise = rng.normal(), rng.uniform(0.3, 2.0)
-        found = InfomaxEstimator(hidden=(), parts=1, steps=60, n_test=4000, random_state=seed)
+        found = InfomaxEstimator(hidden=(), mixture=1, steps=60, n_test=4000, random_state=seed)
         bound = found.fit(line(gain, noise)).bound_
         assert bound.value <= linear_gaussian_information(gain, noise) + SIGMAS * bound.standard_error
 
 
 def test_tight_when_the_guess_can_be_the_posterior():
-    bound = InfomaxEstimator(hidden=(), parts=1, steps=600).fit(line(1.5, 1.0)).bound_
+    bound = InfomaxEstimator(hidden=(), mixture=1, steps=600).fit(line(1.5, 1.0)).bound_
     assert (
         abs(bound.value - linear_gaussian_information(1.5, 1.0)) < 0.01 + SIGMAS * bound.standard_error
     )
@@ -41,7 +41,7 @@ def test_tight_when_the_guess_can_be_the_posterior():
 @pytest.mark.filterwarnings("ignore:the bound")
 def test_bits():
     nats, bits = (
-        InfomaxEstimator(hidden=(), parts=1, steps=50, n_test=500, units=units)
+        InfomaxEstimator(hidden=(), mixture=1, steps=50, n_test=500, units=units)
         .fit(line(1.0, 1.0))
         .bound_
         for units in ("nats", "bits")
@@ -51,13 +51,13 @@ def test_bits():
 
 
 def test_bad_input_is_explained():
-    with pytest.raises(ValueError, match="parts must be"):
-        InfomaxEstimator(parts=0)
+    with pytest.raises(ValueError, match="mixture must be"):
+        InfomaxEstimator(mixture=0)
     with pytest.raises(ValueError, match="must return z"):
         InfomaxEstimator(steps=1).fit(lambda n, random: (torch.zeros(n), torch.zeros(n, 1)))
     with pytest.raises(ValueError, match="learning_rate"):
         InfomaxEstimator(learning_rate=-1.0)
-    with pytest.raises(ValueError, match="noise positive"):
+    with pytest.raises(ValueError, match="noise must be a finite number above 0"):
         linear_gaussian_information(1.0, 0.0)
 
 
@@ -68,8 +68,8 @@ def folded(n, random):
 
 
 def test_a_guess_that_cannot_reach_the_posterior_is_told_by_histograms():
-    with pytest.warns(UserWarning, match="more parts, hidden layers or steps"):
-        weak = InfomaxEstimator(parts=1, hidden=(), steps=200, n_test=4000).fit(folded)
+    with pytest.warns(UserWarning, match="a larger mixture, more hidden layers or steps"):
+        weak = InfomaxEstimator(mixture=1, hidden=(), steps=200, n_test=4000).fit(folded)
     assert weak.bound_.value < 0.1
     assert weak.histogram_.value > 1.0
 
@@ -89,4 +89,4 @@ def test_histograms_are_below_the_truth_and_do_not_warn_about_a_good_guess():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        InfomaxEstimator(parts=1, hidden=(), steps=300, n_test=4000).fit(gaussian)
+        InfomaxEstimator(mixture=1, hidden=(), steps=300, n_test=4000).fit(gaussian)

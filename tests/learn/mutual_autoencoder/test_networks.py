@@ -12,10 +12,10 @@ from pindown.learn.mutual_autoencoder.networks import (
     GaussianDecoder,
     MixtureGuess,
     Numbers,
+    SentenceDecoder,
     normal_log_density,
     prior_log_density,
 )
-from pindown.learn.mutual_autoencoder.recurrent import SentenceDecoder
 
 
 def seeded(seed=0):

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from pindown.learn.mutual_autoencoder import grammar
-from pindown.learn.mutual_autoencoder.grammar import (
+from pindown.learn.mutual_autoencoder import sentences as grammar
+from pindown.learn.mutual_autoencoder.networks import SentenceDecoder
+from pindown.learn.mutual_autoencoder.sentences import (
     exact_matches,
     film_sentences,
+    fit_sentences,
     grammar_entropy,
     position_baseline,
     word_matches,
 )
-from pindown.learn.mutual_autoencoder.recurrent import SentenceDecoder
-from pindown.learn.mutual_autoencoder.sentences import fit_sentences
 
 
 def test_every_sentence_has_one_derivation_and_the_entropy_follows():
@@ -93,11 +93,11 @@ def test_bad_sentences_are_explained():
         fit_sentences([], 1.0)
     with pytest.raises(ValueError, match="1 to 8 words"):
         fit_sentences(["a " * 9], 1.0)
-    with pytest.raises(ValueError, match="information and penalty"):
+    with pytest.raises(ValueError, match="information must be"):
         fit_sentences(["a b"], -1.0)
     with pytest.raises(ValueError, match="warm_start must be"):
         fit_sentences(["a b"], 1.0, warm_start=0.7)
-    with pytest.raises(ValueError, match="forms must be 1 to 3"):
+    with pytest.raises(ValueError, match="forms must be an integer of at least 1 and at most 3"):
         film_sentences(3, forms=4)
     with pytest.warns(UserWarning, match="no code can carry it"):
         model = fit_sentences(["a b", "b a"] * 5, 3.0, steps=1, width=4, batch_size=4, verbose=0)

@@ -1,25 +1,26 @@
 """Steps of training beside the same steps written out: evidence, push, and the guess that is trained."""
 
+from __future__ import annotations
+
 import copy
 import math
 
 import pytest
 import torch
 
-from pindown.learn.mutual_autoencoder.gradients import information_surrogate
 from pindown.learn.mutual_autoencoder.networks import (
     GaussianDecoder,
     GaussianEncoder,
     MixtureGuess,
     Numbers,
 )
-from pindown.learn.mutual_autoencoder.objective import evidence_bound
-from pindown.learn.mutual_autoencoder.training import Parts, Recipe, Trace, _Loop
+from pindown.learn.mutual_autoencoder.objective import evidence_bound, information_surrogate
+from pindown.learn.mutual_autoencoder.training import Dial, Networks, Recipe, Trace, _Loop
 
 
 def small_parts():
     random = torch.Generator().manual_seed(0)
-    return Parts(
+    return Networks(
         GaussianEncoder(Numbers(1), 1, (5,), random),
         GaussianDecoder(1, 1, (5,), random),
         MixtureGuess(Numbers(1), 1, (5,), 2, random),
@@ -89,3 +90,33 @@ def test_a_look_at_the_truth_corrects_the_estimate_slowly():
     assert loop.shortfall == pytest.approx(0.3 * 0.4)
     loop.look(0.9)
     assert loop.shortfall == pytest.approx(0.7 * 0.12 + 0.3 * 0.4)
+
+
+def plant(dial, pull, steps=4000, gain=2e-3):
+    """A quantity that drifts by ``pull`` per step unless pushed; returns where it settles."""
+    value, largest = 0.0, 0.0
+    for _ in range(steps):
+        value += gain * (pull - dial.push(value))
+        largest = max(largest, value)
+    return value, largest
+
+
+def test_the_integral_leaves_no_offset_and_the_clip_does():
+    assert plant(Dial(1.0, 10.0), pull=-3.0)[0] == pytest.approx(1.0, abs=1e-3)
+    assert plant(Dial(1.0, 10.0, "clip", width=0.5), pull=-3.0)[0] == pytest.approx(0.85, abs=1e-3)
+
+
+def test_a_long_way_does_not_wind_the_integral_up():
+    assert plant(Dial(2.0, 5.0), pull=-1.0)[1] < 2.2
+
+
+@pytest.mark.parametrize("control", ["integral", "clip", "sign"])
+def test_pushes_stay_within_the_penalty(control):
+    dial = Dial(1.0, 0.5, control)
+    assert all(abs(dial.push(value)) <= 0.5 for value in (-9.0, 0.0, 0.99, 1.0, 1.5, 80.0))
+    assert Dial(1.0, 0.0, control).push(7.0) == 0.0
+
+
+def test_a_negative_estimate_never_pushes_information_up_from_a_target_of_zero():
+    for control in ("integral", "clip", "sign"):
+        assert Dial(0.0, 10.0, control).push(-0.3) == 0.0

@@ -14,27 +14,38 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.learn.mutual_autoencoder import evaluation
-from pindown.learn.mutual_autoencoder.dropping import drop_idle_code
-from pindown.learn.mutual_autoencoder.measure import measure_information
+from pindown.learn.mutual_autoencoder.evaluation import (
+    InformationReport,
+    blockwise,
+    evidence,
+    mean_codes,
+    report_on,
+)
+from pindown.learn.mutual_autoencoder.information import (
+    can_be_exact,
+    measure_information,
+    quick_information,
+)
 from pindown.learn.mutual_autoencoder.networks import (
     CategoricalDecoder,
     GaussianDecoder,
     GaussianEncoder,
     MixtureGuess,
 )
-from pindown.learn.mutual_autoencoder.parameters import check_parameters, default_steps
-from pindown.learn.mutual_autoencoder.quadrature import can_be_exact, quick_information
-from pindown.learn.mutual_autoencoder.report import InformationReport, report_on
+from pindown.learn.mutual_autoencoder.post_training import drop_idle_code, project_onto_target
 from pindown.learn.mutual_autoencoder.rows import NumberRows, SymbolRows
-from pindown.learn.mutual_autoencoder.settling import settle
-from pindown.learn.mutual_autoencoder.training import Parts, Recipe, train
+from pindown.learn.mutual_autoencoder.training import Networks, Recipe, train
+from pindown.learn.mutual_autoencoder.tuning import (
+    GUESS_STEPS_FACTOR,
+    MAX_STEPS,
+    MIN_STEPS,
+    ROWS_SQUARED_PER_STEP,
+    TOLD_MISS,
+    TOLD_STANDARD_ERRORS,
+)
 from pindown.learn.torch_isolation import PROCESSOR, on_processor, own_torch, usable_device
-from pindown.validation import integer
+from pindown.validation import boolean, choice, integer, integers, optional, positive
 
-_LONGER = 3  # times the training's steps that the fresh guess gets for the measurement
-_MISSED = 0.1  # nats off the target beyond which the user is told
-_SURE = 3.0  # standard errors allowed on top
 _ROUNDING = 1e-9  # nats by which a computed entropy may be too small
 
 
@@ -80,7 +91,7 @@ class MutualAutoencoder(
         code_dropped_: Whether the code was dropped.
         entropy_: Entropy of the training rows if they are symbols, else None.
         history_: Per step ``evidence``, ``information`` (estimated) and ``push``.
-        parts_: Encoder, decoder and guess, torch modules.
+        networks_: Encoder, decoder and guess, torch modules.
         rows_: How data became tensors: scales, or symbols.
         n_iter_: Steps taken.
 
@@ -166,7 +177,7 @@ class MutualAutoencoder(
         return self
 
     def _train(self, random: torch.Generator) -> None:
-        self.parts_ = self._networks(random)
+        self.networks_ = self._networks(random)
         steps = default_steps(len(self.rows_.training)) if self.max_iter is None else self.max_iter
         recipe = Recipe(
             float(self.information),
@@ -179,32 +190,36 @@ class MutualAutoencoder(
             learning_rate=float(self.learning_rate),
             guess_steps=self.guess_steps,
         )
-        decoder, device = self.parts_.decoder, usable_device(self.device)
+        decoder, device = self.networks_.decoder, usable_device(self.device)
         exact = (lambda: quick_information(on_processor(decoder))) if can_be_exact(decoder) else None
         rows = self.rows_.training.to(device)
-        trace = train(self.parts_.to(device), rows, recipe, random, exact=exact, verbose=self.verbose)
-        self.parts_.to(PROCESSOR)
+        trace = train(self.networks_.to(device), rows, recipe, random, exact=exact, verbose=self.verbose)
+        self.networks_.to(PROCESSOR)
         self.n_iter_ = len(trace.evidence)
         self.history_ = {name: np.array(values) for name, values in vars(trace).items()}
         if not np.isfinite(self.history_["evidence"]).all():
             raise ValueError("training diverged; use a smaller learning_rate, or scale the data down.")
         decoder.double()
         if exact is not None and self.penalty > 0 and self.n_iter_ == steps:
-            settle(decoder, min(float(self.information), self._most))
-        for net in (self.parts_.encoder, self.parts_.decoder, self.parts_.guess):
+            project_onto_target(decoder, min(float(self.information), self._most))
+        for net in (self.networks_.encoder, self.networks_.decoder, self.networks_.guess):
             net.double().requires_grad_(False)
         self.code_gain_, self.code_dropped_ = None, False
         if exact is not None and self.penalty == 0 and self.drop_code and self.n_iter_ == steps:
             given = self.rows_.training if self.entropy_ is not None else self.rows_.training.double()
-            self.code_gain_, self.code_dropped_ = drop_idle_code(self.parts_, given, self._proposals)
+            self.code_gain_, self.code_dropped_ = drop_idle_code(self.networks_, given, self._proposals)
         self.rows_.forget_training()
         fresh = self._guess(random)
         self.measurement_ = measure_information(
-            self.parts_.decoder, fresh, random, steps=_LONGER * steps, batch_size=self.batch_size
+            self.networks_.decoder,
+            fresh,
+            random,
+            steps=GUESS_STEPS_FACTOR * steps,
+            batch_size=self.batch_size,
         )
         self.information_ = self.measurement_.value
 
-    def _networks(self, random: torch.Generator) -> Parts:
+    def _networks(self, random: torch.Generator) -> Networks:
         latent, hidden = self.n_components, tuple(self.hidden)
         decoder: Any
         if isinstance(self.rows_, SymbolRows):
@@ -212,17 +227,17 @@ class MutualAutoencoder(
         else:
             decoder = GaussianDecoder(len(self.rows_.scale), latent, hidden, random)
         encoder = GaussianEncoder(self.rows_.reader(), latent, hidden, random)
-        return Parts(encoder, decoder, self._guess(random))
+        return Networks(encoder, decoder, self._guess(random))
 
     def _guess(self, random: torch.Generator) -> MixtureGuess:
         # A guess richer than the encoder rewards folded decoders, whose posteriors no encoder matches.
-        parts = self.mixture or (1 if self.encoder == "gaussian" else 4)
-        return MixtureGuess(self.rows_.reader(), self.n_components, tuple(self.hidden), parts, random)
+        normals = self.mixture or (1 if self.encoder == "gaussian" else 4)
+        return MixtureGuess(self.rows_.reader(), self.n_components, tuple(self.hidden), normals, random)
 
     def _tell_if_missed(self) -> None:
         wanted = min(float(self.information), self._most)
-        off = abs(self.information_ - wanted) - _SURE * self.measurement_.standard_error
-        if self.penalty > 0 and off > _MISSED:
+        off = abs(self.information_ - wanted) - TOLD_STANDARD_ERRORS * self.measurement_.standard_error
+        if self.penalty > 0 and off > TOLD_MISS:
             warnings.warn(
                 f"asked for {wanted:.3g} nats, measured {self.measurement_}; raise max_iter "
                 f"(it was {self.n_iter_}) or penalty.",
@@ -245,7 +260,7 @@ class MutualAutoencoder(
         """Return the mean code of every row, (n, n_components)."""
         rows = self._rows(X)
         with own_torch():
-            return evaluation.mean_codes(self.parts_.encoder, self.parts_.decoder, rows, self._proposals)
+            return mean_codes(self.networks_.encoder, self.networks_.decoder, rows, self._proposals)
 
     def inverse_transform(self, X: Any) -> Array:
         """Return for every code the decoder's mean, or its likeliest symbols."""
@@ -254,7 +269,7 @@ class MutualAutoencoder(
         if codes.shape[1] != self.n_components:
             raise ValueError(f"codes have {self.n_components} entries each; got {codes.shape[1]}.")
         with own_torch():
-            found = evaluation.blockwise(self.parts_.decoder.likeliest, torch.as_tensor(codes))
+            found = blockwise(self.networks_.decoder.likeliest, torch.as_tensor(codes))
         return self.rows_.back(found)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
@@ -265,16 +280,15 @@ class MutualAutoencoder(
         random = torch.Generator().manual_seed(seed)
         with own_torch(), torch.no_grad():
             z = torch.randn((n, self.n_components), generator=random, dtype=torch.float64)
-            return self.rows_.back(self.parts_.decoder.sample(z, random).numpy())
+            return self.rows_.back(self.networks_.decoder.sample(z, random).numpy())
 
     def score_samples(self, X: Any) -> Array:
         """Return the evidence bound of every row, in nats of a density in the data's units."""
         rows = self._rows(X)
-        parts = self.parts_
+        networks = self.networks_
         with own_torch():
             return (
-                evaluation.evidence(parts.encoder, parts.decoder, rows, self._proposals)
-                - self.rows_.log_unit
+                evidence(networks.encoder, networks.decoder, rows, self._proposals) - self.rows_.log_unit
             )
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -292,4 +306,34 @@ class MutualAutoencoder(
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.parts_.latent)
+        return int(self.networks_.latent)
+
+
+def default_steps(rows: int) -> int:
+    """Return how many steps to train where nobody said: tens of rows do not deserve thousands.
+
+    >>> default_steps(10), default_steps(200), default_steps(100_000)
+    (10, 400, 1200)
+    """
+    return min(max(rows * rows // ROWS_SQUARED_PER_STEP, MIN_STEPS), MAX_STEPS)
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse what means nothing.
+
+    Raises:
+        ParameterError: With the name, what was given and what is accepted.
+    """
+    choice("decoder", model.decoder, ("gaussian", "categorical"))
+    choice("encoder", model.encoder, ("gaussian", "resampling"))
+    choice("control", model.control, ("integral", "clip", "sign"))
+    for name in ("n_components", "n_proposals", "batch_size", "guess_steps"):
+        integer(name, getattr(model, name))
+    for name in ("mixture", "max_iter"):
+        optional(integer, name, getattr(model, name))
+    for name in ("information", "penalty"):
+        positive(name, getattr(model, name), zero=True)
+    for name in ("width", "learning_rate"):
+        positive(name, getattr(model, name))
+    boolean("drop_code", model.drop_code)
+    integers("hidden", model.hidden)

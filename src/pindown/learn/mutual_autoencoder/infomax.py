@@ -27,17 +27,14 @@ from pindown.guarantees.bounds.information import (
     information_lower_bound,
     standard_normal_entropy,
 )
-from pindown.learn.gates.progress import watched
 from pindown.learn.mutual_autoencoder.networks import MixtureGuess, Numbers
+from pindown.learn.mutual_autoencoder.tuning import BEYOND_CHANCE, BINS, DRAW_BLOCK, MIN_HISTOGRAM_DRAWS
 from pindown.learn.torch_isolation import own_torch
-from pindown.validation import integer, is_number
+from pindown.progress import watched
+from pindown.validation import integer, positive
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 Draw: TypeAlias = Callable[[int, torch.Generator], tuple[Any, Any]]
-_BLOCK = 2_000  # draws looked at in one go
-_BINS = 16
-_LEAST = 2_000  # draws for histograms
-_BEYOND_CHANCE = 3.0  # standard errors
 
 
 def fit_guess(
@@ -52,7 +49,7 @@ def fit_guess(
 ) -> None:
     """Raise the mean log r on fresh draws (z, x), in place, with a step size that falls to zero."""
     learner = torch.optim.Adam(list(guess.parameters()), lr=learning_rate, fused=True)
-    for t in watched(steps, verbose, "information"):
+    for t in watched(range(steps), "information", verbose=verbose):
         learner.param_groups[0]["lr"] = learning_rate * 0.5 * (1.0 + math.cos(math.pi * t / steps))
         z, x = draw(batch_size, random)
         learner.zero_grad()
@@ -66,8 +63,8 @@ def guessed_information(
     """Return the bound of a fitted r, on n fresh draws."""
     values = []
     with torch.no_grad():
-        for start in range(0, n, _BLOCK):
-            z, x = draw(min(_BLOCK, n - start), random)
+        for start in range(0, n, DRAW_BLOCK):
+            z, x = draw(min(DRAW_BLOCK, n - start), random)
             values.append(guess.log_prob(z, x).double())
     return information_lower_bound(torch.cat(values).numpy(), entropy, units=units)
 
@@ -98,21 +95,21 @@ def binned_information(z: Array, x: Array, *, units: Units = "nats") -> Informat
     cells = [(j, i) for j in range(B.shape[1]) for i in range(C.shape[1])]
     tables = {(j, i): _table(B[:half, j], C[:half, i]) for j, i in cells}
     j, i = max(cells, key=lambda cell: _plug_in(tables[cell]))
-    guess = tables[j, i] + 1.0 / _BINS
+    guess = tables[j, i] + 1.0 / BINS
     log_r = np.log(guess / guess.sum(axis=0))[B[half:, j], C[half:, i]]
-    shares = np.bincount(B[half:, j], minlength=_BINS) / (len(z) - half)
+    shares = np.bincount(B[half:, j], minlength=BINS) / (len(z) - half)
     return information_lower_bound(log_r, float(entr(shares).sum()), units=units)
 
 
 def _binned(values: Array, half: int) -> Indices:
     """Return the bin of every value, with edges that divide each column's first half evenly."""
-    edges = np.quantile(values[:half], np.arange(1, _BINS) / _BINS, axis=0)
+    edges = np.quantile(values[:half], np.arange(1, BINS) / BINS, axis=0)
     columns = [np.searchsorted(e, v) for e, v in zip(edges.T, values.T, strict=True)]
     return np.stack(columns, axis=1).astype(np.int64)
 
 
 def _table(b: Indices, c: Indices) -> Array:
-    return np.bincount(b * _BINS + c, minlength=_BINS**2).reshape(_BINS, _BINS).astype(np.float64)
+    return np.bincount(b * BINS + c, minlength=BINS**2).reshape(BINS, BINS).astype(np.float64)
 
 
 def _plug_in(table: Array) -> float:
@@ -129,7 +126,7 @@ class InfomaxEstimator:
     is no proof that the bound is tight.
 
     Args:
-        parts: Normals in the mixture r.
+        mixture: Normals in the mixture r.
         hidden: Widths of r's hidden layers.
         steps: Updates of r.
         batch_size: Draws per update.
@@ -150,7 +147,7 @@ class InfomaxEstimator:
         >>> def draw(n, random):
         ...     z = torch.randn((n, 1), generator=random)
         ...     return z, z + torch.randn((n, 1), generator=random)
-        >>> bound = InfomaxEstimator(parts=1, hidden=(), steps=600, n_test=4000).fit(draw).bound_
+        >>> bound = InfomaxEstimator(mixture=1, hidden=(), steps=600, n_test=4000).fit(draw).bound_
         >>> abs(bound.value - 0.347) < 5 * bound.standard_error
         True
 
@@ -160,7 +157,7 @@ class InfomaxEstimator:
     def __init__(
         self,
         *,
-        parts: int = 4,
+        mixture: int = 4,
         hidden: Sequence[int] = (32, 32),
         steps: int = 1500,
         batch_size: int = 256,
@@ -170,12 +167,11 @@ class InfomaxEstimator:
         random_state: int = 0,
         verbose: int = 0,
     ) -> None:
-        for name, value in {"parts": parts, "batch_size": batch_size, "n_test": n_test}.items():
+        for name, value in {"mixture": mixture, "batch_size": batch_size, "n_test": n_test}.items():
             integer(name, value)
         integer("steps", steps, least=0)
-        if not is_number(learning_rate, 0):
-            raise ValueError(f"learning_rate must be a number, zero or positive; got {learning_rate!r}.")
-        self.parts, self.hidden, self.steps, self.batch_size = parts, hidden, steps, batch_size
+        positive("learning_rate", learning_rate, zero=True)
+        self.mixture, self.hidden, self.steps, self.batch_size = mixture, hidden, steps, batch_size
         self.learning_rate, self.n_test, self.units = learning_rate, n_test, units
         self.random_state, self.verbose = random_state, verbose
 
@@ -203,7 +199,7 @@ class InfomaxEstimator:
         with own_torch():
             z, x = drawn(2, random)
             latent, width = z.shape[1], x.shape[1]
-            self.guess_ = MixtureGuess(Numbers(width), latent, self.hidden, self.parts, random)
+            self.guess_ = MixtureGuess(Numbers(width), latent, self.hidden, self.mixture, random)
             fit_guess(
                 self.guess_,
                 drawn,
@@ -218,15 +214,15 @@ class InfomaxEstimator:
             self.bound_ = guessed_information(
                 self.guess_, drawn, random, entropy=known, n=n, units=units
             )
-            z, x = drawn(max(n, _LEAST), random)
+            z, x = drawn(max(n, MIN_HISTOGRAM_DRAWS), random)
         self.histogram_ = binned_information(z.double().numpy(), x.double().numpy(), units=units)
         missing = self.histogram_.value - self.bound_.value
         chance = math.hypot(self.histogram_.standard_error, self.bound_.standard_error)
-        if missing > _BEYOND_CHANCE * chance:
+        if missing > BEYOND_CHANCE * chance:
             warnings.warn(
                 f"the bound, {self.bound_.value:.3g} {units}, is too low: histograms of one coordinate "
                 f"each show at least {self.histogram_.value:.3g}. Its r does not come near the "
-                "posterior; give it more parts, hidden layers or steps.",
+                "posterior; give it a larger mixture, more hidden layers or steps.",
                 stacklevel=2,
             )
         return self

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pindown.affine import Array
 from pindown.learn.mutual_autoencoder.networks import Numbers, Symbols
+from pindown.learn.scaling import mean_and_deviation
 
 _NONE = torch.empty(0)
 
@@ -28,12 +29,8 @@ class NumberRows:
     @classmethod
     def of(cls, X: Array) -> NumberRows:
         """Learn shift and scale."""
-        # Halved first: the deviation of the largest numbers there are would overflow.
-        shift = (X / 2.0).mean(axis=0) * 2.0
-        scale = np.abs(X / 2.0 - shift / 2.0).max(axis=0) * 2.0
-        scale[~(scale > 0)] = 1.0
-        scale = scale * np.sqrt((((X - shift) / scale) ** 2).mean(axis=0))
-        scale[~(scale > np.abs(shift) * 1e-14)] = 1.0  # constant up to rounding
+        shift, deviation = mean_and_deviation(X, rounding=1e-14)
+        scale = np.where(deviation > 0, deviation, 1.0)  # constant up to rounding
         rows = (X - shift) / scale
         if not np.isfinite(rows).all():
             raise ValueError("X has numbers too large for float64 arithmetic; scale them down.")

@@ -1,37 +1,65 @@
-"""Recurrent encoder and decoder for short sentences, and the function that trains them.
+"""A mutual autoencoder of short sentences, and a small grammar to draw them from.
 
 The reader is a bidirectional LSTM; the decoder an LSTM that sees the code at every word. Without a
 target for the information such a decoder is strong enough to ignore its code. The gradient of the
 information is the score-function estimate with four sentences per code, each with the mean of the other
-three as baseline.
+three as baseline. Every sentence of the grammar has one derivation, so its probability and the entropy
+of the language are known exactly.
 
 Phuong 2021, section 4.6.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pindown.affine import Array
-from pindown.learn.mutual_autoencoder.grammar import LONGEST
-from pindown.learn.mutual_autoencoder.measure import MeasuredInformation, measure_information
-from pindown.learn.mutual_autoencoder.networks import GaussianEncoder, MixtureGuess
-from pindown.learn.mutual_autoencoder.recurrent import SentenceDecoder, SentenceReader
-from pindown.learn.mutual_autoencoder.sampling import sampled_information
-from pindown.learn.mutual_autoencoder.training import Parts, Recipe, Trace, train
+from pindown.learn.mutual_autoencoder.information import (
+    MeasuredInformation,
+    measure_information,
+    sampled_information,
+)
+from pindown.learn.mutual_autoencoder.networks import (
+    GaussianEncoder,
+    MixtureGuess,
+    SentenceDecoder,
+    SentenceReader,
+)
+from pindown.learn.mutual_autoencoder.training import Networks, Recipe, Trace, train
+from pindown.learn.mutual_autoencoder.tuning import (
+    FINAL_ESTIMATE,
+    MAX_GUESS_STEPS,
+    QUICK_ESTIMATE,
+    SENTENCES_PER_CODE,
+)
 from pindown.learn.torch_isolation import PROCESSOR, on_processor, own_torch, usable_device
-from pindown.validation import integer, is_number
+from pindown.validation import integer, number, positive
 
-_DRAWS = 4  # sentences per code in the gradient of the information
-_GLANCE = (64, 512)  # sentences and codes of an estimate on the way
-_GUESS_STEPS = 300  # of the fresh guess of the measurement at most
-_FINAL = (300, 1_000)  # and of the last one
+_WORDS = {
+    "the": ("the", "this"),
+    "kind": ("dull", "clever", "slow", "noisy"),
+    "thing": ("film", "scene", "story", "actor", "ending", "song"),
+    "does": ("moves", "bores", "amuses", "surprises"),
+    "whom": ("me", "us", "critics", "children"),
+    "who": ("we", "they", "people"),
+    "feel": ("loved", "hated", "forgot", "watched"),
+    "when": ("again", "today", "twice"),
+}
+_FORMS = (
+    ("the", "kind", "thing", "does", "whom"),
+    ("who", "feel", "the", "kind", "thing", "when"),
+    ("the", "thing", "does", "whom", "when"),
+)
+LONGEST = 8  # words of a sentence, as in the source's selection
 
 
 @dataclass(frozen=True)
@@ -40,7 +68,7 @@ class SentenceAutoencoder:
 
     Attributes:
         vocabulary: Words; number 0 is the end.
-        parts: Encoder, decoder and guess.
+        networks: Encoder, decoder and guess.
         measured: Information between code and sentence, from below: by a guess trained afresh.
         at_most: The same from above, up to its standard error: by averaging over codes.
         trace: What was seen in training.
@@ -48,7 +76,7 @@ class SentenceAutoencoder:
     """
 
     vocabulary: tuple[str, ...]
-    parts: Parts
+    networks: Networks
     measured: MeasuredInformation
     at_most: MeasuredInformation
     trace: Trace
@@ -65,14 +93,14 @@ class SentenceAutoencoder:
         """Return the mean code of every sentence, (n, latent)."""
         with own_torch(), torch.no_grad():
             rows = _rows(sentences, self.vocabulary, self.length)
-            out: Array = self.parts.encoder(rows)[0].numpy()
+            out: Array = self.networks.encoder(rows)[0].numpy()
             return out
 
     def decode(self, codes: Array) -> list[str]:
         """Return the sentence that takes the likeliest word each time."""
         z = torch.as_tensor(np.asarray(codes, dtype=np.float64))
         with own_torch():
-            return _sentences(self.parts.decoder.likeliest(z), self.vocabulary)
+            return _sentences(self.networks.decoder.likeliest(z), self.vocabulary)
 
     def reconstruct(self, sentences: Sequence[str]) -> list[str]:
         """Return what comes back from the mean codes."""
@@ -127,12 +155,9 @@ def fit_sentences(
 
     Phuong 2021, section 4.6; the source gives no sizes and no schedule, so these are ours.
     """
-    if not is_number(information, 0) or not is_number(penalty, 0):
-        raise ValueError(
-            f"information and penalty must be zero or positive; got {information!r}, {penalty!r}."
-        )
-    if not is_number(warm_start, 0) or warm_start > 0.5:
-        raise ValueError(f"warm_start must be between 0 and 0.5; got {warm_start!r}.")
+    positive("information", information, zero=True)
+    positive("penalty", penalty, zero=True)
+    number("warm_start", warm_start, 0.0, 0.5)
     for name, value in (("latent", latent), ("width", width), ("steps", steps)):
         integer(name, value)
     place, vocabulary = usable_device(device), _vocabulary(sentences)
@@ -145,7 +170,7 @@ def fit_sentences(
         steps=steps,
         batch_size=integer("batch_size", batch_size),
         learning_rate=learning_rate,
-        draws=_DRAWS,
+        draws=SENTENCES_PER_CODE,
         warm_start=float(warm_start) if information > 0 and penalty > 0 else 0.0,
     )
     random = torch.Generator().manual_seed(random_state)
@@ -168,21 +193,22 @@ def _trained(
 
     encoder = GaussianEncoder(SentenceReader(count, width, random), latent, (), random)
     decoder = SentenceDecoder(count, length, latent, width, random)
-    parts = Parts(encoder, decoder, guess())
+    networks = Networks(encoder, decoder, guess())
 
     def look() -> float:
-        here = on_processor(decoder)
-        return sampled_information(here, random, n=_GLANCE[0], codes=_GLANCE[1])[0]
+        n, codes = QUICK_ESTIMATE
+        return sampled_information(on_processor(decoder), random, n=n, codes=codes)[0]
 
-    trace = train(parts.to(rows.device), rows, recipe, random, exact=look, verbose=verbose)
-    parts.to(PROCESSOR)
-    value, error = sampled_information(decoder, random, n=_FINAL[0], codes=_FINAL[1])
-    above = MeasuredInformation(max(value, 0.0), error, "estimate", "average over codes", _FINAL[0])
-    most = min(recipe.steps, _GUESS_STEPS)
+    trace = train(networks.to(rows.device), rows, recipe, random, exact=look, verbose=verbose)
+    networks.to(PROCESSOR)
+    n, codes = FINAL_ESTIMATE
+    value, error = sampled_information(decoder, random, n=n, codes=codes)
+    above = MeasuredInformation(max(value, 0.0), error, "estimate", "average over codes", n)
+    most = min(recipe.steps, MAX_GUESS_STEPS)
     below = measure_information(decoder, guess(), random, steps=most, batch_size=recipe.batch_size)
-    for net in (parts.encoder, parts.decoder, parts.guess):
+    for net in (networks.encoder, networks.decoder, networks.guess):
         net.double().requires_grad_(False)
-    return SentenceAutoencoder(vocabulary, parts, below, above, trace, length)
+    return SentenceAutoencoder(vocabulary, networks, below, above, trace, length)
 
 
 def _vocabulary(sentences: Sequence[str]) -> tuple[str, ...]:
@@ -224,4 +250,83 @@ def _warn_beyond_entropy(rows: Tensor, information: float, penalty: float) -> No
             f"information={information:g} is more than the {entropy:.4g} nats of entropy of the "
             "sentences; no code can carry it. Ask for less.",
             stacklevel=3,
+        )
+
+
+def film_sentences(n: int, random_state: int = 0, *, forms: int = 1) -> list[str]:
+    """Draw sentences: a form, then each of its words, all with equal chances.
+
+    Args:
+        n: How many.
+        random_state: Seed.
+        forms: How many of the three forms are in use; the first has 768 sentences, all have 3,072.
+
+    >>> film_sentences(2)
+    ['this slow actor bores us', 'the dull film moves children']
+    """
+    rng, used = np.random.default_rng(random_state), _used(forms)
+    found = []
+    for _ in range(integer("n", n)):
+        form = used[rng.integers(len(used))]
+        found.append(" ".join(_WORDS[slot][rng.integers(len(_WORDS[slot]))] for slot in form))
+    return found
+
+
+def grammar_entropy(forms: int = 1) -> float:
+    """Return the entropy of a sentence in nats: no code can carry more.
+
+    >>> round(grammar_entropy(), 3), round(grammar_entropy(3), 3)
+    (6.644, 7.917)
+    """
+    used = _used(forms)
+    inside = [sum(math.log(len(_WORDS[slot])) for slot in form) for form in used]
+    return math.log(len(used)) + sum(inside) / len(used)
+
+
+def _used(forms: int) -> tuple[tuple[str, ...], ...]:
+    return _FORMS[: integer("forms", forms, most=len(_FORMS))]
+
+
+def exact_matches(given: Sequence[str], back: Sequence[str]) -> float:
+    """Return the share of sentences that came back word for word.
+
+    >>> exact_matches(["a b", "c d"], ["a b", "c e"])
+    0.5
+    """
+    _same_length(given, back)
+    return sum(a.split() == b.split() for a, b in zip(given, back, strict=True)) / len(given)
+
+
+def word_matches(given: Sequence[str], back: Sequence[str]) -> float:
+    """Return the share of words that came back at their place.
+
+    >>> word_matches(["a b", "c d e"], ["a x", "c d"])
+    0.6
+    """
+    _same_length(given, back)
+    total = sum(len(a.split()) for a in given)
+    pairs = [
+        pair for a, b in zip(given, back, strict=True) for pair in zip_longest(a.split(), b.split())
+    ]
+    return sum(a == b for a, b in pairs) / total
+
+
+def position_baseline(sentences: Sequence[str]) -> float:
+    """Return the share of words that the commonest word of every place gets right.
+
+    >>> position_baseline(["a b", "a c", "d b"])
+    0.6666666666666666
+    """
+    places: dict[int, Counter[str]] = {}
+    for sentence in sentences:
+        for i, word in enumerate(sentence.split()):
+            places.setdefault(i, Counter())[word] += 1
+    total = sum(sum(counts.values()) for counts in places.values())
+    return sum(counts.most_common(1)[0][1] for counts in places.values()) / total
+
+
+def _same_length(given: Sequence[str], back: Sequence[str]) -> None:
+    if not given or len(given) != len(back):
+        raise ValueError(
+            f"needs as many sentences back as given, at least one; got {len(given)}, {len(back)}."
         )

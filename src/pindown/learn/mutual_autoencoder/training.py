@@ -4,12 +4,12 @@ Per step: the gradient of the evidence bound on a batch of data; the gradient of
 batch drawn from the model; the size of the push from estimates on *other* draws, so that gradient and
 push are independent; then some steps of r on fresh draws.
 
-Departures from the printed loop: the push of :mod:`.control`; step sizes that fall along half a cosine;
+Departures from the printed loop: the push of :class:`Dial`; step sizes that fall along half a cosine;
 the estimate comes from the draws of the last steps of r, before they are used; and where the information
 can be computed exactly, that is done now and then in the second half, and what r fell short of it is
 added to the estimate.
 
-Phuong 2021, Algorithm 4.1.
+Phuong 2021, (4.11) and Algorithm 4.1.
 """
 
 from __future__ import annotations
@@ -18,22 +18,27 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from pindown.guarantees.bounds.information import standard_normal_entropy
-from pindown.learn.gates.progress import watched
-from pindown.learn.mutual_autoencoder.control import Control, Dial
-from pindown.learn.mutual_autoencoder.gradients import information_surrogate
-from pindown.learn.mutual_autoencoder.objective import evidence_bound
+from pindown.learn.mutual_autoencoder.objective import evidence_bound, information_surrogate
+from pindown.learn.mutual_autoencoder.tuning import (
+    ERROR_MEMORY,
+    FIRST_DIVERGENCE_WEIGHT,
+    INTEGRAL_GAIN,
+    LAST_RATE,
+    MAX_GRADIENT_NORM,
+    MAX_SUMMED_ERROR,
+    PROPORTIONAL_GAIN,
+    SHORTFALL_MEMORY,
+    STEPS_PER_LOOK,
+)
+from pindown.progress import watched
 
-_LAST_RATE = 0.01  # share of the step size left at the end
-_FIRST_WEIGHT = 0.05  # of the divergence when a warm start begins: it holds the codes together
-_LOOK = 25  # steps between two exact looks at the information
-_KEPT = 0.7  # of the shortfall of r at each look: it changes slowly, and the estimates are noisy
-_LONGEST_GRADIENT = 10.0  # norm beyond which a gradient is shortened: one bad draw must not throw
+Control = Literal["integral", "clip", "sign"]
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,14 @@ class Trace:
 
 
 @dataclass
-class Parts:
-    """The networks that are trained together."""
+class Networks:
+    """The networks that are trained together.
+
+    Attributes:
+        encoder: q(z | x).
+        decoder: p(x | z).
+        guess: r(z | x), which measures the information.
+    """
 
     encoder: Any
     decoder: Any
@@ -90,7 +101,7 @@ class Parts:
         """Dimension of the code."""
         return int(self.encoder.latent)
 
-    def to(self, device: torch.device) -> Parts:
+    def to(self, device: torch.device) -> Networks:
         """Move all networks in place; what is drawn at random is drawn on the processor."""
         for net in (self.encoder, self.decoder, self.guess):
             net.to(device)
@@ -98,7 +109,7 @@ class Parts:
 
 
 def train(
-    parts: Parts,
+    networks: Networks,
     rows: Tensor,
     recipe: Recipe,
     random: torch.Generator,
@@ -109,7 +120,7 @@ def train(
     """Train in place; Ctrl-C keeps what was reached, with a warning.
 
     Args:
-        parts: Encoder, decoder and guess.
+        networks: Encoder, decoder and guess.
         rows: Data, (n, ...).
         recipe: How.
         random: All randomness.
@@ -117,14 +128,13 @@ def train(
         verbose: Whether a bar appears after two seconds.
     """
     trace = Trace()
-    loop = _Loop(parts, rows, recipe, random, trace)
+    loop = _Loop(networks, rows, recipe, random, trace)
     try:
-        for step in watched(recipe.steps, verbose, "mutual autoencoder"):
+        for step in watched(range(recipe.steps), "mutual autoencoder", verbose=verbose):
             loop.step(step)
-            late = (
-                2 * step >= recipe.steps
-            )  # r alone guides the first half, towards decoders it can read
-            if exact is not None and recipe.penalty and late and step % _LOOK == _LOOK - 1:
+            # r alone guides the first half, towards decoders it can read.
+            looks = 2 * step >= recipe.steps and (step + 1) % STEPS_PER_LOOK == 0
+            if exact is not None and recipe.penalty and looks:
                 loop.look(exact())
     except KeyboardInterrupt:
         warnings.warn(
@@ -138,15 +148,21 @@ class _Loop:
     """One run: optimisers, dial and the last estimate."""
 
     def __init__(
-        self, parts: Parts, rows: Tensor, recipe: Recipe, random: torch.Generator, trace: Trace
+        self, networks: Networks, rows: Tensor, recipe: Recipe, random: torch.Generator, trace: Trace
     ) -> None:
-        self.parts, self.rows, self.recipe, self.random, self.trace = parts, rows, recipe, random, trace
-        self.model = [*parts.encoder.parameters(), *parts.decoder.parameters()]
+        self.networks, self.rows, self.recipe, self.random, self.trace = (
+            networks,
+            rows,
+            recipe,
+            random,
+            trace,
+        )
+        self.model = [*networks.encoder.parameters(), *networks.decoder.parameters()]
         self.learner = torch.optim.Adam(self.model, lr=recipe.learning_rate, fused=True)
-        own = list(parts.guess.parameters())
+        own = list(networks.guess.parameters())
         self.guesser = torch.optim.Adam(own, lr=recipe.learning_rate, fused=True)
         self.dial = Dial(recipe.information, recipe.penalty, recipe.control, recipe.width)
-        self.entropy = standard_normal_entropy(parts.latent)
+        self.entropy = standard_normal_entropy(networks.latent)
         self.estimate = self.shortfall = 0.0
         self.warm = recipe.warm_start * recipe.steps
 
@@ -156,18 +172,18 @@ class _Loop:
         push = self.dial.push(self.estimate + self.shortfall) if t >= self.warm else 0.0
         chosen = torch.randint(len(self.rows), (self.recipe.batch_size,), generator=self.random)
         x, k = self.rows[chosen], self.recipe.proposals
-        encoder, decoder = self.parts.encoder, self.parts.decoder
+        encoder, decoder = self.networks.encoder, self.networks.decoder
         evidence = evidence_bound(encoder, decoder, x, self.random, k, self._weight(t)).mean()
         loss = -evidence
         if push:
             draws = self.recipe.draws
             z = self._codes(max(1, self.recipe.batch_size // draws))
-            surrogate = information_surrogate(decoder, self.parts.guess, z, self.random, draws=draws)
+            surrogate = information_surrogate(decoder, self.networks.guess, z, self.random, draws=draws)
             loss = loss + push * surrogate
         gradients = torch.autograd.grad(loss, self.model, allow_unused=True)
         for parameter, gradient in zip(self.model, gradients, strict=True):
             parameter.grad = gradient
-        torch.nn.utils.clip_grad_norm_(self.model, _LONGEST_GRADIENT)
+        torch.nn.utils.clip_grad_norm_(self.model, MAX_GRADIENT_NORM)
         self.learner.step()
         if self.recipe.penalty and 2 * t >= self.warm:  # r would chase a decoder that changes quickly
             self.estimate = self._guess()
@@ -177,9 +193,9 @@ class _Loop:
 
     def look(self, truth: float) -> None:
         """Compare the estimates of the last steps with the exact information."""
-        seen = self.trace.information[-_LOOK:]
+        seen = self.trace.information[-STEPS_PER_LOOK:]
         missing = truth - sum(seen) / len(seen)
-        self.shortfall = _KEPT * self.shortfall + (1.0 - _KEPT) * missing
+        self.shortfall = SHORTFALL_MEMORY * self.shortfall + (1.0 - SHORTFALL_MEMORY) * missing
 
     def _guess(self) -> float:
         """Improve r on fresh draws; return the information they showed before they were used."""
@@ -187,25 +203,80 @@ class _Loop:
         for _ in range(self.recipe.guess_steps):
             z = self._codes(self.recipe.batch_size)
             with torch.no_grad():
-                x = self.parts.decoder.sample(z, self.random)
+                x = self.networks.decoder.sample(z, self.random)
             self.guesser.zero_grad()
-            mean = self.parts.guess.log_prob(z, x).mean()
+            mean = self.networks.guess.log_prob(z, x).mean()
             (-mean).backward()
             self.guesser.step()
             seen += float(mean.detach())
         return self.entropy + seen / self.recipe.guess_steps
 
     def _codes(self, n: int) -> Tensor:
-        return torch.randn((n, self.parts.latent), generator=self.random).to(self.rows.device)
+        return torch.randn((n, self.networks.latent), generator=self.random).to(self.rows.device)
 
     def _weight(self, t: int) -> float:
         """Return the weight of the divergence from the prior."""
         if t >= 2 * self.warm:
             return 1.0
-        return _FIRST_WEIGHT + (1.0 - _FIRST_WEIGHT) * max(0.0, t / self.warm - 1.0)
+        return FIRST_DIVERGENCE_WEIGHT + (1.0 - FIRST_DIVERGENCE_WEIGHT) * max(0.0, t / self.warm - 1.0)
 
     def _set_rates(self, t: int) -> None:
         share = 0.5 * (1.0 + math.cos(math.pi * t / self.recipe.steps))
-        rate = self.recipe.learning_rate * (_LAST_RATE + (1.0 - _LAST_RATE) * share)
+        rate = self.recipe.learning_rate * (LAST_RATE + (1.0 - LAST_RATE) * share)
         for learner in (self.learner, self.guesser):
             learner.param_groups[0]["lr"] = rate
+
+
+@dataclass
+class Dial:
+    r"""Turns estimates of the information into multipliers of its gradient, one per step.
+
+    The objective is :math:`\mathrm{ELBO} - C\,|\hat I - M|`, so the information gradient enters with
+    :math:`-C\,\mathrm{sign}(\hat I - M)`. A sign from a noisy estimate chatters. Two calmer forms, both
+    within the same limits :math:`\pm C`:
+
+    * ``"clip"``: :math:`C\,\mathrm{clip}((\hat I - M) / w, -1, 1)`, which leaves an offset of w times
+      the share of C that the constraint needs;
+    * ``"integral"``: a proportional part plus the sum of past errors, which leaves none: the sum
+      converges to the Lagrange multiplier of the constraint :math:`\hat I = M`.
+
+    Attributes:
+        target: M, in nats.
+        penalty: C; 0 never pushes.
+        control: One of ``"integral"``, ``"clip"``, ``"sign"``.
+        width: w of ``"clip"``.
+
+    Example:
+        >>> dial = Dial(target=1.0, penalty=10.0, control="sign")
+        >>> dial.push(0.4), dial.push(1.7)
+        (-10.0, 10.0)
+        >>> round(Dial(1.0, 10.0, "clip", width=0.5).push(1.1), 6)
+        2.0
+    """
+
+    target: float
+    penalty: float
+    control: Control = "integral"
+    width: float = 0.02
+    total: float = 0.0
+    mean: float | None = None
+
+    def push(self, estimate: float) -> float:
+        """Return the multiplier of the information gradient, to be subtracted: positive pushes down."""
+        if self.penalty == 0.0:
+            return 0.0
+        # Information is never negative: below zero an estimate shows its own error only.
+        error = max(estimate, 0.0) - self.target
+        if self.control == "sign":
+            return math.copysign(self.penalty, error) if error else 0.0
+        if self.control == "clip":
+            return self.penalty * min(max(error / self.width, -1.0), 1.0)
+        self.mean = (
+            error if self.mean is None else ERROR_MEMORY * self.mean + (1.0 - ERROR_MEMORY) * error
+        )
+        seen = min(max(self.mean, -MAX_SUMMED_ERROR), MAX_SUMMED_ERROR)
+        self.total = self._within(self.total + INTEGRAL_GAIN * seen)
+        return self._within(self.total + PROPORTIONAL_GAIN * self.mean)
+
+    def _within(self, value: float) -> float:
+        return min(max(value, -self.penalty), self.penalty)

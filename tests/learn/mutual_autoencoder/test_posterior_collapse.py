@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from pindown.learn.mutual_autoencoder.collapse import collapse_gap
+from pindown.learn.mutual_autoencoder.posterior_collapse import collapse_gap
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,4 +1,6 @@
-"""A code that does not pay is dropped; one that pays, or is not learned yet, stays."""
+"""The last correction: onto the target, the shortest way, and only from nearby."""
+
+from __future__ import annotations
 
 import math
 
@@ -7,10 +9,70 @@ import pytest
 import torch
 
 from pindown.learn.mutual_autoencoder import MutualAutoencoder, linear_gaussian_optimum
-from pindown.learn.mutual_autoencoder.dropping import drop_idle_code
-from pindown.learn.mutual_autoencoder.networks import GaussianEncoder, MixtureGuess, Numbers
-from pindown.learn.mutual_autoencoder.training import Parts
-from tests.learn.mutual_autoencoder.test_measure import seeded, straight
+from pindown.learn.mutual_autoencoder.information import (
+    differentiable_information,
+    exact_information,
+    quick_information,
+)
+from pindown.learn.mutual_autoencoder.networks import (
+    CategoricalDecoder,
+    GaussianDecoder,
+    GaussianEncoder,
+    MixtureGuess,
+    Numbers,
+)
+from pindown.learn.mutual_autoencoder.post_training import drop_idle_code, project_onto_target
+from pindown.learn.mutual_autoencoder.training import Networks
+from tests.learn.mutual_autoencoder.test_information import seeded, straight
+
+
+def told_about(kind):
+    """A decoder with some tenths of a nat."""
+    if kind == "numbers":
+        return straight([[0.8]], 0.6).requires_grad_(True)
+    decoder = CategoricalDecoder([6], 1, (8,), seeded()).double()
+    with torch.no_grad():
+        decoder.body[-1].weight.mul_(4.0)
+    return decoder
+
+
+@pytest.mark.parametrize("kind", ["numbers", "symbols"])
+@pytest.mark.parametrize("miss", [-0.1, 0.1])
+def test_ends_on_the_target(kind, miss):
+    decoder = told_about(kind)
+    before = [p.detach().clone() for p in decoder.parameters()]
+    target = quick_information(decoder) - miss
+    project_onto_target(decoder, target)
+    assert exact_information(decoder)[0] == pytest.approx(target, abs=2e-3)
+    moved = sum(
+        float(((a.detach() - b) ** 2).sum()) for a, b in zip(decoder.parameters(), before, strict=True)
+    )
+    assert 0 < moved < 1.0
+
+
+def test_a_large_miss_is_left_alone():
+    decoder = told_about("symbols")
+    before = [p.detach().clone() for p in decoder.parameters()]
+    project_onto_target(decoder, quick_information(decoder) + 0.5)
+    assert all(torch.equal(a, b) for a, b in zip(decoder.parameters(), before, strict=True))
+
+
+def test_nothing_to_move_along_is_no_error():
+    """A decoder that ignores its code has information 0 and no slope there."""
+    decoder = straight([[0.0]], 1.0).requires_grad_(True)
+    project_onto_target(decoder, 0.1)
+    assert quick_information(decoder) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_derivative_against_the_closed_form():
+    """I = 0.5 log(1 + a^2 / s^2): dI/da = a / (a^2 + s^2)."""
+    decoder = straight([[0.7]], 0.5).requires_grad_(True)
+    assert isinstance(decoder, GaussianDecoder)
+    value = differentiable_information(decoder)
+    assert float(value.detach()) == pytest.approx(0.5 * math.log1p(0.49 / 0.25), abs=1e-8)
+    (slope,) = torch.autograd.grad(value, [decoder.body[0].weight])
+    assert float(slope[0, 0]) == pytest.approx(0.7 / (0.49 + 0.25), abs=1e-6)
+
 
 QUICK = {"penalty": 0.0, "max_iter": 150, "learning_rate": 2e-2, "batch_size": 128, "random_state": 0}
 
@@ -28,7 +90,7 @@ def analytic(information):
     with torch.no_grad():
         encoder.body[0].weight.copy_(torch.tensor([[best.slope], [0.0]]))
         encoder.body[0].bias.copy_(torch.tensor([0.0, math.log(best.std)]))
-    return Parts(encoder, straight([[best.slope]], best.std), guess)
+    return Networks(encoder, straight([[best.slope]], best.std), guess)
 
 
 @pytest.mark.parametrize("information", [0.02, 0.5, 2.0])
@@ -92,8 +154,8 @@ def test_bad_requests_are_explained():
 def test_without_a_code_the_best_model_is_that_of_greatest_likelihood():
     from scipy.stats import norm
 
-    from pindown.learn.mutual_autoencoder.dropping import _best_without
     from pindown.learn.mutual_autoencoder.networks import CategoricalDecoder
+    from pindown.learn.mutual_autoencoder.post_training import _best_without
 
     rows = 3 * np.random.default_rng(2).standard_normal((50, 2)) + [1.0, -4.0]
     outputs, evidence = _best_without(straight([[1.0], [1.0]], 1.0), torch.as_tensor(rows))

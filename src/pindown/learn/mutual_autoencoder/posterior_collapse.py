@@ -9,7 +9,12 @@ with equality for the best decoder, :math:`p(x \mid z) = q(x \mid z)`. The aggre
 finite mixture of normals; it equals the standard normal only if all its parts do. So every informative
 code costs evidence, and the global optimum of a plain variational autoencoder ignores the code.
 
-Phuong 2021, Theorem 4.2.
+One optimum can be written down. For data N(0, 1) and target M, :math:`p(x \mid z) = N(\pm r z, 1 - r^2)`
+with :math:`r = \sqrt{1 - e^{-2M}}` reproduces the data exactly and carries M nats; the posterior
+:math:`N(\pm r x, 1 - r^2)` is Gaussian, so the evidence bound equals
+:math:`-\frac12 \log(2 \pi e)` for every M: here information costs no likelihood.
+
+Phuong 2021, Theorem 4.2 and section 4.6.
 """
 
 from __future__ import annotations
@@ -22,17 +27,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.validation import integer
+from pindown.learn.mutual_autoencoder.tuning import (
+    MAX_MIXTURE_NODES,
+    MIXTURE_BLOCK,
+    MIXTURE_REACH,
+    NODES_PER_DEVIATION,
+)
+from pindown.validation import integer, number, positive
 
-_REACH = 12.0  # standard deviations beyond the outermost mean
-_PER_DEVIATION = (
-    16  # nodes per smallest standard deviation: the trapezoid rule is then exact to rounding
-)
-_MOST_NODES = 400_001
-_BLOCK = 20_000  # nodes held at once
-_SAME = (
-    1e-12  # a component this close to the standard normal in mean and deviation is it, up to rounding
-)
+# A component this close to the standard normal in mean and deviation is it, up to rounding.
+_SAME = 1e-12
 
 
 @dataclass(frozen=True)
@@ -102,12 +106,12 @@ def collapse_gap(
         return CollapseGap(gap, information, -entropy - gap, False, 0.0, "exact")
     integer("draws", draws, least=2)
     rng = np.random.default_rng(random_state)
-    parts = rng.choice(len(p), size=draws, p=p)
-    z = mu[parts] + sd[parts] * rng.standard_normal((draws, mu.shape[1]))
+    chosen = rng.choice(len(p), size=draws, p=p)
+    z = mu[chosen] + sd[chosen] * rng.standard_normal((draws, mu.shape[1]))
     logs = np.stack([_log_normal(z, m, s) for m, s in zip(mu, sd, strict=True)], axis=1)
     aggregate = _log_mean(logs, p)
     cost = aggregate - _log_normal(z, np.zeros(mu.shape[1]), np.ones(mu.shape[1]))
-    told = float((logs[np.arange(draws), parts] - aggregate).mean())
+    told = float((logs[np.arange(draws), chosen] - aggregate).mean())
     gap, error = float(cost.mean()), float(cost.std(ddof=1)) / math.sqrt(draws)
     return CollapseGap(gap, told, -entropy - gap, False, error, "estimate")
 
@@ -142,11 +146,11 @@ def _log_mean(logs: Array, weights: Array) -> Array:
 
 
 def _by_quadrature(mu: Array, sd: Array, p: Array) -> tuple[float, float]:
-    low, high = float((mu - _REACH * sd).min()), float((mu + _REACH * sd).max())
-    nodes = min(int((high - low) / sd.min() * _PER_DEVIATION) + 2, _MOST_NODES)
+    low, high = float((mu - MIXTURE_REACH * sd).min()), float((mu + MIXTURE_REACH * sd).max())
+    nodes = min(int((high - low) / sd.min() * NODES_PER_DEVIATION) + 2, MAX_MIXTURE_NODES)
     step = (high - low) / (nodes - 1)
     gap = 0.0
-    for block in np.array_split(np.linspace(low, high, nodes), nodes // _BLOCK + 1):
+    for block in np.array_split(np.linspace(low, high, nodes), nodes // MIXTURE_BLOCK + 1):
         z = block[:, None]
         logs = np.stack(
             [_log_normal(z, m, s) for m, s in zip(mu[:, None], sd[:, None], strict=True)], axis=1
@@ -157,3 +161,40 @@ def _by_quadrature(mu: Array, sd: Array, p: Array) -> tuple[float, float]:
     rate = float(p @ (0.5 * (mu**2 + sd**2 - 1.0) - np.log(sd)))
     gap = max(gap, 0.0)
     return gap, max(rate - gap, 0.0)
+
+
+@dataclass(frozen=True)
+class LinearGaussianOptimum:
+    """Slope and deviation of decoder and encoder, and their evidence bound."""
+
+    slope: float
+    std: float
+    elbo: float
+
+
+def linear_gaussian_optimum(information: float) -> LinearGaussianOptimum:
+    """Return the best model of a standard normal at a given information.
+
+    Args:
+        information: M in nats, zero or positive.
+
+    Example:
+        >>> best = linear_gaussian_optimum(0.5 * math.log(2))
+        >>> round(best.slope**2, 12), round(best.std**2, 12), round(best.elbo, 5)
+        (0.5, 0.5, -1.41894)
+    """
+    positive("information", information, zero=True)
+    return LinearGaussianOptimum(
+        math.sqrt(-math.expm1(-2.0 * information)),
+        math.exp(-information),
+        -0.5 * math.log(2.0 * math.pi * math.e),
+    )
+
+
+def linear_gaussian_information(gain: float, noise: float) -> float:
+    r"""Return :math:`\frac12 \log(1 + a^2 / s^2)` for x = a z + s e.
+
+    >>> round(linear_gaussian_information(1.0, 1.0), 4)
+    0.3466
+    """
+    return 0.5 * math.log1p((number("gain", gain) / positive("noise", noise)) ** 2)
