@@ -221,7 +221,7 @@ def test_deviation_measures_the_distance_to_the_nearest_row():
         (lambda: orbit_init(cyclic(6), 0, 6), "n_templates"),
         (lambda: orbit_init(cyclic(6), 1, 5), "vectors of 6 numbers"),
         (lambda: orbit_deviation(np.zeros(3), cyclic(3)), "rows"),
-        (lambda: orbit_deviation(np.eye(3), cyclic(3), "best"), "'worst' or 'mean'"),
+        (lambda: orbit_deviation(np.eye(3), cyclic(3), "best"), "one of 'worst', 'mean'"),
         (lambda: orbit_gradient_component(lambda w: w.sum(), [1.0], np.eye(2)), "generator"),
         (lambda: orbit_gradient_component(lambda w: 1.0, [1.0], np.eye(1)), "one number"),
         (lambda: gradient_equivariance_error(lambda W: W.sum(), [1.0], cyclic(1)), "rows"),
@@ -270,9 +270,9 @@ def test_the_whole_circle_leaves_the_mean_and_fine_grids_the_integral():
 
 
 def test_bad_windows_are_refused():
-    with pytest.raises(ValueError, match="half the width"):
+    with pytest.raises(ValueError, match="a must be a finite number of at least 0"):
         window_multiplier(1.0, -1.0)
-    with pytest.raises(ValueError, match="from 0"):
+    with pytest.raises(ValueError, match="half_width must be an integer of at least 0"):
         grid_window_multiplier(1, -1, 4)
     with pytest.raises(ValueError, match="half_width"):
         box_average([1.0], -1)

@@ -80,9 +80,9 @@ def test_latin_squares_that_are_no_groups_are_rejected():
     [
         ([[0, 1], [1, 2]], "not closed"),
         ([[1, 0], [0, 1]], "no identity"),
-        ([[0, 1, 2]], "whole numbers"),
-        ([[0.0]], "whole numbers"),
-        ([], "whole numbers"),
+        ([[0, 1, 2]], "holds integers"),
+        ([[0.0]], "holds integers"),
+        ([], "holds integers"),
     ],
 )
 def test_tables_that_are_none_are_refused(table, message):

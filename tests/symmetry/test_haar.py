@@ -74,9 +74,9 @@ def test_bad_input_is_refused():
         circle_average(np.sum, [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="three coordinates"):
         space_average(np.sum, [1.0, 2.0])
-    with pytest.raises(ValueError, match="at least two draws"):
+    with pytest.raises(ValueError, match="at least 2: a standard error"):
         space_average(np.sum, [1.0, 2.0, 3.0], n=1)
-    with pytest.raises(ValueError, match="whole number"):
+    with pytest.raises(ValueError, match="n must be an integer"):
         group_average(np.sum, dihedral(3), np.zeros(6), n=0)
     with pytest.raises(ValueError, match="positive scale"):
         affine_integral(bump, (-1.0, 0.0))

@@ -194,8 +194,8 @@ def test_bad_kernels_are_refused():
     X = samples()
     for arguments, message in (
         (("magic", CORNERS, X), "base must be"),
-        (("rbf", CORNERS, np.full((2, 4), np.nan)), "finite samples"),
-        (("rbf", CORNERS, np.empty((0, 4))), "finite samples"),
+        (("rbf", CORNERS, np.full((2, 4), np.nan)), "finite table of samples"),
+        (("rbf", CORNERS, np.empty((0, 4))), "finite table of samples"),
         (("rbf", cyclic(3), X), "acts here on vectors of 3"),
         ((lambda A, B: np.ones(3), CORNERS, X), "must return"),
     ):

@@ -72,7 +72,7 @@ def test_bad_samples_are_refused():
         stabiliser(cyclic(2), [np.nan, 1.0])
     with pytest.raises(ValueError, match="finite samples"):
         orbit_partition(cyclic(2), np.zeros((0, 2)))
-    with pytest.raises(ValueError, match="tol is a number"):
+    with pytest.raises(ValueError, match="tol must be a number of at least 0"):
         stabiliser(cyclic(2), [1.0, 2.0], tol=-1)
 
 

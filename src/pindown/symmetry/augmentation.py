@@ -1,4 +1,8 @@
-"""The loss of augmented training, exactly: the mean over whole orbits."""
+"""Training on whole orbits: the exact loss of augmentation, its gradient, and weights that stay orbits.
+
+Augmentation forbids directions to the gradient, which moves with the weights. Averaging over a window of
+shifts only, in place of all, is a low-pass filter.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from pindown.affine import Array
 from pindown.symmetry.families import Family
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.models import is_module
-from pindown.validation import is_integer
+from pindown.validation import choice, integer, positive, refuse
 
 
 def orbit_loss(
@@ -69,9 +73,7 @@ def orbit_loss(
 def _chosen(group: Family, n_samples: int | None, seed: int) -> NDArray[np.int64]:
     if n_samples is None:
         return np.arange(group.order)
-    if not is_integer(n_samples):
-        raise ValueError(f"n_samples is a whole number from 1, or None for all; got {n_samples!r}.")
-    return np.random.default_rng(seed).integers(group.order, size=int(n_samples))
+    return np.random.default_rng(seed).integers(group.order, size=integer("n_samples", n_samples))
 
 
 def _inputs(model: Any, X: Any) -> tuple[Array, Callable[[Array], Any]]:
@@ -191,11 +193,8 @@ def orbit_init(
 
     Lecture course, slides on gradient equivariance.
     """
-    for name, value in (("n_templates", n_templates), ("d", d)):
-        if not is_integer(value):
-            raise ValueError(f"{name} is a whole number from 1; got {value!r}.")
-    rng = np.random.default_rng(random_state)
-    templates = rng.standard_normal((n_templates, d)) / np.sqrt(d)
+    shape = integer("n_templates", n_templates), integer("d", d)
+    templates = np.random.default_rng(random_state).standard_normal(shape) / np.sqrt(d)
     return np.concatenate([group.orbit(template) for template in templates])
 
 
@@ -223,8 +222,7 @@ def orbit_deviation(W: ArrayLike, group: Family, how: Literal["worst", "mean"] =
     rows = np.asarray(W, dtype=float)
     if rows.ndim != 2 or 0 in rows.shape or not np.isfinite(rows).all():
         raise ValueError(f"W holds finite rows (k, d); got shape {rows.shape}.")
-    if how not in ("worst", "mean"):
-        raise ValueError(f"how must be 'worst' or 'mean'; got {how!r}.")
+    choice("how", how, ("worst", "mean"))
     size = float(np.sqrt((rows**2).sum(axis=1).mean()))
     if size == 0.0:
         return 0.0
@@ -253,8 +251,7 @@ def window_multiplier(k: ArrayLike, a: float) -> NDArray[np.float64]:
 
     Lecture course, slides on augmentation, with the constant corrected.
     """
-    if not 0.0 <= a < np.inf:
-        raise ValueError(f"a is half the width of a window, a finite number from 0; got {a!r}.")
+    positive("a", a, zero=True)
     return np.asarray(2.0 * a * np.sinc(np.asarray(k, dtype=float) * a / np.pi))
 
 
@@ -271,9 +268,8 @@ def grid_window_multiplier(k: ArrayLike, half_width: int, n: int) -> NDArray[np.
     >>> grid_window_multiplier([0, 1], 1, 4).round(12).tolist()
     [3.0, 1.0]
     """
-    if half_width < 0 or n < 1:
-        raise ValueError(f"half_width is from 0 and n from 1; got {half_width!r} and {n!r}.")
-    shifts = np.arange(1, half_width + 1)
+    integer("n", n)
+    shifts = np.arange(1, integer("half_width", half_width, least=0) + 1)
     waves = np.cos(2.0 * np.pi * np.multiply.outer(np.asarray(k, dtype=float), shifts) / n)
     return np.asarray(1.0 + 2.0 * waves.sum(axis=-1))
 
@@ -285,7 +281,8 @@ def box_average(signal: ArrayLike, half_width: int) -> NDArray[np.float64]:
     [1.0, 1.0, 0.0, 1.0]
     """
     values = np.asarray(signal, dtype=float)
-    if values.ndim == 0 or isinstance(half_width, bool) or half_width < 0:
-        raise ValueError(f"a signal has an axis and half_width is from 0; got {half_width!r}.")
-    shifts = range(-half_width, half_width + 1)
+    if values.ndim == 0:
+        refuse("signal", "an array with at least one axis", signal)
+    reach = integer("half_width", half_width, least=0)
+    shifts = range(-reach, reach + 1)
     return np.asarray(np.mean([np.roll(values, s, axis=-1) for s in shifts], axis=0))

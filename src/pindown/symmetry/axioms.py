@@ -1,4 +1,4 @@
-"""Multiplication tables: the axioms of a group, checked."""
+"""The axioms of a group, checked: on multiplication (Cayley) tables and on representing matrices."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_table(table: ArrayLike, generators: Sequence[int] | None = None) -> ND
     raw = np.asarray(table)
     if raw.ndim != 2 or raw.shape[0] != raw.shape[1] or 0 in raw.shape or raw.dtype.kind not in "iu":
         raise ValueError(
-            f"a multiplication table holds whole numbers, (order, order); got {raw.dtype} {raw.shape}."
+            f"a multiplication table holds integers, (order, order); got {raw.dtype} {raw.shape}."
         )
     found, n = raw.astype(np.int64), len(raw)
     if found.min() < 0 or found.max() >= n:

@@ -1,4 +1,4 @@
-"""The group that a few permutations or matrices generate."""
+"""Groups made of others or of a few elements: generated, direct products, and those with a name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.symmetry.axioms import check_representation, check_table, spread_rows
-from pindown.symmetry.groups import LARGEST_ORDER, Group, cyclic, dihedral, from_permutations, symmetric
-from pindown.validation import is_integer
+from pindown.symmetry.groups import Group, cyclic, dihedral, from_permutations, symmetric
+from pindown.symmetry.tuning import MAX_ORDER
+from pindown.validation import integer
 
 # Products of matrices drift by rounding; elements of a finite group stay much farther apart than this.
 SAME_MATRIX = 1e-7
@@ -23,7 +24,7 @@ _HALF = np.diag([-1, -1, 1])  # half a turn about an axis
 _QUARTER = [[0, -1, 0], [1, 0, 0], [0, 0, 1]]  # a quarter turn about an axis
 
 
-def generate(generators: ArrayLike, name: str = "G", *, largest: int = LARGEST_ORDER) -> Group:
+def generate(generators: ArrayLike, name: str = "G", *, largest: int = MAX_ORDER) -> Group:
     """Return all products of some permutations or some matrices, as a group.
 
     Args:
@@ -46,14 +47,13 @@ def generate(generators: ArrayLike, name: str = "G", *, largest: int = LARGEST_O
     Lecture course, slides on groups.
     """
     given = np.asarray(generators)
-    if not isinstance(largest, int | np.integer) or not 1 <= largest <= LARGEST_ORDER:
-        raise ValueError(f"largest must be a whole number from 1 to {LARGEST_ORDER}; got {largest!r}.")
+    limit = integer("largest", largest, most=MAX_ORDER)
     if given.ndim == 2 and given.dtype.kind in "iu":
-        return _permutations(given.astype(np.int64), name, int(largest))
+        return _permutations(given.astype(np.int64), name, limit)
     if given.ndim == 3 and given.dtype.kind in "iuf":
-        return _matrices(check_representation(given), name, int(largest))
+        return _matrices(check_representation(given), name, limit)
     raise ValueError(
-        f"generators are whole-number permutations (k, n) or matrices (k, d, d); got "
+        f"generators are permutations of integers (k, n) or matrices (k, d, d); got "
         f"{given.dtype} of shape {given.shape}."
     )
 
@@ -138,9 +138,9 @@ def direct_product(first: Group, second: Group, acting: Acting = "regular") -> G
     Lecture course, slides on groups.
     """
     order = first.order * second.order
-    if order > LARGEST_ORDER:
+    if order > MAX_ORDER:
         raise ValueError(
-            f"{first.name} x {second.name} has {order} elements; at most {LARGEST_ORDER} are allowed."
+            f"{first.name} x {second.name} has {order} elements; at most {MAX_ORDER} are allowed."
         )
     elements = tuple((g, h) for g in first.elements for h in second.elements)
     m = second.order
@@ -250,8 +250,7 @@ def alternating(n: int) -> Group:
     >>> alternating(4).order
     12
     """
-    if not is_integer(n, 3) or n > 7:
-        raise ValueError(f"n must be a whole number from 3 to 7; got {n!r}.")
+    integer("n", n, least=3, most=7)
     cycles = np.tile(np.arange(n), (n - 2, 1))
     for row, last in zip(cycles, range(2, n), strict=True):
         row[[0, 1, last]] = 1, last, 0
@@ -264,10 +263,9 @@ def named_groups(largest: int = 24) -> tuple[Group, ...]:
     >>> [group.name for group in named_groups(6)]
     ['C1', 'C2', 'C3', 'C4', 'D2', 'C5', 'C6', 'D3']
     """
-    if not is_integer(largest):
-        raise ValueError(f"largest must be a whole number from 1; got {largest!r}.")
-    rotations = [cyclic(n) for n in range(1, min(int(largest), 48) + 1)]
-    turns = [dihedral(n) for n in range(2, min(int(largest), 48) // 2 + 1)]
+    limit = min(integer("largest", largest), 48)
+    rotations = [cyclic(n) for n in range(1, limit + 1)]
+    turns = [dihedral(n) for n in range(2, limit // 2 + 1)]
     others = [quaternion(), alternating(4), pyritohedral(), symmetric(4)]
     kept = [group for group in (*rotations, *turns, *others) if group.order <= largest]
     return tuple(sorted(kept, key=lambda group: group.order))

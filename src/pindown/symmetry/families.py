@@ -1,4 +1,4 @@
-"""Partial groups: pooling over a part of a group, and where that breaks invariance."""
+"""What moves samples: groups, windows (parts) of a group, and transformations that form none."""
 
 from __future__ import annotations
 

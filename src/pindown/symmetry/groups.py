@@ -17,16 +17,10 @@ from pindown.symmetry.axioms import (
     require_products,
     table_of_permutations,
 )
-from pindown.validation import is_integer
+from pindown.symmetry.tuning import MAX_MATRIX_ENTRIES, MAX_ORDER, MAX_REGULAR_ORDER
+from pindown.validation import integer
 
 Action = Callable[[int, NDArray[np.float64]], NDArray[np.float64]]
-
-# A table of this many elements takes 200 MB and its associativity check about a minute.
-LARGEST_ORDER = 5040
-# The regular representation holds the order to the third power numbers.
-LARGEST_REGULAR = 400
-# Permutation matrices of so many numbers take one gigabyte.
-LARGEST_MATRICES = 2**27
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +80,10 @@ class Group:
             )
         if self.representation is not None:
             return self.representation
-        if self.order > LARGEST_REGULAR:
+        if self.order > MAX_REGULAR_ORDER:
             raise ValueError(
                 f"the regular representation of {self.name} holds {self.order}^3 numbers; use "
-                f"permuting() or acting_by(matrices), or a group of at most {LARGEST_REGULAR} elements."
+                f"permuting() or acting_by(matrices), or at most {MAX_REGULAR_ORDER} elements."
             )
         return permutation_matrices(self.table)
 
@@ -121,7 +115,7 @@ class Group:
             raise ValueError(
                 f"{self.name} moves no points by nature; use regular() or acting_by(matrices)."
             )
-        if self.order * self.points.shape[1] ** 2 > LARGEST_MATRICES:
+        if self.order * self.points.shape[1] ** 2 > MAX_MATRIX_ENTRIES:
             raise ValueError(
                 f"{self.order} matrices of {self.points.shape[1]} points are too many to hold; use "
                 f"acting_by(function) with the permutations in .points."
@@ -175,8 +169,8 @@ def from_permutations(
     >>> from_permutations([(0, 1), (1, 0)]).table.tolist()
     [[0, 1], [1, 0]]
     """
-    if not 1 <= len(permutations) <= LARGEST_ORDER:
-        raise ValueError(f"a group has 1 to {LARGEST_ORDER} elements here; got {len(permutations)}.")
+    if not 1 <= len(permutations) <= MAX_ORDER:
+        raise ValueError(f"a group has 1 to {MAX_ORDER} elements here; got {len(permutations)}.")
     given = np.array(permutations)
     points = given.astype(np.int64) if given.dtype.kind in "iu" else np.zeros((1, 0), dtype=np.int64)
     n = points.shape[1] if points.ndim == 2 else 0
@@ -198,7 +192,7 @@ def cyclic(n: int) -> Group:
     >>> cyclic(6).order, cyclic(6).elements
     (6, (0, 1, 2, 3, 4, 5))
     """
-    order = _size(n, 1, 2000)
+    order = integer("n", n, most=2000)
     steps = np.arange(order)
     table = (steps[:, None] + steps) % order
     return Group(f"C{order}", tuple(range(order)), table, (1 % order,), points=table)
@@ -211,7 +205,7 @@ def dihedral(n: int) -> Group:
     >>> group.order, group.elements[4], group.points[4].tolist()
     (6, (1, 1), [1, 0, 2])
     """
-    size = _size(n, 1, 1000)
+    size = integer("n", n, most=1000)
     labels = [(k, s) for s in (0, 1) for k in range(size)]
     turn, flip = np.array(labels).T
     sign = 1 - 2 * flip
@@ -227,7 +221,7 @@ def symmetric(n: int) -> Group:
     >>> symmetric(3).order, symmetric(3).elements[1]
     (6, (0, 2, 1))
     """
-    size = _size(n, 1, 7)
+    size = integer("n", n, most=7)
     elements = list(itertools.permutations(range(size)))
     if size == 1:
         return from_permutations(elements, "S1", generators=(0,))
@@ -235,9 +229,3 @@ def symmetric(n: int) -> Group:
     return from_permutations(
         elements, f"S{size}", generators=(elements.index(swap), elements.index(cycle))
     )
-
-
-def _size(n: int, least: int, most: int) -> int:
-    if not is_integer(n, least) or n > most:
-        raise ValueError(f"n must be a whole number from {least} to {most}; got {n!r}.")
-    return int(n)

@@ -1,4 +1,4 @@
-"""Averages over groups with the measure that makes them invariant."""
+"""Averages over groups with the Haar measure, which makes them invariant: sums, quadrature, draws."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pindown.evidence import Kind
 from pindown.symmetry.groups import Group
-from pindown.validation import is_integer
+from pindown.validation import choice, integer, refuse
 
 Function = Callable[[NDArray[np.float64]], ArrayLike]
 
@@ -30,7 +31,7 @@ class Average:
     value: NDArray[np.float64]
     standard_error: NDArray[np.float64]
     n: int
-    kind: Literal["exact", "estimate"]
+    kind: Kind
     method: str
 
     def __str__(self) -> str:
@@ -61,7 +62,7 @@ def group_average(
     if n is None:
         values = _values(function, (group.act(i, sample)[0] for i in range(group.order)))
         return _exact(values, f"all elements of {group.name}")
-    draws = np.random.default_rng(seed).integers(group.order, size=_count(n))
+    draws = np.random.default_rng(seed).integers(group.order, size=integer("n", n))
     values = _values(function, (group.act(int(i), sample)[0] for i in draws))
     return _monte_carlo(values, f"random elements of {group.name}")
 
@@ -85,7 +86,7 @@ def circle_average(function: Function, x: ArrayLike, n: int = 64) -> Average:
     points = np.asarray(x, dtype=float)
     if points.shape[-1:] != (2,):
         raise ValueError(f"points of the plane have two coordinates; got shape {points.shape}.")
-    angles = 2.0 * np.pi * np.arange(_count(n)) / n
+    angles = 2.0 * np.pi * np.arange(integer("n", n)) / n
     turned = (points @ np.array([[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]]) for t in angles)
     values = _values(function, turned)
     zeros = np.zeros(values.shape[1:])
@@ -112,7 +113,7 @@ def space_average(function: Function, x: ArrayLike, n: int = 1000, seed: int = 0
     points = np.asarray(x, dtype=float)
     if points.shape[-1:] != (3,):
         raise ValueError(f"points of space have three coordinates; got shape {points.shape}.")
-    turns = Rotation.random(_count(n), np.random.default_rng(seed)).as_matrix()
+    turns = Rotation.random(integer("n", n), np.random.default_rng(seed)).as_matrix()
     return _monte_carlo(_values(function, (points @ turn.T for turn in turns)), "random SO(3)")
 
 
@@ -152,8 +153,7 @@ def affine_integral(
     scale, offset = element
     if not (scale > 0.0 and np.isfinite([scale, offset]).all()):
         raise ValueError(f"an element is a positive scale and a finite shift; got {element!r}.")
-    if measure not in ("right", "left"):
-        raise ValueError(f"measure must be 'right' or 'left'; got {measure!r}.")
+    choice("measure", measure, ("right", "left"))
     logs, b = np.linspace(-log_scale, log_scale, n), np.linspace(-shift, shift, n)
     a = np.exp(logs)[:, None]
     values = np.asarray(function(a * scale, a * offset + b), dtype=float)
@@ -176,12 +176,6 @@ def _exact(values: NDArray[np.float64], method: str) -> Average:
 
 def _monte_carlo(values: NDArray[np.float64], method: str) -> Average:
     if len(values) < 2:
-        raise ValueError("a standard error needs at least two draws; raise n.")
+        refuse("n", "at least 2: a standard error needs two draws", len(values))
     error = np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
     return Average(np.asarray(values.mean(axis=0)), error, len(values), "estimate", method)
-
-
-def _count(n: int) -> int:
-    if not is_integer(n):
-        raise ValueError(f"n must be a whole number from 1; got {n!r}.")
-    return int(n)

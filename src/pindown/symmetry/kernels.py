@@ -20,6 +20,8 @@ from sklearn.gaussian_process.kernels import Kernel as KernelObject
 from pindown.affine import Array
 from pindown.symmetry.groups import Group
 from pindown.symmetry.layers.representations import is_orthogonal
+from pindown.symmetry.tuning import DIAGONAL_ROWS
+from pindown.validation import choice, table
 
 Kernel: TypeAlias = str | Callable[..., Any]
 MODES = ("auto", "double", "single")
@@ -31,8 +33,6 @@ _OF_COORDINATES = {"laplacian", "chi2", "additive_chi2"}
 INVARIANCE_TOLERANCE = 1e-9
 # An averaged kernel below this share of its base has no invariant function left.
 VANISHING = 1e-12
-# Rows whose whole matrix is computed for its diagonal: few, and yet not a call for each.
-_BLOCK = 64
 
 
 def invariant_gram(
@@ -73,12 +73,10 @@ def invariant_gram(
 
     Lecture course, section on invariant kernels and convolutional representations.
     """
-    rows = _samples(X, "X")
-    columns = rows if Z is None else _samples(Z, "Z")
-    if mode not in MODES or reduce not in ("mean", "sum"):
-        raise ValueError(
-            f"mode must be one of {', '.join(MODES)} and reduce mean or sum; got {mode!r}, {reduce!r}."
-        )
+    rows = table(X)
+    columns = rows if Z is None else table(Z, "Z")
+    choice("mode", mode, MODES)
+    choice("reduce", reduce, ("mean", "sum"))
     single = _one_sum_is_enough(base, group, mode)
     if mode == "single":
         _check_unmoved(base, group, rows, parameters)
@@ -133,7 +131,7 @@ def pooled_features(
 
     Lecture course, section on invariant kernels and convolutional representations, corrected.
     """
-    rows, t = _samples(X, "X"), _samples(templates, "templates")
+    rows, t = table(X), table(templates, "templates")
     total = np.zeros((len(rows), len(t)))
     for g in range(group.order):
         total += activation(rows @ group.act(g, t).T)
@@ -232,13 +230,6 @@ def _warn_if_vanishing(K: Array, base: Kernel, X: Array, parameters: dict[str, A
         )
 
 
-def _samples(X: ArrayLike, name: str) -> Array:
-    array = np.asarray(X, dtype=float)
-    if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
-        raise ValueError(f"{name} must hold finite samples in rows, (n, d); got shape {array.shape}.")
-    return array
-
-
 class InvariantKernel(KernelObject):  # type: ignore[misc]
     r"""A base kernel averaged over a group: :math:`|G|^{-2}\sum_{g,g'}K'(gx, g'x')`.
 
@@ -334,7 +325,7 @@ class InvariantKernel(KernelObject):  # type: ignore[misc]
     def diag(self, X: ArrayLike) -> Array:
         """Return K(x, x) of each row."""
         rows = np.atleast_2d(np.asarray(X, dtype=float))
-        blocks = (rows[i : i + _BLOCK] for i in range(0, len(rows), _BLOCK))
+        blocks = (rows[i : i + DIAGONAL_ROWS] for i in range(0, len(rows), DIAGONAL_ROWS))
         return np.concatenate([np.diag(self(block, block)) for block in blocks])
 
     def is_stationary(self) -> bool:
@@ -350,8 +341,7 @@ class InvariantKernel(KernelObject):  # type: ignore[misc]
         n, order = len(X), self.group.order
         if not isinstance(self.base, KernelObject) or not self.theta.size:
             return np.empty((n, n, 0))
-        if self.mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}.")
+        choice("mode", self.mode, MODES)
         single = self.mode == "single" or (
             self.mode == "auto" and is_known_invariant(self.base, self.group)
         )

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.symmetry.groups import Group
+from pindown.symmetry.tuning import DISTANCES_AT_ONCE
+from pindown.validation import positive
 
 # Actions by matrices round; two samples farther apart than this, in units of their size, are different.
 SAME_SAMPLE = 1e-9
-# Distances of images and samples that are held in memory: 32 MB.
-DISTANCES_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +168,4 @@ def _distances(many: NDArray[np.float64], one: NDArray[np.float64]) -> NDArray[n
 
 
 def _reach(sample: NDArray[np.float64], tol: float) -> float:
-    if not tol >= 0.0:
-        raise ValueError(f"tol is a number from 0; got {tol!r}.")
-    return tol * (1.0 + float(np.linalg.norm(sample)))
+    return positive("tol", tol, zero=True, infinite=True) * (1.0 + float(np.linalg.norm(sample)))

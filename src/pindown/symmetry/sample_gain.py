@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.symmetry.groups import Group
 from pindown.symmetry.kernels import Kernel, base_gram, invariant_gram
 
@@ -37,7 +38,7 @@ class InvarianceGain:
     invariant: tuple[float, ...]
     order: int
     n_test: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def worth(self, n: int) -> float:
         """Return how many times n samples the base kernel needs to reach the invariant one's error at n.

@@ -22,8 +22,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.symmetry.groups import Group, cyclic
-from pindown.validation import is_integer
+from pindown.validation import integer
 
 # The order of a sum over the orbit changes its last digits, and must not decide between equal classes.
 TIE = 1e-12
@@ -56,7 +57,7 @@ class GroupAverage:
     elements: tuple[int, ...]
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Kind:
         """``"exact"`` if all elements are averaged over and the action is exact, else ``"estimate"``."""
         return kind_of_average(self.group, self.elements)
 
@@ -152,7 +153,7 @@ def orbit_variance(model: Callable[[Array], Any], group: Group, X: ArrayLike) ->
     return spread.reshape(len(samples), -1).sum(axis=1)
 
 
-def kind_of_average(group: Group, elements: Sequence[int]) -> str:
+def kind_of_average(group: Group, elements: Sequence[int]) -> Kind:
     """Return ``"exact"`` for every element once, moved by an exact action, else ``"estimate"``.
 
     >>> from pindown.symmetry import cyclic
@@ -181,9 +182,7 @@ def chosen_elements(
         return tuple(given.tolist())
     if n_elements is None:
         return tuple(range(group.order))
-    if not is_integer(n_elements):
-        raise ValueError(f"n_elements must be a whole number of at least 1; got {n_elements!r}.")
-    if n_elements >= group.order:
+    if integer("n_elements", n_elements) >= group.order:
         return tuple(range(group.order))
     drawn = np.random.default_rng(random_state).choice(group.order, int(n_elements), replace=False)
     return tuple(sorted(drawn.tolist()))

@@ -113,7 +113,7 @@ def test_soft_sort_is_a_projection_on_the_orders_of_a_row():
 def test_bad_input_is_refused():
     with pytest.raises(TypeError, match="torch tensor"):
         sorted_gram_penalty(np.eye(2))
-    with pytest.raises(ValueError, match="sigma must be positive"):
+    with pytest.raises(ValueError, match="sigma must be a number above 0"):
         gram_symmetry_penalty(torch.eye(2), 0.0)
-    with pytest.raises(ValueError, match="strength must be positive"):
+    with pytest.raises(ValueError, match="strength must be a number above 0"):
         soft_sort(torch.eye(2), -1.0)

@@ -120,7 +120,7 @@ def test_the_gramian_route_recovers_the_cyclic_group():
     right = 0
     for seed in range(3):
         X = orbits_of(GROUPS["C6"], 200, np.random.default_rng(seed), 2)
-        learner = SymmetryLearner("gramian", n_restarts=6, time_budget=600, random_state=seed).fit(X)
+        learner = SymmetryLearner("gramian", n_restarts=6, budget=600, random_state=seed).fit(X)
         right += learner.claimed_ and learner.group_.name == "C6"
     assert right >= 2
 
@@ -266,7 +266,7 @@ def test_scikit_learn_checks():
 
 def test_a_search_that_is_interrupted_or_late_claims_nothing(monkeypatch):
     X = orbits_of(GROUPS["C6"], 15, np.random.default_rng(11))
-    late = SymmetryLearner(random_state=0, time_budget=1e-9).fit(X)
+    late = SymmetryLearner(random_state=0, budget=1e-9).fit(X)
     assert not late.claimed_ and "time ran out" in late.reason_
 
     def interrupted(*_, **__):
@@ -283,7 +283,7 @@ def test_a_search_that_is_interrupted_or_late_claims_nothing(monkeypatch):
         ({"max_order": 1}, "max_order must be"),
         ({"n_restarts": 0}, "n_restarts must be"),
         ({"n_atoms": 0}, "n_atoms must be"),
-        ({"time_budget": 0}, "time_budget must be"),
+        ({"budget": 0}, "budget must be"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, message):

@@ -168,7 +168,7 @@ def test_bad_graphs_and_layers_are_refused():
         layer(torch.ones(4, 4), torch.ones(5, 3))
     with pytest.raises(ValueError, match="edge features"):
         MessagePassing(3, 2, c_edge=1)(torch.ones(4, 4), torch.ones(4, 3))
-    with pytest.raises(ValueError, match="pooling"):
+    with pytest.raises(ValueError, match="aggregate must be one of"):
         GraphConvolution(3, 2, "median")
     with pytest.raises(ValueError, match="at least three widths"):
         GraphNetwork([3, 2])

@@ -128,7 +128,7 @@ def test_coarsening_moves_like_functions_on_cosets():
     for how in ("mean", "sum", "max"):
         pool = CosetPool(group, subgroup, how)
         assert worst(pool, group, coset_representation(group, subgroup), draw(3, 24)) < 1e-12
-    with pytest.raises(ValueError, match="pooling must be"):
+    with pytest.raises(ValueError, match="how must be one of"):
         CosetPool(group, subgroup, "median")
 
 

@@ -80,7 +80,7 @@ def test_bad_sets_are_refused():
         layer(torch.ones(2))
     with pytest.raises(ValueError, match="mask must have shape"):
         layer(torch.ones(4, 5, 2), torch.ones(4, 6))
-    with pytest.raises(ValueError, match="pooling must be one of"):
+    with pytest.raises(ValueError, match="pool must be one of"):
         PermInvariant(2, 3, "median")
     with pytest.raises(ValueError, match="at least the input"):
         SetNetwork([3])

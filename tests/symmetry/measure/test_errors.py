@@ -286,7 +286,7 @@ def test_modules_without_weights_have_no_untrained_copies():
 
 @pytest.mark.parametrize("copies", [-1, 2.5, True, "two"])
 def test_copies_are_a_number_or_models(copies):
-    with pytest.raises(ValueError, match="whole number from 0, or models"):
+    with pytest.raises(ValueError, match="an integer of at least 0, or models"):
         invariance(np.sort, cyclic(6), X, copies=copies)
 
 

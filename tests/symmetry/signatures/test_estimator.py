@@ -155,7 +155,7 @@ def test_blocks_and_fourier_transforms_change_nothing(monkeypatch):
     assert np.abs(orbit_projections(X, templates, cyclic(10)) - by_matrices).max() < 1e-12
     whole = OrbitSignature(random_state=0).fit(X)
     expected = whole.transform(X)
-    monkeypatch.setattr(projections_module, "BLOCK_ENTRIES", 450)
+    monkeypatch.setattr(projections_module, "PROJECTIONS_AT_ONCE", 450)
     assert np.array_equal(OrbitSignature(random_state=0).fit(X).transform(X), expected)
 
 
@@ -308,8 +308,8 @@ def test_thresholds_lie_between_values():
     [
         ({"group": "C6"}, TypeError, "cyclic"),
         ({"group": cyclic(5)}, ValueError, "vectors of 5 numbers"),
-        ({"nonlinearity": "softmax"}, ValueError, "step, sigmoid"),
-        ({"pool": "median"}, ValueError, "sum, mean"),
+        ({"nonlinearity": "softmax"}, ValueError, "'step', 'sigmoid'"),
+        ({"pool": "median"}, ValueError, "'sum', 'mean'"),
         ({"n_templates": 0}, ValueError, "n_templates"),
         ({"n_templates": 2.5}, ValueError, "n_templates"),
         ({"templates": np.ones((2, 5))}, ValueError, "templates have 5"),
@@ -318,8 +318,8 @@ def test_thresholds_lie_between_values():
         ({"thresholds": []}, ValueError, "thresholds"),
         ({"thresholds": [np.inf]}, ValueError, "finite"),
         ({"thresholds": np.zeros((3, 2)), "n_templates": 2}, ValueError, "3 rows for 2"),
-        ({"thresholds": 7, "nonlinearity": "moments"}, ValueError, "1 to 6"),
-        ({"thresholds": None, "nonlinearity": "moments"}, ValueError, "1 to 6"),
+        ({"thresholds": 7, "nonlinearity": "moments"}, ValueError, "at least 1 and at most 6"),
+        ({"thresholds": None, "nonlinearity": "moments"}, ValueError, "at least 1 and at most 6"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, error, words):

@@ -64,7 +64,7 @@ def test_bad_input_is_refused():
         orbit_projections(np.ones((2, 3)), np.ones((1, 4)), cyclic(3))
     with pytest.raises(ValueError, match="finite"):
         orbit_projections([[np.nan, 1.0]], np.ones((1, 2)), cyclic(2))
-    with pytest.raises(ValueError, match="in rows"):
+    with pytest.raises(ValueError, match="samples by features"):
         orbit_projections(np.ones((0, 2)), np.ones((1, 2)), cyclic(2))
     with pytest.raises(TypeError, match="Group"):
         orbit_projections(np.ones((1, 2)), np.ones((1, 2)), "C2")

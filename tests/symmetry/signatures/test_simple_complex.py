@@ -69,7 +69,9 @@ def test_bad_blocks_are_refused():
         SimpleComplex(cyclic(3), 2, "gelu")
     with pytest.raises(ValueError, match="pool"):
         SimpleComplex(cyclic(3), 2, pool="median")
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="n_templates must be"):
         SimpleComplex(cyclic(3), 0)
+    with pytest.raises(ValueError, match="at least one"):
+        SimpleComplex(cyclic(3), 2, thresholds=())
     with pytest.raises(ValueError, match="batch, 3"):
         SimpleComplex(cyclic(3), 2)(torch.ones(2, 4))

@@ -93,7 +93,7 @@ def test_bad_input_is_refused():
         templates_needed(10, 0.1, 0.1, c=0.0)
     with pytest.raises(ValueError, match="one length"):
         signature_distance([1.0], [1.0, 2.0])
-    with pytest.raises(ValueError, match="step, sigmoid"):
+    with pytest.raises(ValueError, match="'step', 'sigmoid'"):
         simulate_templates(np.ones((2, 3)), cyclic(3), nonlinearity="relu")
 
 

@@ -1,6 +1,7 @@
-"""Symmetries of the pixel grid, exact on every image: quarter turns, reflections, circular shifts.
+"""Symmetries of the pixel grid, exact on every image, and changes of light.
 
-Images are arrays whose last two axes are height and width: (n, H, W) or (n, C, H, W).
+Quarter turns, reflections and circular shifts move pixels; brightness, contrast and gamma change their
+values. Images are arrays whose last two axes are height and width: (n, H, W) or (n, C, H, W).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from pindown.symmetry.constructions import direct_product
 from pindown.symmetry.families import Transformations
 from pindown.symmetry.groups import Group, cyclic, dihedral
+from pindown.validation import choice
 
 Images = NDArray[np.float64]
 
@@ -36,8 +38,7 @@ def image_reflection(axis: Literal["left-right", "up-down"] = "left-right") -> G
     >>> image_reflection().act(1, [[[1.0, 2.0], [3.0, 4.0]]]).tolist()
     [[[2.0, 1.0], [4.0, 3.0]]]
     """
-    if axis not in ("left-right", "up-down"):
-        raise ValueError(f"axis must be 'left-right' or 'up-down'; got {axis!r}.")
+    choice("axis", axis, ("left-right", "up-down"))
     return cyclic(2).acting_by(partial(_flipped, -1 if axis == "left-right" else -2))
 
 

@@ -1,4 +1,7 @@
-"""Rotations by any angle, scalings and other affine maps of images: approximate, by interpolation."""
+"""Rotations by any angle, motions of the plane (SE(2)), scalings and warps: on images, by interpolation.
+
+Smooth warps form no group, not even locally one of finite dimension.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,8 @@ def image_turns(n: int) -> Group:
 
     Lecture course, slides on groups.
     """
-    return replace(
-        cyclic(n).acting_by(partial(_turned, n)), approximate=n > 2
-    )  # half turns move whole pixels
+    # Half turns move whole pixels.
+    return replace(cyclic(n).acting_by(partial(_turned, n)), approximate=n > 2)
 
 
 def _turned(n: int, index: int, X: Images) -> Images:

@@ -1,4 +1,8 @@
-"""Permutations of the members of a set: samples (n, m, ...) whose second axis lists the members."""
+"""Permutations of the members of sets and of the nodes of graphs.
+
+Sets are samples (n, m, ...) whose second axis lists the members. Of a graph, features and both sides of
+the adjacency matrix move together.
+"""
 
 from __future__ import annotations
 

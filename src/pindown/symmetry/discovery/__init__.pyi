@@ -2,7 +2,7 @@
 from pindown.symmetry.discovery.atoms import Atoms as Atoms
 from pindown.symmetry.discovery.atoms import group_recovery as group_recovery
 from pindown.symmetry.discovery.atoms import learn_orbit as learn_orbit
-from pindown.symmetry.discovery.held_out import Evidence as Evidence
+from pindown.symmetry.discovery.held_out import GroupEvidence as GroupEvidence
 from pindown.symmetry.discovery.held_out import hard_negatives as hard_negatives
 from pindown.symmetry.discovery.gramians import automorphism_orbits as automorphism_orbits
 from pindown.symmetry.discovery.gramians import cayley_permutations as cayley_permutations

@@ -7,30 +7,35 @@ columns of the Gramian alike and a log-determinant keeps the atoms apart:
     \mathrm{mean} \lVert \mathrm{sort}(W^\top x) - \mathrm{sort}(W^\top g x) \rVert^2 + \beta\, r(W)
     - \gamma \log\det(W^\top W + 0.01 I), \qquad \lVert w_i \rVert = 1.
 
+The penalties take a torch tensor ``W`` of shape (d, n), columns the candidate orbit, and can be
+differentiated. Zero means that the columns of :math:`W^\top W` hold the same numbers. An orbit does; so
+do zero, equal columns, orthonormal columns, and more: a penalty needs a term from the data beside it.
+
 Lecture course, slides on learning symmetries; the source names neither data term nor optimiser.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
 import torch
 
 from pindown.affine import Array
+from pindown.deadline import Deadline, checked_budget
 from pindown.symmetry.discovery.gramians import gramian, gramian_automorphisms, sorted_signature
 from pindown.symmetry.discovery.orbits import Pairs
 from pindown.symmetry.discovery.orthogonal_maps import Maps, nearest_orthogonal, residual_limit, settled
-
-_RIDGE = 0.01  # keeps the log-determinant finite when there are more atoms than dimensions
-_BATCH = 64
-_RATE = 0.02
-# Learned atoms form an orbit up to a per mille or so; their Gramians are compared within this.
-_LEARNED = 0.03
-# Pair losses below this count as solved; among those the atoms least blind to shuffles are taken.
-_SOLVED = 1e-4
+from pindown.symmetry.discovery.tuning import (
+    ATOM_BATCH,
+    ATOM_RATE,
+    LEARNED_TOLERANCE,
+    LOG_DET_RIDGE,
+    SOLVED_LOSS,
+)
+from pindown.validation import positive
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ def learn_orbit(
     steps: int = 2000,
     penalty: float = 1.0,
     spread: float = 0.005,
-    deadline: float = np.inf,
+    budget: float = inf,
 ) -> list[Atoms]:
     r"""Return the atoms of all restarts, best first: those with a small loss, by distance to negatives.
 
@@ -76,8 +81,9 @@ def learn_orbit(
         steps: Steps of Adam, at a rate that falls linearly to zero.
         penalty: :math:`\beta`.
         spread: :math:`\gamma`.
-        deadline: Stop at this ``time.monotonic()``.
+        budget: Seconds after which the descent stops where it is.
     """
+    deadline = Deadline.after(checked_budget(budget, zero=True))
     d = pairs.first.shape[1]
     scale = float(np.sqrt(np.mean(pairs.first**2))) or 1.0
     x, y = pairs.first / scale, pairs.second / scale
@@ -95,7 +101,7 @@ def learn_orbit(
         apart = np.linalg.norm(sorted_signature(x, W) - sorted_signature(shuffled, W), axis=1)
         size = np.maximum(np.linalg.norm(x @ W, axis=1), np.finfo(float).tiny)
         found.append(Atoms(W, float((gaps**2).sum(axis=1).mean()), float((apart / size).mean())))
-    return sorted(found, key=lambda atoms: (max(atoms.loss, _SOLVED), -atoms.hard_negative))
+    return sorted(found, key=lambda atoms: (max(atoms.loss, SOLVED_LOSS), -atoms.hard_negative))
 
 
 def _descend(
@@ -106,18 +112,18 @@ def _descend(
     steps: int,
     penalty: float,
     spread: float,
-    deadline: float,
+    deadline: Deadline,
 ) -> Array:
     """Return all starts after Adam, which moves them side by side: they share only the batches."""
     first, second = torch.from_numpy(x), torch.from_numpy(y)
     raw = torch.from_numpy(starts).requires_grad_()
-    optimiser = torch.optim.Adam([raw], lr=_RATE)
-    ridge = _RIDGE * torch.eye(starts.shape[2], dtype=raw.dtype)
+    optimiser = torch.optim.Adam([raw], lr=ATOM_RATE)
+    ridge = LOG_DET_RIDGE * torch.eye(starts.shape[2], dtype=raw.dtype)
     for step in range(steps):
-        if time.monotonic() > deadline:
+        if deadline.passed:
             break
-        optimiser.param_groups[0]["lr"] = _RATE * (1.0 - step / steps)
-        rows = torch.from_numpy(rng.integers(len(x), size=min(_BATCH, len(x))))
+        optimiser.param_groups[0]["lr"] = ATOM_RATE * (1.0 - step / steps)
+        rows = torch.from_numpy(rng.integers(len(x), size=min(ATOM_BATCH, len(x))))
         W = raw / raw.norm(dim=1, keepdim=True)
         gap = torch.sort(first[rows] @ W, dim=2).values - torch.sort(second[rows] @ W, dim=2).values
         alike = torch.stack([sorted_gram_penalty(atoms) for atoms in W]).sum()
@@ -129,7 +135,7 @@ def _descend(
     return np.asarray((raw / raw.norm(dim=1, keepdim=True)).detach().numpy())
 
 
-def group_recovery(W: Array, pairs: Pairs, noise: float, tol: float = _LEARNED) -> Maps:
+def group_recovery(W: Array, pairs: Pairs, noise: float, tol: float = LEARNED_TOLERANCE) -> Maps:
     r"""Return the maps that permute the atoms, keep their Gramian, and relate pairs of the data.
 
     A permutation P with :math:`P^\top W^\top W P = W^\top W` is an orthogonal map :math:`W P W^+` of the
@@ -185,8 +191,7 @@ def gram_symmetry_penalty(W: Any, sigma: float = 1.0) -> Any:
 
     Lecture course, slides on learning symmetries (theorem on the regulariser), with its sign corrected.
     """
-    if not sigma > 0:
-        raise ValueError(f"sigma must be positive; got {sigma!r}.")
+    positive("sigma", sigma, infinite=True)
     _matrix(W)
     columns = W.T @ W  # symmetric: rows are columns
     n = len(columns)
@@ -239,8 +244,7 @@ def soft_sort(values: Any, strength: float = 1.0) -> Any:
 
     Lecture course, slides on learning symmetries; after Blondel et al. 2020.
     """
-    if not strength > 0:
-        raise ValueError(f"strength must be positive; got {strength!r}.")
+    positive("strength", strength, infinite=True)
     from sklearn.isotonic import isotonic_regression
 
     ordered = torch.sort(values, dim=1).values

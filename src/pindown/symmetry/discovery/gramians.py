@@ -6,7 +6,8 @@ If the columns of W are the images :math:`w_i = g_i t` of one vector under ortho
     (W^\top W)_{ij} = \langle t, g_i^{-1} g_j t \rangle,
 
 so every column of the Gramian holds the same numbers in another order, and the orders are the rows of
-the group's multiplication table.
+the group's multiplication table (Cayley's theorem). Scores say how far vectors are from an orbit, of a
+given group or of any group at all.
 
 Lecture course, slides on learning symmetries.
 """
@@ -19,13 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.symmetry.discovery.tuning import MAX_AUTOMORPHISMS
 from pindown.symmetry.groups import Group
 
 Permutations = NDArray[np.int64]
 # Gramians of learned weights are known to three digits or so; entries are compared at their scale.
 SAME_ENTRY = 1e-6
-# Ten equal columns have 3.6 million automorphisms: past this many a Gramian says nothing about a group.
-MOST_AUTOMORPHISMS = 5040
 
 
 def gramian(W: ArrayLike) -> Array:
@@ -72,7 +72,7 @@ def cayley_permutations(table: ArrayLike) -> Permutations:
 
 
 def gramian_automorphisms(
-    G: ArrayLike, tol: float = SAME_ENTRY, most: int = MOST_AUTOMORPHISMS
+    G: ArrayLike, tol: float = SAME_ENTRY, most: int = MAX_AUTOMORPHISMS
 ) -> Permutations:
     r"""Return all permutations p with :math:`G_{p(i) p(j)} = G_{ij}`, the identity first.
 

@@ -2,7 +2,8 @@ r"""Whether a recovered group may be claimed: judged on orbits that had no part 
 
 A claim needs all of these on held-out orbits: the elements predict where members lie; they do *not*
 predict where hard negatives lie (else the group is too large, or the noise too coarse to tell); whole
-orbits are mapped onto themselves; and pairs use all elements alike.
+orbits are mapped onto themselves, for a part of one has no symmetry of its own; and pairs use all
+elements alike.
 """
 
 from __future__ import annotations
@@ -14,24 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.evidence import Assumption, Kind
 from pindown.symmetry.discovery.gramians import separation
 from pindown.symmetry.discovery.orbits import Pairs, pairs_of
 from pindown.symmetry.discovery.orthogonal_maps import nearest_elements, residual_limit
-
-LEAST_COVERAGE = 0.9  # share of held-out pairs that the elements must explain
-MOST_FALSE = 0.2  # share of hard negatives that they may explain
-LEAST_SEPARATION = 0.95  # area under ROC, held-out pairs against hard negatives
-SIGNIFICANCE = 1e-4  # chance that negatives as easy as these would be explained as often
-UNEVEN = 0.01  # chance at which the use of elements in pairs counts as uneven
-LEAST_ORBITS = 3  # held-out orbits
-_MISSING_MEMBER = 0.5  # of one member per orbit: an orbit that lacks one has a closure of 1 - 1/order
-_WRONG_MAPS = 100  # of each kind, shared by rows: one for every row takes minutes in high dimensions
-_TURN = 0.5  # radians, about, by which the axes of an element are turned to make a hard negative
-LEAST_PER_ELEMENT = 3.0  # pairs for each element, on average, before evenness can be judged
+from pindown.symmetry.discovery.tuning import (
+    HARD_NEGATIVE_MAPS,
+    HARD_NEGATIVE_TURN,
+    MAX_CHANCE,
+    MAX_FALSE_COVERAGE,
+    MIN_COVERAGE,
+    MIN_EVENNESS,
+    MIN_HELD_OUT_ORBITS,
+    MIN_PAIRS_PER_ELEMENT,
+    MIN_SEPARATION,
+    MISSING_MEMBER_SHARE,
+)
 
 
 @dataclass(frozen=True)
-class Evidence:
+class GroupEvidence:
     """What held-out orbits say about a group.
 
     Attributes:
@@ -62,11 +65,11 @@ class Evidence:
     n_pairs: int = 0
     n_orbits: int = 0
 
-    kind: ClassVar[str] = "estimate"
-    assumptions: ClassVar[tuple[str, ...]] = (
-        "the group is finite and acts by orthogonal maps",
-        "orbits are drawn independently",
-        "each orbit is whole, or is a pair whose element was drawn uniformly",
+    kind: ClassVar[Kind] = "estimate"
+    assumptions: ClassVar[tuple[Assumption, ...]] = (
+        Assumption("the group is finite and acts by orthogonal maps"),
+        Assumption("orbits are drawn independently"),
+        Assumption("each orbit is whole, or is a pair whose element was drawn uniformly"),
     )
 
     @property
@@ -104,10 +107,10 @@ def hard_negatives(X: Array, others: Array, matrices: Array, rng: np.random.Gene
     scaled[(lengths == 0).ravel()] = np.nan
     shuffled, turned = np.empty((n, d)), np.empty((n, d))
     near = 1e-6 * np.sqrt(d)  # a shuffle that is an element agrees with its matrix to rounding
-    for start in range(min(n, _WRONG_MAPS)):
-        rows = slice(start, None, _WRONG_MAPS)
+    for start in range(min(n, HARD_NEGATIVE_MAPS)):
+        rows = slice(start, None, HARD_NEGATIVE_MAPS)
         shuffle = np.eye(d)[rng.permutation(d)]
-        skew = rng.standard_normal((d, d)) * _TURN
+        skew = rng.standard_normal((d, d)) * HARD_NEGATIVE_TURN
         axes, _ = np.linalg.qr(np.eye(d) + skew - skew.T)
         conjugate = axes @ matrices[rng.integers(len(matrices))] @ axes.T
         for kept, map_ in ((shuffled, shuffle), (turned, conjugate)):
@@ -125,7 +128,7 @@ def judge(
     rng: np.random.Generator,
     *,
     complete: bool = True,
-) -> Evidence:
+) -> GroupEvidence:
     """Judge a group, given as exact matrices, on held-out orbits.
 
     Args:
@@ -143,9 +146,12 @@ def judge(
     pairs = pairs.take(moved)
     facts = {"order": len(matrices), "noise": noise, "n_pairs": len(pairs)}
     n_orbits = len(np.unique(pairs.orbit))
-    if n_orbits < LEAST_ORBITS:
-        reason = f"only {n_orbits} held-out orbits have two different members; {LEAST_ORBITS} are needed"
-        return Evidence(False, reason, n_orbits=n_orbits, **facts)  # type: ignore[arg-type]
+    if n_orbits < MIN_HELD_OUT_ORBITS:
+        reason = (
+            f"only {n_orbits} held-out orbits have two different members; {MIN_HELD_OUT_ORBITS} are "
+            f"needed"
+        )
+        return GroupEvidence(False, reason, n_orbits=n_orbits, **facts)  # type: ignore[arg-type]
     distances, _ = nearest_elements(matrices, pairs.first, pairs.second)
     wrong = _negative_distances(matrices, pairs, rng)
     hits, false = distances <= limit, wrong <= limit
@@ -161,7 +167,7 @@ def judge(
     }
     objection = _objection(found, len(table))
     reason = objection or "its elements predict held-out members and no hard negatives"
-    return Evidence(objection is None, reason, **found)  # type: ignore[arg-type]
+    return GroupEvidence(objection is None, reason, **found)  # type: ignore[arg-type]
 
 
 def _negative_distances(matrices: Array, pairs: Pairs, rng: np.random.Generator) -> Array:
@@ -179,7 +185,7 @@ def _chance(hits: NDArray[np.bool_], false: NDArray[np.bool_], orbit: NDArray[np
     from scipy.stats import beta, binom
 
     numbers = np.unique(orbit)
-    whole = sum(bool(hits[orbit == number].mean() >= LEAST_COVERAGE) for number in numbers)
+    whole = sum(bool(hits[orbit == number].mean() >= MIN_COVERAGE) for number in numbers)
     easy = float(beta.ppf(0.999, false.sum() + 1, len(false) - false.sum() or 1))
     return float(binom.sf(whole - 1, len(numbers), easy))
 
@@ -188,24 +194,24 @@ def _objection(found: dict[str, float], order: int) -> str | None:
     """Return the first condition that fails, in words, or None."""
     if order < 2:
         return "samples of one orbit are equal: only the identity relates them"
-    if found["coverage"] < LEAST_COVERAGE:
+    if found["coverage"] < MIN_COVERAGE:
         return f"the maps found explain only {found['coverage']:.0%} of held-out pairs"
-    if found["false_coverage"] > MOST_FALSE or found["separation"] < LEAST_SEPARATION:
+    if found["false_coverage"] > MAX_FALSE_COVERAGE or found["separation"] < MIN_SEPARATION:
         return (
             f"the maps also explain {found['false_coverage']:.0%} of hard negatives: "
             f"too many elements for this noise"
         )
-    if found["closure"] < max(LEAST_COVERAGE, 1.0 - _MISSING_MEMBER / order):
+    if found["closure"] < max(MIN_COVERAGE, 1.0 - MISSING_MEMBER_SHARE / order):
         return (
             f"only {found['closure']:.0%} of the images of members are members: orbits are not whole "
             f"(complete=False if members were drawn at random)"
         )
-    if found["evenness"] < UNEVEN:
+    if found["evenness"] < MIN_EVENNESS:
         return (
             "pairs use the elements too unevenly, or are too few, for a group whose elements were drawn "
             "alike (complete=False to allow it)"
         )
-    if found["chance"] > SIGNIFICANCE:
+    if found["chance"] > MAX_CHANCE:
         return f"too few held-out orbits to exclude chance (bound {found['chance']:.2g})"
     return None
 
@@ -250,7 +256,7 @@ def evenness(matrices: Array, orbits: list[Array], limit: float) -> float:
         return float("nan")
     distance, element = nearest_elements(matrices, first[~whole], second[~whole])
     used = np.bincount(element[distance <= limit], minlength=len(matrices))[1:]
-    if used.sum() < LEAST_PER_ELEMENT * len(used) or not used.all():
+    if used.sum() < MIN_PAIRS_PER_ELEMENT * len(used) or not used.all():
         return 0.0
     mean = used.mean()
     return float(chi2.sf(((used - mean) ** 2).sum() / mean, len(used) - 1))

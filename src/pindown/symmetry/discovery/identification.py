@@ -129,9 +129,8 @@ def _known(order: int) -> tuple[Group, ...]:
     found += list(_polyhedral(order))
     if order % 4 == 0 and order >= 8:
         found.append(_named(f"Q{order}", _dicyclic(order // 4)))
-    for small in range(
-        3, order // 4 + 1
-    ):  # products of a dihedral group with a cyclic one, not C2 x D(odd)
+    # Products of a dihedral group with a cyclic one, not C2 x D(odd).
+    for small in range(3, order // 4 + 1):
         rest, twist = divmod(order, 2 * small)
         if twist == 0 and rest > 1 and not (rest % 2 == 0 and rest // 2 % 2 and small % 2):
             found.append(

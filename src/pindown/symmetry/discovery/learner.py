@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
+from pindown.deadline import Deadline, checked_budget
+from pindown.progress import silent
 from pindown.symmetry.discovery.identification import identify
 from pindown.symmetry.discovery.orbits import (
     Pairs,
@@ -23,7 +25,7 @@ from pindown.symmetry.discovery.orbits import (
 from pindown.symmetry.discovery.orthogonal_maps import Maps, nearest_elements
 from pindown.symmetry.discovery.search import Discovery, discover
 from pindown.symmetry.groups import Group
-from pindown.validation import is_integer
+from pindown.validation import choice, integer, optional
 
 _METHODS = ("relations", "gramian")
 
@@ -51,7 +53,7 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Searches at each level of noise with other random candidates (or starts of the atoms).
     n_atoms : int, default=None
         Columns learned by ``"gramian"``; None is the number of features.
-    time_budget : float, default=60.0
+    budget : float, default=60.0
         Seconds after which no new candidate is tried.
     random_state : int, Generator or None, default=None
         Splits the orbits and chooses candidates.
@@ -72,7 +74,7 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Its elements; the identity alone without a claim.
     score_ : float
         Share of held-out pairs explained minus share of hard negatives; 0 if nothing was found.
-    evidence_ : Evidence
+    evidence_ : GroupEvidence
         What the claim rests on, with the numbers.
     n_orbits_ : int
         Orbits of two or more members that were seen.
@@ -105,7 +107,7 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         complete: bool = True,
         n_restarts: int = 4,
         n_atoms: int | None = None,
-        time_budget: float = 60.0,
+        budget: float = 60.0,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -114,7 +116,7 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.complete = complete
         self.n_restarts = n_restarts
         self.n_atoms = n_atoms
-        self.time_budget = time_budget
+        self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
 
@@ -130,7 +132,7 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         orbits = self._orbits(X, y)
         self.n_orbits_ = len(orbits)
         rng = _generator(self.random_state)
-        deadline = time.monotonic() + self.time_budget
+        deadline = Deadline.after(self.budget)
         self._atoms: dict[int, Any] = {}
         find = self._by_gramian if self.method == "gramian" else None
         unit = unit_of(orbits)
@@ -143,27 +145,18 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             complete=self.complete,
             n_restarts=1 if find else self.n_restarts,
             deadline=deadline,
-            report=self._say if self.verbose else None,
+            report=_printed if self.verbose else silent,
         )
         del self._atoms
         self._settle(found, unit)
         return self
 
     def _check(self) -> None:
-        if self.method not in _METHODS:
-            raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {self.method!r}.")
-        for name, least in (("max_order", 2), ("n_restarts", 1)):
-            value = getattr(self, name)
-            if not is_integer(value, least):
-                raise ValueError(f"{name} must be a whole number from {least}; got {value!r}.")
-        if self.n_atoms is not None and not (
-            isinstance(self.n_atoms, int | np.integer) and self.n_atoms > 0
-        ):
-            raise ValueError(f"n_atoms must be a whole number from 1 or None; got {self.n_atoms!r}.")
-        if not self.time_budget > 0:
-            raise ValueError(
-                f"time_budget must be a positive number of seconds; got {self.time_budget!r}."
-            )
+        choice("method", self.method, _METHODS)
+        integer("max_order", self.max_order, least=2)
+        integer("n_restarts", self.n_restarts)
+        optional(integer, "n_atoms", self.n_atoms)
+        checked_budget(self.budget)
 
     def _orbits(self, X: Any, y: Any) -> list[Array]:
         """Return the orbits in any of the forms in which they may be given."""
@@ -187,24 +180,21 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             return list(np.stack([samples, partners], axis=1))
         return orbits_by_label(samples, checked_labels(given, samples.shape))
 
-    def _by_gramian(self, pairs: Pairs, noise: float, rng: np.random.Generator, deadline: float) -> Maps:
+    def _by_gramian(
+        self, pairs: Pairs, noise: float, rng: np.random.Generator, deadline: Deadline
+    ) -> Maps:
         """Learn atoms and read maps off their Gramian; the start that explains most pairs is taken."""
         from pindown.symmetry.discovery.atoms import group_recovery, learn_orbit
 
         d = pairs.first.shape[1]
         if d not in self._atoms:  # the atoms do not depend on the level of noise, what is read off does
             self._atoms[d] = learn_orbit(
-                pairs, self.n_atoms, rng=rng, n_restarts=self.n_restarts, deadline=deadline
+                pairs, self.n_atoms, rng=rng, n_restarts=self.n_restarts, budget=deadline.left
             )
         found = [group_recovery(atoms.W, pairs, noise) for atoms in self._atoms[d]]
         best = int(np.argmax([maps.explained.mean() for maps in found]))
-        found[best].out_of_time = time.monotonic() > deadline
+        found[best].out_of_time = deadline.passed
         return found[best]
-
-    def _say(self, message: str) -> None:
-        import sys
-
-        print(message, file=sys.stderr)
 
     def _settle(self, found: Discovery, unit: float) -> None:
         self.evidence_ = replace(found.evidence, noise=found.evidence.noise * unit)
@@ -251,6 +241,10 @@ def named_group(found: Discovery) -> Group:
         return plain.acting_by(found.matrices)
     known, image = match
     return known.acting_by(found.matrices[image])
+
+
+def _printed(what: str, done: float, total: float | None) -> None:
+    print(what, file=sys.stderr)
 
 
 def _generator(random_state: Any) -> np.random.Generator:

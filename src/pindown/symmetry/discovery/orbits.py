@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.symmetry.discovery.tuning import MAX_PAIRS
 
 # Norms computed in float64 from vectors that an orthogonal map relates agree to rounding; data stored as
 # float32 agree to this.
 SAME_NORM = 1e-6
-# More pairs than this sharpen nothing and cost memory: maps have at most a few hundred unknowns.
-MOST_PAIRS = 3000
 # Squares of numbers beyond this, or below its inverse, overflow or vanish.
 _FAR = 1e100
 
@@ -105,7 +104,7 @@ def unit_of(orbits: list[Array]) -> float:
     return 1.0 if peak == 0.0 or 1.0 / _FAR < peak < _FAR else peak
 
 
-def pairs_of(orbits: list[Array], rng: np.random.Generator, most: int = MOST_PAIRS) -> Pairs:
+def pairs_of(orbits: list[Array], rng: np.random.Generator, most: int = MAX_PAIRS) -> Pairs:
     """Return the ordered pairs of different members of every orbit; a random share if they are many.
 
     >>> pairs = pairs_of([np.array([[1.0], [-1.0]])], np.random.default_rng(0))
@@ -134,7 +133,7 @@ def _two_members(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return all a < b below n, or a random share of them, without listing them if they are many."""
     total = n * (n - 1) // 2
-    if total <= max(most, MOST_PAIRS):
+    if total <= max(most, MAX_PAIRS):
         a, b = np.triu_indices(n, 1)
         kept = np.sort(rng.choice(total, most, replace=False)) if total > most else slice(None)
         return a[kept], b[kept]

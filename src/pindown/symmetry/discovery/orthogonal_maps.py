@@ -1,4 +1,7 @@
-"""Orthogonal maps between samples: fitted, compared by what they do to the data, and kept in a list."""
+"""Orthogonal maps between samples: fitted, compared by what they do to the data, and made a group.
+
+From maps known up to noise follow a multiplication table, and matrices that obey it exactly.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,14 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.symmetry.axioms import check_table
 from pindown.symmetry.discovery.orbits import Pairs
+from pindown.symmetry.discovery.tuning import (
+    CLEAR_ELEMENT_RATIO,
+    MAX_AVERAGING_STEPS,
+    MISSED_SHARE,
+    RARE_MAP_SHARE,
+    REFITTING_ROUNDS,
+)
 
-# Share of right pairs that a map may miss through noise alone.
-_MISSED = 1e-3
-# Rounds of refitting all maps together; one used by fewer than this share of what is usual is a remnant.
-_SETTLING = 3
-_RARE = 0.3
-# A product must be this much nearer to its element than to any other.
-_CLEAR = 0.5
-# Averaging converges quadratically from maps that nearly multiply like the table.
-_ROUNDS = 60
 _EXACT = 1e-13
 # Products of rounded matrices agree with the table's to this, or they were not near a representation.
 _REPRESENTS = 1e-10
@@ -56,7 +57,7 @@ def residual_limit(noise: float, d: int) -> float:
     """
     from scipy.stats import chi2
 
-    return float(noise * np.sqrt(2.0 * chi2.ppf(1.0 - _MISSED, d)))
+    return float(noise * np.sqrt(2.0 * chi2.ppf(1.0 - MISSED_SHARE, d)))
 
 
 def nearest_orthogonal(matrix: Array) -> Array:
@@ -122,7 +123,7 @@ def settled(found: Maps, pairs: Pairs, limit: float) -> Maps:
     """Refit all maps to the pairs nearest to them; merge what noise split, drop what few pairs use."""
     d, moment = pairs.first.shape[1], second_moment(pairs)
     matrices = list(found.matrices)
-    for _ in range(_SETTLING):
+    for _ in range(REFITTING_ROUNDS):
         nearest, hit = _assigned(matrices, pairs, limit)
         support = [int((hit & (nearest == k)).sum()) for k in range(len(matrices))]
         usual = _usual(support[1:])
@@ -132,7 +133,9 @@ def settled(found: Maps, pairs: Pairs, limit: float) -> Maps:
             if support[k] > d:
                 rows = hit & (nearest == k)
                 refitted = procrustes(pairs.first[rows], pairs.second[rows])
-            if support[k] >= max(1.0, _RARE * usual) and not is_known(refitted, kept, moment, limit):
+            if support[k] >= max(1.0, RARE_MAP_SHARE * usual) and not is_known(
+                refitted, kept, moment, limit
+            ):
                 kept.append(refitted)
         matrices = kept
     return Maps(matrices, found.noise, _assigned(matrices, pairs, limit)[1], found.out_of_time)
@@ -180,10 +183,9 @@ def table_of(matrices: Array, spread: Array, limit: float) -> NDArray[np.int64]:
     >>> flip = np.array([[[1.0]], [[-1.0]]])
     >>> table_of(flip, np.eye(1), 0.1).tolist()
     [[0, 1], [1, 0]]
-    >>> table_of(np.array([[[1.0]], [[2.0]]]), np.eye(1), 0.1)
+    >>> table_of(np.array([[[1.0]], [[2.0]]]), np.eye(1), 0.1)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ...
-    pindown.symmetry.discovery.orthogonal_maps.NotClosedError: the product of maps 1 and 1 is none of the 2 maps
+    pindown...NotClosedError: the product of maps 1 and 1 is none of the 2 maps
     """
     n = len(matrices)
     table = np.zeros((n, n), dtype=np.int64)
@@ -192,7 +194,7 @@ def table_of(matrices: Array, spread: Array, limit: float) -> NDArray[np.int64]:
         nearest = gaps.argmin(axis=1)
         ordered = np.sort(gaps, axis=1)
         second = ordered[:, 1] if n > 1 else np.full(n, np.inf)
-        wrong = (ordered[:, 0] > limit) | (ordered[:, 0] > _CLEAR * second)
+        wrong = (ordered[:, 0] > limit) | (ordered[:, 0] > CLEAR_ELEMENT_RATIO * second)
         if wrong.any():
             column = int(np.flatnonzero(wrong)[0])
             raise NotClosedError(f"the product of maps {row} and {column} is none of the {n} maps")
@@ -218,7 +220,7 @@ def exact_representation(matrices: Array, table: NDArray[np.int64]) -> Array:
     [[[1.0]], [[-1.0]]]
     """
     current = nearest_orthogonal(matrices)
-    for _ in range(_ROUNDS):
+    for _ in range(MAX_AVERAGING_STEPS):
         inverse = np.swapaxes(current, 1, 2)
         # products rho(g h) rho(h)^-1 of one g at a time: all at once fill the memory in high dimensions
         averaged = [np.tensordot(current[row], inverse, axes=([0, 2], [0, 1])) for row in table]

@@ -1,13 +1,17 @@
-"""Which orthogonal maps relate the samples of an orbit: found one by one, completed by products."""
+r"""Which orthogonal maps relate the samples of an orbit: found one by one, completed by products.
+
+Candidates come from votes. Two pairs (x, gx) and (x', g'x') come from one map only if
+:math:`\langle x, x' \rangle = \langle gx, g'x' \rangle`. Unrelated pairs pass that test by chance alone,
+so pairs that all pass it with each other name a map, without knowing which map they share.
+"""
 
 from __future__ import annotations
-
-import time
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.deadline import NEVER, Deadline
 from pindown.symmetry.discovery.orbits import Pairs
 from pindown.symmetry.discovery.orthogonal_maps import (
     Maps,
@@ -18,34 +22,23 @@ from pindown.symmetry.discovery.orthogonal_maps import (
     second_moment,
     settled,
 )
-
-# Residual limits shrink to the final one along this schedule while a candidate is refitted.
-_SCHEDULE = (4.0, 2.0, 1.3, 1.0, 1.0)
-# A map found by fitting can bend to about as many pairs as there are dimensions; it must explain more.
-_BEYOND_FREEDOM = 2
-# A product of maps was not fitted: a pair that it explains is evidence at once, two are no accident.
-_PRODUCT_SUPPORT = 2
-# Maps drawn at random to see what chance explains, and the chance at which a count is no accident.
-_RANDOM_MAPS = 20
-_ACCIDENT = 1e-5
-# If maps that mean nothing explain this share of pairs, the noise is too coarse to tell any two apart.
-_TOO_COARSE = 0.05
-# Share of the pairs after which those left over are the tail of the noise, not another map.
-_ENOUGH = 0.99
-# Share of explained pairs from which on a product is an element if it explains a single other pair.
-_NEARLY_ALL = 0.85
-# Of the share of products that stay in the list for the usual map: a map with less is no element.
-_LOYAL = 0.5
-# Candidates in a row that come to nothing before the search ends.
-_PATIENCE = 12
-# In a group no product is dead. Few pairs leave elements unseen, so this many and half of all may be.
-_DEAD = 30
-# Two inner products count as equal within this many standard deviations of the noise.
-_COMPATIBLE = 3.0
-# Pairs that vote on one candidate, and that are asked; the cost grows with the square of the first.
-_VOTERS = 300
-_ASKED = 1600
-_POWER_STEPS = 20
+from pindown.symmetry.discovery.tuning import (
+    ACCIDENT_CHANCE,
+    COMPATIBLE_DEVIATIONS,
+    CONSISTENT_SHARE,
+    ENOUGH_EXPLAINED,
+    MAP_PATIENCE,
+    MAX_ASKED,
+    MAX_VOTERS,
+    NEARLY_ALL_EXPLAINED,
+    POWER_STEPS,
+    PRODUCT_SUPPORT,
+    RANDOM_MAPS,
+    RESIDUAL_SCHEDULE,
+    SPARE_DEAD_PRODUCTS,
+    SUPPORT_BEYOND_FREEDOM,
+    TOO_COARSE_SHARE,
+)
 
 
 def find_maps(
@@ -54,8 +47,8 @@ def find_maps(
     rng: np.random.Generator,
     *,
     most: int,
-    patience: int = _PATIENCE,
-    deadline: float = np.inf,
+    patience: int = MAP_PATIENCE,
+    deadline: Deadline = NEVER,
 ) -> Maps:
     """Return maps that each explain many pairs, until the pairs or the candidates run out.
 
@@ -68,33 +61,35 @@ def find_maps(
         rng: Chooses candidates.
         most: Stop at this many maps.
         patience: Candidates in a row that come to nothing before the search ends.
-        deadline: Stop at this ``time.monotonic()``.
+        deadline: Try no candidate after it.
     """
     d = pairs.first.shape[1]
     limit = residual_limit(noise, d)
     found = Maps([np.eye(d)], noise, residuals(np.eye(d), pairs) <= limit)
     by_chance = _chance_support(pairs, limit, rng)
-    if by_chance > _TOO_COARSE * len(pairs):
+    if by_chance > TOO_COARSE_SHARE * len(pairs):
         found.coarse = True
         return found
     failures, moment = 0, second_moment(pairs)
     while failures < patience and len(found.matrices) < most:
-        if found.explained.mean() >= _ENOUGH or found.dead > _DEAD + len(found.tried) / 2:
+        if (
+            found.explained.mean() >= ENOUGH_EXPLAINED
+            or found.dead > SPARE_DEAD_PRODUCTS + len(found.tried) / 2
+        ):
             break
-        if time.monotonic() > deadline:
+        if deadline.passed:
             found.out_of_time = True
             break
         candidate = voted_map(pairs, found.explained, noise, rng)
-        enough = max(d + _BEYOND_FREEDOM, by_chance)
+        enough = max(d + SUPPORT_BEYOND_FREEDOM, by_chance)
         if candidate is None or not _accept(found, candidate, pairs, moment, limit, enough):
             failures += 1
             continue
         failures = 0
-        _add_products(found, pairs, moment, limit, most, max(_PRODUCT_SUPPORT, by_chance))
+        _add_products(found, pairs, moment, limit, most, max(PRODUCT_SUPPORT, by_chance))
     found = settled(_consistent(settled(found, pairs, limit), moment, limit), pairs, limit)
-    if (
-        found.explained.mean() >= _NEARLY_ALL
-    ):  # elements that few pairs use were dropped with the remnants
+    if found.explained.mean() >= NEARLY_ALL_EXPLAINED:
+        # Elements that few pairs use were dropped with the remnants.
         _add_products(found, pairs, moment, limit, most, max(1, by_chance))
     return found
 
@@ -107,7 +102,7 @@ def _consistent(found: Maps, moment: Array, limit: float) -> Maps:
         [((g @ stack @ moment).reshape(len(stack), -1) @ flat).max(axis=1) for g in maps]
     )
     stays = (2.0 * (np.trace(moment) - agreement) <= limit**2).mean(axis=1)
-    keep = stays >= _LOYAL * np.sort(stays)[::-1][len(stays) // 2]
+    keep = stays >= CONSISTENT_SHARE * np.sort(stays)[::-1][len(stays) // 2]
     keep[0] = True
     kept = [g for g, kept in zip(maps, keep, strict=True) if kept]
     return Maps(kept, found.noise, found.explained, found.out_of_time)
@@ -122,12 +117,12 @@ def _chance_support(pairs: Pairs, limit: float, rng: np.random.Generator) -> int
 
     norms = np.linalg.norm(pairs.first, axis=1, keepdims=True)
     shares = []
-    for _ in range(_RANDOM_MAPS):
+    for _ in range(RANDOM_MAPS):
         draws = rng.standard_normal(pairs.first.shape)
         draws *= norms / np.linalg.norm(draws, axis=1, keepdims=True)
         shares.append((np.linalg.norm(draws - pairs.second, axis=1) <= limit).mean())
     share = float(np.mean(shares))
-    return int(binom.ppf(1.0 - _ACCIDENT, len(pairs), share)) + 1 if share else 0
+    return int(binom.ppf(1.0 - ACCIDENT_CHANCE, len(pairs), share)) + 1 if share else 0
 
 
 def _accept(
@@ -136,7 +131,7 @@ def _accept(
     """Refit a candidate on the pairs it explains; keep it, and its inverse, if those are enough."""
     free = np.flatnonzero(~found.explained)
     left = pairs.take(free)
-    for factor in _SCHEDULE:
+    for factor in RESIDUAL_SCHEDULE:
         hits = residuals(candidate, left) <= factor * limit
         if hits.sum() < least:
             return False
@@ -158,7 +153,7 @@ def _keep(found: Maps, matrix: Array, rows: NDArray[np.int64]) -> None:
 
 def _add_products(found: Maps, pairs: Pairs, moment: Array, limit: float, most: int, least: int) -> None:
     """Keep products of known maps that explain pairs nobody explained; refitted if they are many."""
-    enough = pairs.first.shape[1] + _BEYOND_FREEDOM
+    enough = pairs.first.shape[1] + SUPPORT_BEYOND_FREEDOM
     fresh = True
     while fresh and len(found.matrices) < most:
         n = len(found.matrices)
@@ -171,14 +166,14 @@ def _add_products(found: Maps, pairs: Pairs, moment: Array, limit: float, most: 
                 continue
             free = np.flatnonzero(~found.explained)
             # products carry the errors of both factors
-            hits = residuals(product, pairs.take(free)) <= _SCHEDULE[1] * limit
+            hits = residuals(product, pairs.take(free)) <= RESIDUAL_SCHEDULE[1] * limit
             if hits.sum() >= enough and _accept(found, product, pairs, moment, limit, least):
                 continue
             if least <= hits.sum() < enough:
                 _keep(found, product, free[hits])
             else:
                 found.dead += 1
-                if found.dead > _DEAD + len(found.tried) / 2:
+                if found.dead > SPARE_DEAD_PRODUCTS + len(found.tried) / 2:
                     return
 
 
@@ -200,15 +195,15 @@ def voted_map(
     others = free[pairs.orbit[free] != pairs.orbit[seed]]
     if len(others) < d:
         return None
-    if len(others) > _ASKED:
-        others = rng.choice(others, _ASKED, replace=False)
+    if len(others) > MAX_ASKED:
+        others = rng.choice(others, MAX_ASKED, replace=False)
     gap = _disagreement(pairs, np.array([seed]), others, noise)[0]
-    voters = others[np.argsort(gap)][: min(_VOTERS, int((gap <= _COMPATIBLE).sum()))]
+    voters = others[np.argsort(gap)][: min(MAX_VOTERS, int((gap <= COMPATIBLE_DEVIATIONS).sum()))]
     if len(voters) < d:
         return None
     mutual = np.exp(-0.5 * _disagreement(pairs, voters, voters, noise) ** 2)
     weights = mutual.sum(axis=1)
-    for _ in range(_POWER_STEPS):  # the leading eigenvector: the largest set that agrees with itself
+    for _ in range(POWER_STEPS):  # the leading eigenvector: the largest set that agrees with itself
         weights = mutual @ weights
         weights /= weights.max()
     chosen = _clique(mutual, np.argsort(-weights), 3 * d)
@@ -232,7 +227,7 @@ def _disagreement(
 
 def _clique(mutual: Array, order: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """Return voters taken in order, each if it agrees with all taken before it."""
-    agree = float(np.exp(-0.5 * _COMPATIBLE**2))
+    agree = float(np.exp(-0.5 * COMPATIBLE_DEVIATIONS**2))
     taken: list[int] = []
     for candidate in order:
         if (mutual[candidate, taken] >= agree).all():

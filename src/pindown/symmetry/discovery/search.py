@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.symmetry.discovery.held_out import LEAST_COVERAGE, Evidence, judge
+from pindown.deadline import NEVER, Deadline
+from pindown.progress import Report, silent
+from pindown.symmetry.discovery.held_out import GroupEvidence, judge
 from pindown.symmetry.discovery.orbits import Pairs, noise_level, pairs_of
 from pindown.symmetry.discovery.orthogonal_maps import (
     Maps,
@@ -22,29 +23,24 @@ from pindown.symmetry.discovery.orthogonal_maps import (
     table_of,
 )
 from pindown.symmetry.discovery.relations import find_maps
+from pindown.symmetry.discovery.tuning import (
+    HELD_OUT_SHARE,
+    MAX_NOISE_SHARE,
+    MIN_COVERAGE,
+    MIN_ORBITS,
+    MIN_VARIANCE_PER_NOISE,
+    NOISE_LADDER,
+    NOISE_UNCERTAINTY,
+    ONE_NORM_RATIO,
+    SAME_ELEMENT_SHARE,
+    SPARE_MAPS,
+)
 
 # Data stored in single precision carry this error, as a share of a coordinate's scale.
 _ROUNDING = 1e-7
-# Levels of noise tried for data scaled to one norm, whose norms say nothing about it, as shares of a
-# coordinate's scale.
-_LADDER = (1e-3, 1e-2, 3e-2, 1e-1)
-# Where norms differ between orbits they measure the noise; few orbits measure it to about this factor.
-_UNSURE = 1.5
-# Norms that differ between orbits by no more than this many times what they do within were made equal.
-_ONE_NORM = 3.0
-# Above this share of a coordinate's scale norms within an orbit are no longer equal up to noise.
-_NOT_ORTHOGONAL = 0.3
-# Directions whose variance is below this many noise variances say nothing about a map.
-_ABOVE_NOISE = 16.0
 _RANK = 1e-10  # of the largest variance: directions below are rounding
-# Elements closer than this share of the least distance between maps count as one.
-_SAME_ELEMENT = 0.5
-_FEWEST_ORBITS = 6
-# Noise splits maps while they are collected; they are merged afterwards, so more are let in.
-_SPARE = 2
-_HELD_OUT = 0.4
 
-MapFinder = Callable[[Pairs, float, np.random.Generator, float], Maps]
+MapFinder = Callable[[Pairs, float, np.random.Generator, Deadline], Maps]
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ class Discovery:
         explained: Share of the pairs that were searched which they explain.
     """
 
-    evidence: Evidence
+    evidence: GroupEvidence
     table: NDArray[np.int64] = field(repr=False)
     matrices: Array = field(repr=False)
     n_maps: int = 0
@@ -78,8 +74,8 @@ def discover(
     largest: int = 60,
     complete: bool = True,
     n_restarts: int = 4,
-    deadline: float = np.inf,
-    report: Callable[[str], None] | None = None,
+    deadline: Deadline = NEVER,
+    report: Report = silent,
 ) -> Discovery:
     """Look for a finite group of orthogonal maps that relates the members of every orbit.
 
@@ -91,36 +87,36 @@ def discover(
         largest: The largest order to look for.
         complete: Whether orbits must be whole; see :func:`judge`.
         n_restarts: Searches at each level of noise, with other candidates, before the next level.
-        deadline: Stop at this ``time.monotonic()``.
+        deadline: Start no attempt after it.
         report: Told what each attempt came to.
     """
-    if len(orbits) < _FEWEST_ORBITS:
+    if len(orbits) < MIN_ORBITS:
         return _nothing(
             n_features,
-            f"{len(orbits)} orbits of two members or more; {_FEWEST_ORBITS} are needed to find a "
+            f"{len(orbits)} orbits of two members or more; {MIN_ORBITS} are needed to find a "
             f"group and to check it on others",
         )
     order = rng.permutation(len(orbits))
-    n_held = max(3, int(_HELD_OUT * len(orbits)))
+    n_held = max(3, int(HELD_OUT_SHARE * len(orbits)))
     held, train = ([orbits[i] for i in part] for part in (order[:n_held], order[n_held:]))
     pairs = pairs_of(train, rng)
     scale = float(np.sqrt(np.mean(pairs.first**2)))
     noise = noise_level(pairs)
     if scale == 0.0:
         return _nothing(n_features, "all samples are zero")
-    if noise > _NOT_ORTHOGONAL * scale:
+    if noise > MAX_NOISE_SHARE * scale:
         return _nothing(
             n_features,
             f"norms within an orbit differ by {noise / scale:.0%} of a coordinate: no orthogonal map "
             f"relates its members",
         )
 
-    def default(pairs: Pairs, noise: float, rng: np.random.Generator, deadline: float) -> Maps:
-        return find_maps(pairs, noise, rng, most=_SPARE * largest, deadline=deadline)
+    def default(pairs: Pairs, noise: float, rng: np.random.Generator, deadline: Deadline) -> Maps:
+        return find_maps(pairs, noise, rng, most=SPARE_MAPS * largest, deadline=deadline)
 
     best = _nothing(n_features, "nothing was tried")
     levels = _levels(noise, scale, pairs)
-    climbing = levels[-1] > _UNSURE * levels[0]
+    climbing, done = levels[-1] > NOISE_UNCERTAINTY * levels[0], 0
     for level in levels:
         explained = 0.0
         for _ in range(n_restarts):
@@ -130,16 +126,16 @@ def discover(
                 )
             except KeyboardInterrupt:
                 return best if best.n_maps else _nothing(n_features, "the search was interrupted")
-            if report is not None:
-                report(f"noise {level:.2g}: {attempt}")
+            done += 1
+            report(f"noise {level:.2g}: {attempt}", done, n_restarts * len(levels))
             if _further(attempt, best):
                 best = attempt
-            if attempt.evidence.coverage >= LEAST_COVERAGE or time.monotonic() > deadline:
+            if attempt.evidence.coverage >= MIN_COVERAGE or deadline.passed:
                 return best  # claimed, or closed and predictive but refused: more tries change nothing
             explained = max(explained, attempt.explained)
             if attempt.n_maps == 1:  # nothing at all at this level: other candidates will not help
                 break
-        if climbing and explained >= LEAST_COVERAGE:
+        if climbing and explained >= MIN_COVERAGE:
             break  # maps fit this closely and are no group; with coarser eyes they would look like one
     return best
 
@@ -157,14 +153,14 @@ def _levels(noise: float, scale: float, pairs: Pairs) -> list[float]:
     least = max(noise, _ROUNDING * scale)
     norms = np.linalg.norm(pairs.first, axis=1)
     between = float(np.median(np.abs(norms - np.median(norms))))
-    if between > _ONE_NORM * least:
-        return [least, _UNSURE * least]
-    return [least, *(share * scale for share in _LADDER if share * scale > 2 * least)]
+    if between > ONE_NORM_RATIO * least:
+        return [least, NOISE_UNCERTAINTY * least]
+    return [least, *(share * scale for share in NOISE_LADDER if share * scale > 2 * least)]
 
 
 def _nothing(d: int, reason: str, n_maps: int = 0, explained: float = 0.0) -> Discovery:
     trivial = np.zeros((1, 1), dtype=np.int64)
-    return Discovery(Evidence(False, reason), trivial, np.eye(d)[None], n_maps, explained)
+    return Discovery(GroupEvidence(False, reason), trivial, np.eye(d)[None], n_maps, explained)
 
 
 def _attempt(
@@ -176,7 +172,7 @@ def _attempt(
     rng: np.random.Generator,
     largest: int,
     complete: bool,
-    deadline: float,
+    deadline: Deadline,
 ) -> Discovery:
     """Search at one level of noise and judge what was found."""
     d = pairs.first.shape[1]
@@ -199,7 +195,7 @@ def _attempt(
             n,
             explained,
         )
-    if explained < LEAST_COVERAGE:
+    if explained < MIN_COVERAGE:
         late = "; time ran out" if maps.out_of_time else ""
         return _nothing(d, f"{n} maps explain only {explained:.0%} of the pairs{late}", n)
     try:
@@ -215,7 +211,7 @@ def _attempt(
 def _directions(pairs: Pairs, noise: float) -> tuple[Array, Array]:
     """Return the directions in which the data vary beyond the noise, and the root of their variances."""
     values, vectors = np.linalg.eigh(pairs.first.T @ pairs.first / len(pairs))
-    kept = values > max(_RANK * float(values.max()), _ABOVE_NOISE * noise**2)
+    kept = values > max(_RANK * float(values.max()), MIN_VARIANCE_PER_NOISE * noise**2)
     kept |= values == values.max()
     return vectors[:, kept].T, np.diag(np.sqrt(values[kept]))
 
@@ -224,7 +220,7 @@ def _close(maps: Array, spread: Array, pairs: Pairs) -> tuple[NDArray[np.int64],
     """Return the table of the maps, and exact matrices refitted to all pairs under it."""
     gaps = effect(maps, maps, spread)
     np.fill_diagonal(gaps, np.inf)
-    table = table_of(maps, spread, _SAME_ELEMENT * float(gaps.min()))
+    table = table_of(maps, spread, SAME_ELEMENT_SHARE * float(gaps.min()))
     matrices = exact_representation(maps, table)
     for _ in range(2):  # better maps assign pairs better, which fits better maps
         _, element = nearest_elements(matrices, pairs.first, pairs.second)

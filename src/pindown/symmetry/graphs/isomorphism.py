@@ -1,7 +1,11 @@
-r"""Are two graphs the same up to the names of their nodes?
+r"""The names of nodes do not matter: are two graphs the same but for them, does a function see them?
 
-:math:`G_1 \cong G_2` if :math:`PA_1P^{-1} = A_2` for a permutation matrix P. Colour refinement tells
-most pairs apart at once; where it does not, a node is singled out on both sides and refinement goes on.
+:math:`G_1 \cong G_2` if :math:`PA_1P^{-1} = A_2` for a permutation matrix P. Colour refinement, the test
+of Weisfeiler and Leman, tells most pairs apart at once; where it does not, a node is singled out on both
+sides and refinement goes on. A function of graphs, nodes or edges keeps its contract if
+
+.. math:: F_G(PAP^{-1}, PX) = F_G(A, X), \qquad F_V(PAP^{-1}, PX) = P F_V(A, X), \qquad
+          F_E(PAP^{-1}, PX) = P F_E(A, X) P^{-1}.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.symmetry.graphs.data import Graph, inverse_permutation
+from pindown.validation import choice, integer
 
 Colours: TypeAlias = NDArray[np.int64]
 LEVELS = ("graph", "node", "edge")
@@ -31,7 +37,7 @@ def colour_refinement(graph: Graph | ArrayLike, colours: ArrayLike | None = None
         colours: Colours to start with; None for those of the features.
 
     Returns:
-        Whole numbers from 0, ``(n,)``, that do not depend on the names of the nodes.
+        Integers from 0, ``(n,)``, that do not depend on the names of the nodes.
 
     Example:
         The ends of a path are told from its middle:
@@ -165,7 +171,7 @@ class GraphContract:
     error: float
     scale: float
     n_perms: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __float__(self) -> float:
         return self.error
@@ -206,10 +212,8 @@ def graph_contract_error(
 
     Lecture course, section on graph isomorphism.
     """
-    if level not in LEVELS:
-        raise ValueError(f"level must be one of {', '.join(LEVELS)}; got {level!r}.")
-    if n_perms < 1:
-        raise ValueError(f"n_perms must be at least 1; got {n_perms!r}.")
+    choice("level", level, LEVELS)
+    integer("n_perms", n_perms)
     answer = _answer(fn, graph)
     axes = LEVELS.index(level)
     if answer.shape[:axes] != (graph.n_nodes,) * axes:

@@ -1,4 +1,16 @@
-"""Networks for the three kinds of questions about graphs: the whole, its nodes, its edges."""
+r"""Graph neural networks (GNN): layers blind to node names, and heads for graphs, nodes and edges.
+
+.. math:: x_v \leftarrow \phi\Big(x_v, \bigoplus_{u \in N_v} m_{vu}\Big)
+
+The three layers differ in the messages only:
+
+.. math:: m_{vu} = c_{vu}\psi(x_u), \qquad m_{vu} = a(x_v, x_u)\psi(x_u), \qquad m_{vu} = \psi(x_v, x_u).
+
+:math:`N_v` are the nodes u with :math:`A_{vu} \ne 0`; v itself enters through
+:math:`\phi(x, z) = Wx + Uz + b`. An empty neighbourhood sends 0. Activations are left to the network.
+Adjacencies are ``(..., n, n)``, features ``(..., n, c)``; masks are not needed, as a missing node has no
+edges.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from pindown.symmetry.graphs.isomorphism import LEVELS
-from pindown.symmetry.layers.convolution import check_pool
-from pindown.symmetry.layers.linear import check_channels
+from pindown.symmetry.layers.convolution import POOLS
 from pindown.symmetry.layers.sets import PermInvariant
+from pindown.validation import choice, integer
 
 
 class GraphConvolution(nn.Module):  # type: ignore[misc]
@@ -31,8 +43,9 @@ class GraphConvolution(nn.Module):  # type: ignore[misc]
 
     def __init__(self, c_in: int, c_out: int, aggregate: str = "sum") -> None:
         super().__init__()
-        check_channels(c_in=c_in, c_out=c_out)
-        self.aggregate = check_pool(aggregate)
+        integer("c_in", c_in)
+        integer("c_out", c_out)
+        self.aggregate = choice("aggregate", aggregate, POOLS)
         self.psi = nn.Linear(c_in, c_out)
         self.own, self.around = nn.Linear(c_in, c_out), nn.Linear(c_out, c_out, bias=False)
 
@@ -65,7 +78,9 @@ class GraphAttention(nn.Module):  # type: ignore[misc]
 
     def __init__(self, c_in: int, c_out: int, hidden: int = 16) -> None:
         super().__init__()
-        check_channels(c_in=c_in, c_out=c_out, hidden=hidden)
+        integer("c_in", c_in)
+        integer("c_out", c_out)
+        integer("hidden", hidden)
         self.psi = nn.Linear(c_in, c_out)
         self.query, self.key = nn.Linear(c_in, hidden), nn.Linear(c_in, hidden, bias=False)
         self.score = nn.Linear(hidden, 1, bias=False)
@@ -105,8 +120,10 @@ class MessagePassing(nn.Module):  # type: ignore[misc]
         self, c_in: int, c_out: int, aggregate: str = "sum", *, hidden: int = 16, c_edge: int = 0
     ) -> None:
         super().__init__()
-        check_channels(c_in=c_in, c_out=c_out, hidden=hidden)
-        self.aggregate, self.c_edge = check_pool(aggregate), c_edge
+        integer("c_in", c_in)
+        integer("c_out", c_out)
+        integer("hidden", hidden)
+        self.aggregate, self.c_edge = choice("aggregate", aggregate, POOLS), c_edge
         self.psi = nn.Sequential(
             nn.Linear(2 * c_in + c_edge, hidden), nn.ReLU(), nn.Linear(hidden, hidden)
         )

@@ -19,18 +19,14 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.symmetry.groups import Group
 from pindown.symmetry.layers.representations import Representation, matrices_of, trivial
+from pindown.symmetry.tuning import EXTRA_PROBES, MAX_BASIS_ENTRIES, MAX_UNKNOWNS
+from pindown.validation import choice
 
 METHODS = ("auto", "orbits", "average", "null")
-# A basis of so many numbers takes one gigabyte.
-LARGEST_BASIS = 2**27
-# The equations of d_in * d_out unknowns take minutes to decompose beyond this many.
-LARGEST_UNKNOWNS = 4096
-# How far a sum of products of traces may be from a whole number and still be rounding.
+# How far a sum of products of traces may be from an integer and still be rounding.
 CHARACTER_TOLERANCE = 1e-6
 # Singular values below this share of the largest are rounding of zero.
 RANK_TOLERANCE = 1e-9
-# Random matrices beyond the dimension: they show that the range has no more directions.
-EXTRA_PROBES = 8
 # Between the two tolerances a singular value is neither clearly zero nor clearly not.
 CLEAR_RANK = 100.0
 ILL_CONDITIONED = (
@@ -68,8 +64,7 @@ def equivariant_basis(
 
     Lecture course, section on equivariance and convolution (after Kondor and Trivedi 2018).
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    choice("method", method, METHODS)
     problem = both_sides(rep_in, rep_in if rep_out is None else rep_out)
     if method in ("auto", "orbits"):
         maps = [as_permutations(part) for part in (problem.outer, problem.inner)]
@@ -114,7 +109,7 @@ def expected_dimension(rep_in: Representation, rep_out: Representation | None = 
     Real matrices of a finite group have :math:`\chi(g^{-1}) = \chi(g)`, so that traces are all it takes.
 
     Raises:
-        ValueError: If the sum is not a whole number: the matrices are not all of a finite group.
+        ValueError: If the sum is not an integer: the matrices are not all of a finite group.
 
     Example:
         >>> from pindown.symmetry import symmetric
@@ -127,7 +122,7 @@ def expected_dimension(rep_in: Representation, rep_out: Representation | None = 
     mean = mean_character(problem)
     if abs(mean - round(mean)) > CHARACTER_TOLERANCE * (1 + abs(mean)):
         raise ValueError(
-            f"the mean product of traces is {mean:.6g}, not a whole number; give one matrix for each "
+            f"the mean product of traces is {mean:.6g}, not an integer; give one matrix for each "
             f"element of a finite group."
         )
     return round(mean)
@@ -260,10 +255,10 @@ def _commutes(basis: Array, problem: Problem) -> bool:
 def null_space(problem: Problem) -> Array:
     """Solve the equations of one generator after the other, each within the solutions so far."""
     rows, columns = problem.outer.shape[1], problem.inner.shape[1]
-    if problem.unknowns > LARGEST_UNKNOWNS:
+    if problem.unknowns > MAX_UNKNOWNS:
         raise ValueError(
             f"{rows} x {columns} unknowns are too many for matrices that are not a whole finite group; "
-            f"give all elements of the group, or at most {LARGEST_UNKNOWNS} unknowns."
+            f"give all elements of the group, or at most {MAX_UNKNOWNS} unknowns."
         )
     basis = np.eye(problem.unknowns).reshape(-1, rows, columns)
     for g in problem.generators:
@@ -280,8 +275,8 @@ def null_space(problem: Problem) -> Array:
 
 
 def _check_size(k: int, unknowns: int) -> None:
-    if k * unknowns > LARGEST_BASIS:
+    if k * unknowns > MAX_BASIS_ENTRIES:
         raise ValueError(
-            f"the basis has {k} matrices of {unknowns} numbers, more than {LARGEST_BASIS} in all; use "
-            f"smaller representations, or GroupConv for the regular one."
+            f"the basis has {k} matrices of {unknowns} numbers, more than {MAX_BASIS_ENTRIES} in all; "
+            f"use smaller representations, or GroupConv for the regular one."
         )

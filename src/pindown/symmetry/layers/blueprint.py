@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.models import evaluating
+from pindown.symmetry.tuning import MAX_TRIED_ELEMENTS
 
 Layer: TypeAlias = Callable[[Any], Any]
 
 # Rounding of a few layers, in units of the largest output.
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
-# Above this order a random sample of elements is tried besides the generators.
-MOST_ELEMENTS = 64
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Blueprint:
     tolerance: float
     n_elements: int
     n_samples: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def broken_at(self) -> str | None:
@@ -163,9 +163,9 @@ def _name(layer: Any) -> str:
 
 
 def _elements(group: Group, random_state: int) -> list[int]:
-    if group.order <= MOST_ELEMENTS:
+    if group.order <= MAX_TRIED_ELEMENTS:
         return list(range(group.order))
-    drawn = np.random.default_rng(random_state).choice(group.order, MOST_ELEMENTS, replace=False)
+    drawn = np.random.default_rng(random_state).choice(group.order, MAX_TRIED_ELEMENTS, replace=False)
     return list(dict.fromkeys([*group.generators, *drawn.tolist()]))
 
 

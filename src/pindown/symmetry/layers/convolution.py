@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from pindown.symmetry.groups import Group
-from pindown.symmetry.layers.linear import ExactConstants, check_channels, check_shape
+from pindown.symmetry.layers.linear import ExactConstants, check_shape
 from pindown.symmetry.layers.representations import left_cosets
+from pindown.symmetry.tuning import MAX_CONVOLUTION_ENTRIES
+from pindown.validation import choice, integer
 
 POOLS = ("mean", "sum", "max")
-# A convolution as a matrix of so many numbers takes two gigabytes in double precision.
-LARGEST_CONVOLUTION = 2**28
 
 
 class GroupConv(ExactConstants):
@@ -61,8 +61,9 @@ class GroupConv(ExactConstants):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        check_channels(c_in=c_in, c_out=c_out)
-        if c_in * c_out * group.order**2 > LARGEST_CONVOLUTION:
+        integer("c_in", c_in)
+        integer("c_out", c_out)
+        if c_in * c_out * group.order**2 > MAX_CONVOLUTION_ENTRIES:
             raise ValueError(
                 f"a convolution over the {group.order} elements of {group.name} with {c_in} x {c_out} "
                 f"channels needs {c_in * c_out * group.order**2:,} numbers; use fewer channels or a "
@@ -122,7 +123,8 @@ class GroupLift(ExactConstants):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        check_channels(c_in=c_in, c_out=c_out)
+        integer("c_in", c_in)
+        integer("c_out", c_out)
         self.name, self.degree, self.c_in, self.c_out = group.name, group.degree, c_in, c_out
         self.keep("back", group.matrices[group.inverses])
         spread = 1.0 / math.sqrt(c_in * group.degree)
@@ -153,7 +155,7 @@ class GroupPool(nn.Module):  # type: ignore[misc]
 
     def __init__(self, how: str = "mean") -> None:
         super().__init__()
-        self.how = check_pool(how)
+        self.how = choice("how", how, POOLS)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x without its last axis."""
@@ -183,20 +185,13 @@ class CosetPool(ExactConstants):
 
     def __init__(self, group: Group, subgroup: Sequence[int], how: str = "mean") -> None:
         super().__init__()
-        self.how, self.order = check_pool(how), group.order
+        self.how, self.order = choice("how", how, POOLS), group.order
         self.keep("cosets", left_cosets(group, subgroup))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return one number for each coset."""
         check_shape(x, (self.order,), "this pooling")
         return pooled(x[..., self.cosets], self.how)
-
-
-def check_pool(how: str) -> str:
-    """Return the name of a pooling, or say which there are."""
-    if how not in POOLS:
-        raise ValueError(f"pooling must be one of {', '.join(POOLS)}; got {how!r}.")
-    return how
 
 
 def pooled(x: Tensor, how: str) -> Tensor:

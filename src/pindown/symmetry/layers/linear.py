@@ -1,4 +1,7 @@
-r"""The most general linear layer that commutes with a group."""
+"""Torch layers with exact constants: the most general linear one that commutes, and averaged modules.
+
+Their constants stay in double precision, whatever the parameters are cast to.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from pindown.symmetry.groups import Group
 from pindown.symmetry.layers.basis import equivariant_basis, invariant_basis
 from pindown.symmetry.layers.representations import Representation
 from pindown.symmetry.smoothing import kind_of_average
-from pindown.validation import is_integer
+from pindown.validation import integer
 
 
 class ExactConstants(nn.Module):  # type: ignore[misc]
@@ -28,7 +31,7 @@ class ExactConstants(nn.Module):  # type: ignore[misc]
         self._constants: list[str] = []
 
     def keep(self, name: str, values: Any) -> None:
-        """Store an array as a constant: whole numbers as they are, others in double precision."""
+        """Store an array as a constant: integers as they are, others in double precision."""
         tensor = torch.as_tensor(values)
         self.register_buffer(name, tensor.double() if tensor.is_floating_point() else tensor)
         self._constants.append(name)
@@ -40,13 +43,6 @@ class ExactConstants(nn.Module):  # type: ignore[misc]
             moved = getattr(self, name)
             setattr(self, name, tensor.to(moved.device))
         return self
-
-
-def check_channels(**channels: int) -> None:
-    """Refuse numbers of channels that are not whole and positive."""
-    for name, value in channels.items():
-        if not is_integer(value):
-            raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
 
 
 def check_shape(x: Tensor, expected: tuple[int, ...], what: str) -> None:
@@ -98,7 +94,8 @@ class EquivariantLinear(ExactConstants):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        check_channels(c_in=c_in, c_out=c_out)
+        integer("c_in", c_in)
+        integer("c_out", c_out)
         basis = equivariant_basis(rep_in, rep_out)
         k, self.d_out, self.d_in = basis.shape
         if not k:

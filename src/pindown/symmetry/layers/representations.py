@@ -1,4 +1,9 @@
-"""Representations of one finite group: sums, products, and the actions on the cosets of a subgroup."""
+r"""Matrices with a group in them: sums and products of representations, cosets, convolutions, templates.
+
+The columns of :func:`~pindown.symmetry.signatures.projections.orbit_matrix` W are the images of one
+template. For shifts W is circulant, :math:`W^Tx` the circular *cross-correlation* of x with w, and
+:math:`Wx` their convolution.
+"""
 
 from __future__ import annotations
 

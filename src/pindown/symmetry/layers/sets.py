@@ -1,4 +1,4 @@
-r"""Layers on sets: outputs move with the elements, or do not depend on their order.
+r"""Layers on sets (DeepSets): outputs move with the elements, or do not depend on their order.
 
 A linear map of M numbers commutes with all permutations if and only if
 
@@ -15,8 +15,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from pindown.symmetry.layers.convolution import check_pool
-from pindown.symmetry.layers.linear import check_channels, check_shape
+from pindown.symmetry.layers.convolution import POOLS
+from pindown.symmetry.layers.linear import check_shape
+from pindown.validation import choice, integer
 
 
 class PermEquivariant(nn.Module):  # type: ignore[misc]
@@ -59,8 +60,9 @@ class PermEquivariant(nn.Module):  # type: ignore[misc]
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        check_channels(c_in=c_in, c_out=c_out)
-        self.c_in, self.pool = c_in, check_pool(pool)
+        integer("c_in", c_in)
+        integer("c_out", c_out)
+        self.c_in, self.pool = c_in, choice("pool", pool, POOLS)
         spread = 1.0 / math.sqrt(c_in)
         self.own = nn.Parameter(spread * torch.randn(c_in, c_out, generator=generator))
         self.common = nn.Parameter(spread * torch.randn(c_in, c_out, generator=generator))
@@ -100,8 +102,9 @@ class PermInvariant(nn.Module):  # type: ignore[misc]
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        check_channels(c_in=c_in, c_out=c_out)
-        self.c_in, self.pool = c_in, check_pool(pool)
+        integer("c_in", c_in)
+        integer("c_out", c_out)
+        self.c_in, self.pool = c_in, choice("pool", pool, POOLS)
         weight = torch.randn(c_in, c_out, generator=generator)
         self.common = nn.Parameter(weight / math.sqrt(c_in))
         self.bias = nn.Parameter(torch.zeros(c_out)) if bias else None

@@ -1,4 +1,7 @@
-"""Invariance and equivariance of any model, measured on samples, with a scale to read errors against."""
+"""Invariance and equivariance of any model, measured on samples, with a scale to read errors against.
+
+What training did to a symmetry is the same measure before and after.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.evidence import Assumption, Kind
 from pindown.symmetry.families import Family, as_samples, require_family, without_identity
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.models import as_function, untrained_copy
-from pindown.validation import is_integer
+from pindown.symmetry.tuning import ELEMENTS_FOR_COPIES
+from pindown.validation import is_integer, refuse
 
-# Errors of untrained copies are averaged over elements; beyond this many a draw tells enough.
-_ELEMENTS_FOR_COPIES = 24
 # Untrained copies below this share of their spread keep the symmetry by design, up to rounding.
 _DESIGNED = 1e-5
 
@@ -54,7 +57,7 @@ class SymmetryError:
     n: int
     family: str
     question: Literal["invariance", "equivariance"]
-    kind: Literal["estimate"] = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def relative(self) -> float:
@@ -73,11 +76,11 @@ class SymmetryError:
         return "the distance between outputs of different samples"
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[Assumption, ...]:
         """What the number rests on."""
         return (
-            f"measured on {self.n} samples: others may show more",
-            f"the scale is {self.reference}",
+            Assumption(f"measured on {self.n} samples: others may show more"),
+            Assumption(f"the scale is {self.reference}"),
         )
 
     @property
@@ -204,8 +207,8 @@ def _untrained(
 ) -> tuple[float, ...]:
     rng = np.random.default_rng(seed)
     chosen = without_identity(moved)
-    if len(chosen) > _ELEMENTS_FOR_COPIES:
-        chosen = np.sort(rng.choice(chosen, _ELEMENTS_FOR_COPIES, replace=False))
+    if len(chosen) > ELEMENTS_FOR_COPIES:
+        chosen = np.sort(rng.choice(chosen, ELEMENTS_FOR_COPIES, replace=False))
     shown = []
     for fresh in _copies(model, copies, rng):
         differences, outputs = squared_differences(as_function(fresh), moved, answer, X, chosen)
@@ -221,7 +224,7 @@ def _copies(model: Any, copies: int | Sequence[Any], rng: np.random.Generator) -
         yield from copies
         return
     if not is_integer(copies, 0):
-        raise ValueError(f"copies must be a whole number from 0, or models; got {copies!r}.")
+        refuse("copies", "an integer of at least 0, or models", copies)
     for _ in range(int(copies)):
         fresh = untrained_copy(model, rng)
         if fresh is not None:

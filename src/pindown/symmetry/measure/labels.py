@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pindown.evidence import Kind
 from pindown.symmetry.families import Family, as_samples, require_family, without_identity
 from pindown.symmetry.measure.models import as_function
 
@@ -31,7 +32,7 @@ class LabelSymmetry:
     elements: tuple[Hashable, ...] = field(repr=False)
     n: int
     family: str
-    kind: Literal["estimate"] = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def holds(self) -> bool:

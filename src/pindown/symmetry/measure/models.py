@@ -13,14 +13,13 @@ import scipy.sparse as sp
 
 from pindown.affine import Affine, Array
 from pindown.network import ReluNetwork
+from pindown.symmetry.tuning import MIN_SHARING
 
 # What a fitted estimator offers, the richest answer first: decisions alone hide small changes.
 _METHODS = ("predict_proba", "decision_function", "transform", "predict")
 
 # Squares of larger outputs overflow.
-_LARGEST = 1e150
-# A weight of a convolution stands at every place of the image; single coincidences are no sharing.
-_SHARED = 4
+_MAX_OUTPUT = 1e150
 
 
 def as_function(model: Any) -> Callable[[Array], Array]:
@@ -56,10 +55,10 @@ def as_function(model: Any) -> Callable[[Array], Array]:
                 f"the model must give one output per sample; {len(X)} gave shape {outputs.shape}."
             )
         values = outputs.astype(float)
-        if not (np.abs(values) <= _LARGEST).all():
+        if not (np.abs(values) <= _MAX_OUTPUT).all():
             raise ValueError(
-                f"the model must give finite numbers up to {_LARGEST:g}; some outputs are NaN, infinite "
-                f"or larger."
+                f"the model must give finite numbers up to {_MAX_OUTPUT:g}; some outputs are NaN, "
+                f"infinite or larger."
             )
         return values
 
@@ -158,7 +157,7 @@ def _redrawn(layer: Affine, rng: np.random.Generator) -> Affine:
 def _fresh_values(values: Array, rng: np.random.Generator) -> Array:
     """Draw one number for each weight; weights that are equal are one if most are shared."""
     distinct, which = np.unique(values, return_inverse=True)
-    if _SHARED * len(distinct) > len(values):
+    if MIN_SHARING * len(distinct) > len(values):
         return rng.standard_normal(len(values))
     return rng.standard_normal(len(distinct))[which]
 

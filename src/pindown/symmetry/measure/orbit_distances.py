@@ -1,23 +1,27 @@
-"""Invariance and selectivity at once: distances within orbits beside distances between them."""
+"""Distances of orbits (nearest points, MMD, sliced Wasserstein), and of features within and between.
+
+Features that are the same within orbits are invariant, those that differ between them selective.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.symmetry.families import Family, as_samples, require_family
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.models import as_function
 from pindown.symmetry.orbits import orbit_partition
 from pindown.symmetry.signatures.projections import as_vectors, orbit_projections
+from pindown.symmetry.tuning import MAX_FEATURES
+from pindown.validation import positive
 
-# Distances of all pairs are held at once: 2,000 features make 2 million pairs.
-_MOST_FEATURES = 2_000
 # Distances below this share of the largest feature are rounding.
 _ROUNDING = 1e-12
 Kernel = Callable[[Array, Array], Any]
@@ -50,7 +54,7 @@ class OrbitReport:
     n_orbits: int
     n_features: int
     family: str
-    kind: Literal["estimate"] = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def ratio(self) -> float:
@@ -134,10 +138,10 @@ def orbit_report(model: Any, group: Any, X: Any, *, tol: float = 1e-9, seed: int
 def _features(
     model: Any, group: Family, X: NDArray[np.float64], labels: NDArray[np.int64], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    if len(X) > _MOST_FEATURES // 2:
-        raise ValueError(f"at most {_MOST_FEATURES // 2} samples are compared; got {len(X)}.")
+    if len(X) > MAX_FEATURES // 2:
+        raise ValueError(f"at most {MAX_FEATURES // 2} samples are compared; got {len(X)}.")
     elements = np.arange(group.order)
-    most = max(2, _MOST_FEATURES // len(X))
+    most = max(2, MAX_FEATURES // len(X))
     if len(elements) > most:
         elements = np.sort(np.random.default_rng(seed).choice(elements, most, replace=False))
     function = as_function(model)
@@ -202,9 +206,7 @@ def orbit_mmd(
     if kernel is None:
         size = float(a @ a + b @ b)
         width = gamma if gamma is not None else 2.0 / (size if size > 0 else 1.0)
-        if not 0 < width < np.inf:
-            raise ValueError(f"gamma must be positive; got {gamma!r}.")
-        kernel = _gaussian(width)
+        kernel = _gaussian(positive("gamma", width))
     both = [np.asarray(kernel(p, q), dtype=float).mean() for p, q in ((first, first), (second, second))]
     across = np.asarray(kernel(first, second), dtype=float).mean()
     return float(np.sqrt(max(sum(both) - 2 * across, 0.0)))

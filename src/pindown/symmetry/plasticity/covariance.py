@@ -1,4 +1,7 @@
-"""Second moments of full orbits commute with the group: what that says of their eigenvectors."""
+"""Second moments of full orbits commute with the group: what that says of their principal components.
+
+Those of data shown with their mirror images are even or odd, never in between.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import as_samples, check_degree
-from pindown.validation import is_integer
+from pindown.validation import integer
 
 # Eigenvalues closer than this share of the largest belong to one eigenspace.
 SAME_EIGENVALUE = 1e-8
@@ -32,7 +36,7 @@ class Eigenspace:
 
     value: float
     basis: Array = field(repr=False)
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     @property
     def dimension(self) -> int:
@@ -178,7 +182,7 @@ class MirrorComponents:
     eigenvalues: Array = field(repr=False)
     degenerate: NDArray[np.bool_] = field(repr=False)
     asymmetry: float
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         signs = " ".join("+" if p > 0 else "-" for p in self.parities)
@@ -231,9 +235,7 @@ def parity_of_components(
     """
     samples = as_samples(X)
     d = samples.shape[1]
-    count = d if n_components is None else n_components
-    if not is_integer(count) or count > d:
-        raise ValueError(f"n_components must be a whole number from 1 to {d}; got {n_components!r}.")
+    count = d if n_components is None else integer("n_components", n_components, most=d)
     R = as_reflection(reflection, d)
     rows, values, shared = [], [], []
     for space in eigenspaces(mirrored_covariance(samples, R), tol=tol):

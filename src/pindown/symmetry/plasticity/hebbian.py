@@ -1,4 +1,7 @@
-"""Hebbian learning of one unit or several: online principal components."""
+"""Hebbian learning (Oja, Sanger): online principal components, and rules that respect a symmetry.
+
+A rule respects the symmetry of its data if moving the weights moves the update.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import as_samples, check_degree
+from pindown.symmetry.tuning import DIVERGED_RATIO, RECORDS
+from pindown.validation import choice, integer, number, positive
 
 Rule = Literal["oja", "hebb"]
-# Weights longer than this times the start have diverged: the step is too large for the data.
-_DIVERGED = 1e6
-_RECORDS = 50  # points of the history
 # Eigenvalues this close, relative to the largest, count as one: the leading eigenspace.
 TIE = 1e-9
 PlasticityRule = Callable[[Array, Array], Any]
@@ -45,7 +48,7 @@ class HebbianRun:
     turns: tuple[float, ...] = field(repr=False)
     shares: tuple[float, ...]
     converged: bool
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         state = "settled" if self.converged else "not settled"
@@ -99,14 +102,12 @@ def oja(
     """
     samples = as_samples(X)
     w = _start(start, samples.shape[1])
-    if rule not in {"oja", "hebb"}:
-        raise ValueError(f'rule must be "oja" or "hebb"; got {rule!r}.')
-    if not step > 0 or not delay >= 0 or epochs < 1:
-        raise ValueError("step must be positive, delay at least 0 and epochs at least 1.")
+    choice("rule", rule, ("oja", "hebb"))
+    _check_schedule(step, delay, epochs)
     limit, keep = _limit(samples, w), rule == "oja"
     rng = None if random_state is None else np.random.default_rng(random_state)
     total = epochs * len(samples)
-    every = max(1, total // _RECORDS)
+    every = max(1, total // RECORDS)
     seen, t = [w.copy()], 0
     for _ in range(epochs):
         order = range(len(samples)) if rng is None else rng.permutation(len(samples))
@@ -153,10 +154,9 @@ def sanger(
     samples, W = as_samples(X), as_samples(start, "start").copy()
     if W.shape[1] != samples.shape[1] or len(W) > W.shape[1]:
         raise ValueError(f"start must be (k, {samples.shape[1]}) with k at most that; got {W.shape}.")
-    if not step > 0 or not delay >= 0 or epochs < 1:
-        raise ValueError("step must be positive, delay at least 0 and epochs at least 1.")
+    _check_schedule(step, delay, epochs)
     limit = _limit(samples, W)
-    every = max(1, epochs * len(samples) // _RECORDS)
+    every = max(1, epochs * len(samples) // RECORDS)
     seen, t = [W.copy()], 0
     for _ in range(epochs):
         for x in samples:
@@ -201,7 +201,13 @@ def _limit(X: Array, w: Array) -> float:
     """The response beyond which weights count as diverged."""
     if not X.any():
         raise ValueError("all samples are zero: there is nothing to learn from; check the data.")
-    return _DIVERGED * max(1.0, float(np.linalg.norm(w))) * float(np.linalg.norm(X, axis=1).max())
+    return DIVERGED_RATIO * max(1.0, float(np.linalg.norm(w))) * float(np.linalg.norm(X, axis=1).max())
+
+
+def _check_schedule(step: float, delay: float, epochs: int) -> None:
+    positive("step", step, infinite=True)
+    positive("delay", delay, zero=True, infinite=True)
+    integer("epochs", epochs)
 
 
 def _check_size(response: float, limit: float, steps: int) -> None:
@@ -330,8 +336,8 @@ def learn(rule: PlasticityRule, W: ArrayLike, X: ArrayLike, *, step: float, step
     Lecture course, section on plasticity rules.
     """
     weights, samples = as_samples(W, "W").copy(), as_samples(X)
-    if steps < 0 or not np.isfinite(step):
-        raise ValueError("steps must be at least 0 and step finite.")
+    integer("steps", steps, least=0)
+    number("step", step)
     for _ in range(steps):
         weights = weights + step * np.asarray(rule(weights, samples), dtype=float)
     return weights

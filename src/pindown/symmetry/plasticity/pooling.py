@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.symmetry.signatures.projections import as_samples
+from pindown.validation import number
 
 # Two units within this share of the largest response are tied: which of them wins is rounding.
 _TIE = 1e-9
@@ -29,7 +31,7 @@ class LearnedPools:
     pools: tuple[tuple[int, ...], ...]
     labels: NDArray[np.int64] = field(repr=False)
     ties: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         silent = int((self.labels < 0).sum())
@@ -62,8 +64,7 @@ def learn_pools(
     Lecture course, section on learning the pooling.
     """
     units = as_samples(bank, "bank")
-    if not 0 < share <= 1:
-        raise ValueError(f"share must lie in (0, 1]; got {share!r}.")
+    number("share", share, 0.0, 1.0, above=True)
     if len(sequences) == 0:
         raise ValueError("at least one sequence of frames is needed; got none.")
     lengths = np.linalg.norm(units, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""A family of thresholds: the most a pooled template can tell, and the samples it still confuses."""
+"""What a pooled template tells, by thresholds or rectified units, and the samples it still confuses."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.orbit_distances import orbit_distance
 from pindown.symmetry.signatures.projections import as_samples, as_vectors, orbit_projections
 from pindown.symmetry.signatures.readouts import projection_error
+from pindown.symmetry.tuning import MAX_CONDITION, PERMUTATIONS_TRIED
 
-_TRIES = 200  # permutations to try
-# An orbit matrix with a worse condition number has projections that cannot be prescribed to 1e-8.
-_WORST_CONDITION = 1e8
 _APART = 1e-6  # share of the sample's length by which orbits count as different
 # Orbits nearer than this share of the sample's length are the same orbit, up to rounding.
 _SAME_ORBIT = 1e-9
@@ -38,7 +37,7 @@ class Confusion:
     signature_difference: float
     orbit_distance: float
     reason: str
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         return (
@@ -129,14 +128,14 @@ def find_confusable(
             "sample in general; use a group of at most as many elements."
         )
     basis, values, _ = np.linalg.svd(W)
-    rank = int((values > values[0] / _WORST_CONDITION).sum()) if values[0] > 0 else 0
+    rank = int((values > values[0] / MAX_CONDITION).sum()) if values[0] > 0 else 0
     size = max(float(np.linalg.norm(sample)), 1.0)
     if rank < d:
         hidden = basis[:, rank:] @ rng.standard_normal(d - rank)
         other = sample + hidden * (size / float(np.linalg.norm(hidden)))
         return _confusion(sample, other, template, group, "orthogonal to the orbit")
     wanted = W.T @ sample
-    for _ in range(_TRIES):
+    for _ in range(PERMUTATIONS_TRIED):
         other = np.asarray(np.linalg.solve(W.T, wanted[rng.permutation(order)]), dtype=float)
         if orbit_distance(sample, other, group) > _APART * size:
             return _confusion(sample, other, template, group, "permuted projections")
@@ -165,7 +164,7 @@ class SignAmbiguity:
     confused: bool
     mean_norm: float
     orbit_distance: float
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         verdict = "confused" if self.confused else "told apart, or of one orbit"

@@ -14,9 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.symmetry.groups import Group, cyclic
 from pindown.symmetry.signatures.projections import (
-    BLOCK_ENTRIES,
     Projector,
     as_samples,
     check_degree,
@@ -32,14 +32,16 @@ from pindown.symmetry.signatures.readouts import (
     projection_error,
     readout,
 )
-from pindown.validation import is_integer
+from pindown.symmetry.tuning import (
+    MAX_MOMENTS,
+    MAX_TEMPLATES,
+    PROJECTIONS_AT_ONCE,
+    THRESHOLD_PROJECTIONS,
+)
+from pindown.validation import choice, integer
 
 if TYPE_CHECKING:
     from pindown.symmetry.measure.orbit_distances import OrbitReport
-
-
-_MOST_MOMENTS = 6  # seventh powers of heavy tails lose the digits of the others
-_FOR_THRESHOLDS = 20_000  # projections per template from which thresholds are read
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Selectivity:
 
     blind: int
     confusions: tuple[str, ...]
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         if not self.confusions:
@@ -180,7 +182,7 @@ class OrbitSignature(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _lost_by_moments(self, blind: int) -> list[str]:
         d, (K, highest) = self.n_features_in_, self.thresholds_.shape
-        if d * K * self.group_.order > BLOCK_ENTRIES:
+        if d * K * self.group_.order > PROJECTIONS_AT_ONCE:
             return []
         seen = moment_rank(self._projector(np.eye(d)), self.thresholds_[:, 0], highest)
         if seen >= d - blind:
@@ -188,12 +190,8 @@ class OrbitSignature(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return [f"powers up to {highest} respond to {seen} of {d} directions only; give more"]
 
     def _check_choices(self) -> None:
-        if self.nonlinearity not in NONLINEARITIES:
-            raise ValueError(
-                f"nonlinearity must be one of {', '.join(NONLINEARITIES)}; got {self.nonlinearity!r}."
-            )
-        if self.pool not in POOLS:
-            raise ValueError(f"pool must be one of {', '.join(POOLS)}; got {self.pool!r}.")
+        choice("nonlinearity", self.nonlinearity, NONLINEARITIES)
+        choice("pool", self.pool, POOLS)
         if self.group is not None and not isinstance(self.group, Group):
             raise TypeError(
                 f"group must be a pindown.symmetry Group such as cyclic(6), or None; got {self.group!r}."
@@ -211,13 +209,13 @@ class OrbitSignature(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(check_random_state(rng).randint(2**31 - 1))
         if self.n_templates is not None:
-            return unit_templates(_whole("n_templates", self.n_templates), d, rng)
+            return unit_templates(integer("n_templates", self.n_templates, most=MAX_TEMPLATES), d, rng)
         return enough_templates(self.group_, d, rng)
 
     def _place_thresholds(self, X: Array) -> None:
         K = len(self.templates_)
         per_sample = self.group_.order
-        some = X[:: max(1, len(X) * per_sample // _FOR_THRESHOLDS)]
+        some = X[:: max(1, len(X) * per_sample // THRESHOLD_PROJECTIONS)]
         seen = np.concatenate([p for _, p in self._projector.blocks(some)]).transpose(1, 0, 2)
         flat = seen.reshape(K, -1)
         spread = flat.std(axis=1)
@@ -226,24 +224,18 @@ class OrbitSignature(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if self.nonlinearity == "max":
             self.thresholds_ = np.zeros((K, 1))
         elif self.nonlinearity == "moments":
-            powers = _whole("thresholds, the highest power,", given, _MOST_MOMENTS)
+            powers = integer("thresholds, the highest power,", given, most=MAX_MOMENTS)
             self.thresholds_ = np.repeat(flat.mean(axis=1, keepdims=True), powers, axis=1)
         elif given is None:
             self.thresholds_ = np.zeros((K, 1))
         elif np.ndim(given) == 0:
-            count = _whole("thresholds", given)
+            count = integer("thresholds", given, most=MAX_TEMPLATES)
             self.thresholds_ = np.array([gap_quantiles(row, count) for row in flat])
         else:
             self.thresholds_ = _as_thresholds(given, K)
         if self.nonlinearity == "sigmoid":
             # as steep as thresholds are close
             self.scale_ = self.scale_ / self.thresholds_.shape[1]
-
-
-def _whole(name: str, value: Any, most: int = 10**6) -> int:
-    if not is_integer(value) or value > most:
-        raise ValueError(f"{name} must be a whole number from 1 to {most}; got {value!r}.")
-    return int(value)
 
 
 def _as_thresholds(given: Any, K: int) -> Array:

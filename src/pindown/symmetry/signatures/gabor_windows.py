@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.symmetry.signatures.projections import as_samples
+from pindown.validation import positive
 
 Response = Callable[[Any], Any]
 Template = Callable[[Array], NDArray[Any]]
@@ -30,8 +31,7 @@ def gabor(p: ArrayLike, width: float, frequency: float) -> NDArray[np.complex128
 
     Lecture course, section on partial groups.
     """
-    if not 0 < width < np.inf:
-        raise ValueError(f"width must be positive; got {width!r}.")
+    positive("width", width)
     positions = np.asarray(p, dtype=float)
     return np.exp(-(positions**2) / (2 * width**2)) * np.exp(1j * frequency * positions)
 
@@ -58,7 +58,7 @@ def windowed_signature(
         shifts: Shifts y of the window, in the unit of the positions.
         scales: Scales of the window, positive.
         eta: The response to a projection (its modulus by default).
-        positions: Where the signals are sampled, (d,); None centres whole numbers on zero.
+        positions: Where the signals are sampled, (d,); None centres integers on zero.
 
     Returns:
         One number per signal, (n,).

@@ -1,4 +1,4 @@
-"""Signatures that do not change when an image is lit differently."""
+"""Signatures that do not change when an image is lit differently, and a protocol that tests it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.symmetry.signatures.projections import as_samples
-
-# The bumps of the signature: each spans a few grid steps of the logarithm of a projection.
-BUMP_WIDTH = 0.15
-N_CENTRES = 12
-# A bump counts as gone at the window's end when it is this many widths away.
-_GONE = 9.0
+from pindown.symmetry.tuning import BUMP_WIDTH, BUMPS, GONE_WIDTHS
+from pindown.validation import choice, integer, positive
 
 
 def illuminate(images: ArrayLike, field: ArrayLike, zetas: ArrayLike) -> Array:
@@ -52,7 +49,7 @@ def illuminate(images: ArrayLike, field: ArrayLike, zetas: ArrayLike) -> Array:
 
 
 def interior_centres(
-    images: ArrayLike, template_orbits: ArrayLike, *, width: float = BUMP_WIDTH, count: int = N_CENTRES
+    images: ArrayLike, template_orbits: ArrayLike, *, width: float = BUMP_WIDTH, count: int = BUMPS
 ) -> Array:
     r"""Place bumps where projections go in the window's interior and are far from at its ends.
 
@@ -75,16 +72,16 @@ def interior_centres(
     Lecture course, section on illumination (pooling corrected).
     """
     logs = np.log(projections_on_lights(images, template_orbits))
-    if count < 1 or not 0 < width < np.inf:
-        raise ValueError("count must be at least 1 and width positive.")
+    integer("count", count)
+    positive("width", width)
     # Logarithms of sums of exponentials are convex along the window. In a valley only the high ends have
     # to be avoided; where all of the field has one sign the least projection is an end, too.
     ends = np.minimum(logs[:, :, 0], logs[:, :, -1])
     least = logs.min(axis=2)
-    at_end = np.where(least < ends, -np.inf, ends + _GONE * width).max(axis=0)
+    at_end = np.where(least < ends, -np.inf, ends + GONE_WIDTHS * width).max(axis=0)
     low = np.where(np.isfinite(at_end), at_end, least.min(axis=0))
     tops = np.where(least < ends, ends, np.maximum(logs[:, :, 0], logs[:, :, -1]))
-    high = tops.min(axis=0) - _GONE * width
+    high = tops.min(axis=0) - GONE_WIDTHS * width
     if not (high > low).all():
         raise ValueError(
             "the window of lights is too short: projections at its ends lie within the bumps' reach of "
@@ -158,8 +155,7 @@ def illumination_moments(images: ArrayLike, template_orbits: ArrayLike, n_moment
 
     Lecture course, section on illumination.
     """
-    if n_moments < 1:
-        raise ValueError(f"n_moments must be at least 1; got {n_moments!r}.")
+    integer("n_moments", n_moments)
     logs = np.log(projections_on_lights(images, template_orbits))
     sums = [np.logaddexp.reduce(n * logs, axis=2) for n in range(1, n_moments + 1)]
     return np.stack(sums, axis=2).reshape(len(logs), -1)
@@ -195,7 +191,7 @@ class IlluminationReport:
     inter: float
     ratio: float
     control: float
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         return (
@@ -242,8 +238,7 @@ def illumination_protocol(
     samples, others = as_samples(images, "images"), as_samples(templates, "templates")
     if len(samples) < 2:
         raise ValueError("selectivity needs at least two images; got one.")
-    if readout not in {"bumps", "moments"}:
-        raise ValueError(f'readout must be "bumps" or "moments"; got {readout!r}.')
+    choice("readout", readout, ("bumps", "moments"))
     lit = illuminate(samples, field, lights)
     everything = np.concatenate([samples[:, None], lit], axis=1).reshape(-1, samples.shape[1])
     families = illuminate(others, field, window)
@@ -271,7 +266,7 @@ def _all_centres(images: Array, family: Array, *, width: float) -> Array:
     """Centres over the whole range of the projections: a fake family has no ends to avoid."""
     logs = np.log(projections_on_lights(images, family))
     low, high = logs.min(axis=(0, 2)) - width, logs.max(axis=(0, 2)) + width
-    return low[:, None] + (high - low)[:, None] * (np.arange(N_CENTRES) + 0.5) / N_CENTRES
+    return low[:, None] + (high - low)[:, None] * (np.arange(BUMPS) + 0.5) / BUMPS
 
 
 def _within_between(signatures: Array) -> tuple[float, float]:

@@ -1,20 +1,18 @@
-"""Projections of samples on the orbits of templates: what every signature is computed from."""
+"""Projections of samples on the orbits of templates, which every signature is computed from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.symmetry.axioms import permutation_matrices
 from pindown.symmetry.groups import Group
+from pindown.symmetry.tuning import MAX_SPAN_FEATURES, MIN_TEMPLATES, PROJECTIONS_AT_ONCE
+from pindown.validation import array, table
 
-# A block of projections of 32 MB stays near the processor and leaves room for a copy or two.
-BLOCK_ENTRIES = 4_000_000
-_FEWEST = 20  # templates by default
-_LARGEST_CHECKED = 512  # features up to which the span of template orbits is computed at fitting
 # Squared singular values below this share of the largest count as zero.
 _RANK_TOLERANCE = 1e-10
 
@@ -143,7 +141,7 @@ class Projector:
 
     def blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
         """Yield rows and their projections, a bounded number of projections at a time."""
-        rows = max(1, BLOCK_ENTRIES // (len(self.templates) * self.group.order))
+        rows = max(1, PROJECTIONS_AT_ONCE // (len(self.templates) * self.group.order))
         for start in range(0, len(X), rows):
             part = slice(start, start + rows)
             yield part, self(X[part])
@@ -180,12 +178,7 @@ def check_degree(group: Group, n_features: int) -> None:
 
 def as_samples(X: ArrayLike, name: str = "X") -> Array:
     """Return finite samples as an array (n, d); one vector counts as one sample."""
-    samples: NDArray[np.float64] = np.atleast_2d(np.asarray(X, dtype=float))
-    if samples.ndim != 2 or samples.shape[1] == 0 or len(samples) == 0:
-        raise ValueError(f"{name} must be vectors in rows, (n, d); got shape {np.shape(X)}.")
-    if not np.isfinite(samples).all():
-        raise ValueError(f"{name} must be finite; it holds NaN or infinity.")
-    return samples
+    return table(np.atleast_2d(array(name, X)), name)
 
 
 def as_vectors(group: Group, *vectors: ArrayLike) -> tuple[Array, ...]:
@@ -215,10 +208,10 @@ def enough_templates(group: Group, d: int, rng: np.random.Generator) -> Array:
     moves little, d / |G| templates are too few, and d always suffice.
     """
     if shifts_features(group) or group.action is not None:
-        return unit_templates(max(_FEWEST, -(-d // group.order) + 1), d, rng)
+        return unit_templates(max(MIN_TEMPLATES, -(-d // group.order) + 1), d, rng)
     fixed = round(float(np.trace(group.matrices, axis1=1, axis2=2).mean()))
-    templates = unit_templates(max(_FEWEST, -(-d // group.order) + 1, fixed), d, rng)
-    while d <= _LARGEST_CHECKED and len(templates) < d and span_of_orbits(templates, group) < d:
+    templates = unit_templates(max(MIN_TEMPLATES, -(-d // group.order) + 1, fixed), d, rng)
+    while d <= MAX_SPAN_FEATURES and len(templates) < d and span_of_orbits(templates, group) < d:
         more = min(len(templates), d - len(templates))
         templates = np.concatenate([templates, unit_templates(more, d, rng)])
     return templates

@@ -1,4 +1,4 @@
-"""From projections on an orbit to numbers that no longer depend on their order."""
+"""From projections on an orbit to numbers that no longer depend on their order: pools and moments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import orbit_projections
-from pindown.validation import is_integer
+from pindown.symmetry.tuning import MAX_POWER_SUMS
+from pindown.validation import integer
 
 Nonlinearity = Literal["step", "sigmoid", "relu", "abs", "moments", "max"]
 Pool = Literal["sum", "mean", "max"]
@@ -21,8 +22,6 @@ POOLS: tuple[str, ...] = get_args(Pool)
 SAME_VALUE = 1e-9
 # The same relative to the size of the values, for values that differ by rounding only.
 ROUNDING = 1e-12
-# Roots of a polynomial from its power sums: beyond this degree rounding eats most digits.
-MOST_VALUES = 12
 # Roots of m equal values lie on a circle of radius eps^(1/m); imaginary parts below are rounding.
 _IMAGINARY = 1e-2
 _RANK = 1e-9  # singular values of a derivative below this are rounding
@@ -173,8 +172,7 @@ def moment_signature(
 
     Lecture course, section on moments as signatures.
     """
-    if not is_integer(n_moments):
-        raise ValueError(f"n_moments must be a whole number of at least 1; got {n_moments!r}.")
+    integer("n_moments", n_moments)
     u = orbit_projections(X, templates, group)
     if standardise:
         size = np.sqrt((u**2).mean(axis=(0, 2), keepdims=True))
@@ -238,8 +236,10 @@ def values_from_power_sums(power_sums: ArrayLike) -> Array:
     Lecture course, section on moments as signatures (inversion derived).
     """
     p = np.asarray(power_sums, dtype=float)
-    if p.ndim != 1 or not 1 <= len(p) <= MOST_VALUES or not np.isfinite(p).all():
-        raise ValueError(f"power_sums must be 1 to {MOST_VALUES} finite numbers; got shape {p.shape}.")
+    if p.ndim != 1 or not 1 <= len(p) <= MAX_POWER_SUMS or not np.isfinite(p).all():
+        raise ValueError(
+            f"power_sums must be 1 to {MAX_POWER_SUMS} finite numbers; got shape {p.shape}."
+        )
     m = len(p)
     # Shift to mean zero first: roots near one another lose fewer digits.
     centre = p[0] / m

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from pindown.symmetry.groups import Group
+from pindown.validation import choice, integer, refuse
 
 _NONLINEARITIES: dict[str, Callable[[Any], Any]] = {
     "relu": torch.relu,
@@ -63,14 +64,11 @@ class SimpleComplex(nn.Module):  # type: ignore[misc]
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if nonlinearity not in _NONLINEARITIES:
-            raise ValueError(
-                f"nonlinearity must be one of {', '.join(_NONLINEARITIES)}; got {nonlinearity!r}."
-            )
-        if pool not in _POOLS:
-            raise ValueError(f"pool must be one of {', '.join(_POOLS)}; got {pool!r}.")
-        if n_templates < 1 or len(thresholds) == 0:
-            raise ValueError("a block needs at least one template and one threshold.")
+        choice("nonlinearity", nonlinearity, _NONLINEARITIES)
+        choice("pool", pool, _POOLS)
+        integer("n_templates", n_templates)
+        if len(thresholds) == 0:
+            refuse("thresholds", "at least one number", thresholds)
         kind = torch.get_default_dtype() if dtype is None else dtype
         # <g x, w> = <x, g^T w>: transposed, so that other than orthogonal actions are welcome too.
         self.register_buffer("matrices", torch.tensor(np.swapaxes(group.matrices, 1, 2), dtype=kind))

@@ -1,4 +1,7 @@
-"""How many templates make distances of signatures trustworthy."""
+"""What templates cost: how many make distances trustworthy, and where to pool.
+
+One view of a sample is enough if the orbits of templates are stored.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.symmetry.groups import Group
 from pindown.symmetry.signatures.projections import (
     Projector,
@@ -20,10 +24,10 @@ from pindown.symmetry.signatures.projections import (
     unit_templates,
 )
 from pindown.symmetry.signatures.readouts import bend, pooled
-from pindown.validation import is_integer
+from pindown.symmetry.tuning import TEMPLATES_AT_ONCE
+from pindown.validation import choice, integer, positive, probability
 
 _BOUNDED = ("step", "sigmoid")  # responses in [0, 1], which the inequality needs
-_BLOCK = 2000  # templates drawn at a time for the limit
 Response = Callable[[Array], Any]
 
 
@@ -47,7 +51,7 @@ class TemplateSimulation:
     allowed: float
     largest: float
     smallest_limit: float
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         return (
@@ -82,13 +86,10 @@ def templates_needed(n_orbits: int, eps: float, delta: float, *, c: float = 2.0)
 
     Lecture course, theorem on the number of templates (constant derived; its equivalence dropped).
     """
-    if not is_integer(n_orbits):
-        raise ValueError(f"n_orbits must be a whole number of at least 1; got {n_orbits!r}.")
-    for name, value in (("eps", eps), ("delta", delta)):
-        if not 0 < value < 1:
-            raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
-    if not 0 < c < math.inf:
-        raise ValueError(f"c must be positive; got {c!r}.")
+    integer("n_orbits", n_orbits)
+    probability("eps", eps)
+    probability("delta", delta)
+    positive("c", c)
     return math.ceil(2.0 / (c * eps**2) * math.log(n_orbits / delta))
 
 
@@ -145,15 +146,14 @@ def simulate_templates(
     """
     samples = as_samples(X)
     check_degree(group, samples.shape[1])
-    if nonlinearity not in _BOUNDED:
-        raise ValueError(f"nonlinearity must be one of {', '.join(_BOUNDED)}; got {nonlinearity!r}.")
-    if limit_templates < 1 or repeats < 0:
-        raise ValueError("limit_templates must be at least 1 and repeats at least 0.")
+    choice("nonlinearity", nonlinearity, _BOUNDED)
+    integer("limit_templates", limit_templates)
+    integer("repeats", repeats, least=0)
     count = templates_needed(len(samples), eps, delta)
     rng = np.random.default_rng(random_state)
     done, limit = 0, np.zeros((len(samples), len(samples)))
     while done < limit_templates:
-        block = min(_BLOCK, limit_templates - done)
+        block = min(TEMPLATES_AT_ONCE, limit_templates - done)
         limit += block * _distances(samples, group, block, threshold, nonlinearity, rng)
         done += block
     limit /= done
@@ -197,7 +197,7 @@ class PoolingCost:
     stored_products: int
     moved: int
     moved_products: int
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         return (
@@ -273,9 +273,9 @@ def pooling_cost(n_templates: int, order: int, n_features: int) -> PoolingCost:
 
     Lecture course, section on transferability (cost model ours).
     """
-    for name, value in (("n_templates", n_templates), ("order", order), ("n_features", n_features)):
-        if not is_integer(value):
-            raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+    integer("n_templates", n_templates)
+    integer("order", order)
+    integer("n_features", n_features)
     products = n_templates * order * n_features
     return PoolingCost(
         stored=products,
