@@ -128,7 +128,7 @@ def test_refusals():
     w = start()
     with pytest.raises(TypeError, match="torch optimiser"):
         ImplicitRegularisation(w)
-    with pytest.raises(ValueError, match="'add' or 'cancel'"):
+    with pytest.raises(ValueError, match="'add', 'cancel'"):
         ImplicitRegularisation(torch.optim.SGD([w], lr=0.1), "remove")
     for inner in (torch.optim.Adam([w]), torch.optim.SGD([w], lr=0.1, momentum=0.9)):
         assert not ImplicitRegularisation(inner).plain

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pindown.bias.intrinsic_dimension import _SHARED, intrinsic_dimension, layer_dimensions
+from pindown.bias.intrinsic_dimension import intrinsic_dimension, layer_dimensions
+from pindown.bias.tuning import SHARED_NEIGHBOURS
 
 torch.set_num_threads(1)
 
@@ -64,7 +65,7 @@ def test_neighbours_that_points_share_widen_the_interval():
 def test_the_interval_of_many_points_is_that_of_the_normal_law_at_95_percent():
     """In one dimension the biases vanish, and the logarithm has a variance of that share over n."""
     low, high = intrinsic_dimension(circles(np.random.default_rng(0), 2000, 1)).interval
-    assert np.log(high / low) == pytest.approx(2 * 1.96 * np.sqrt(_SHARED / 2000), rel=0.03)
+    assert np.log(high / low) == pytest.approx(2 * 1.96 * np.sqrt(SHARED_NEIGHBOURS / 2000), rel=0.03)
 
 
 def test_edges_of_a_cube_in_ten_dimensions_pull_the_estimate_down_and_not_out_of_the_interval():

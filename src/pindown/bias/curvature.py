@@ -1,6 +1,10 @@
-r"""Curvature of a loss: along directions, as a matrix, at its ends, and on average.
+r"""Curvature of a loss: along directions, the Hessian, its largest eigenvalues, its trace, sharpness.
 
-.. math:: J(w + tv) = J(w) + t\,\nabla J\cdot v + \tfrac12t^2\,v^\top Hv + O(t^3).
+.. math:: J(w + tv) = J(w) + t\,\nabla J\cdot v + \tfrac12t^2\,v^\top Hv + O(t^3), \qquad
+          E\,J(w + \rho\,u) - J(w) = \frac{\rho^2}{2p}\operatorname{tr}H + O(\rho^4),
+
+with u uniform on the unit sphere. The trace is Hutchinson's estimate, from products of the Hessian with
+random signs.
 
 Losses are functions of one vector of weights in torch operations; :func:`flat_loss` makes one from a
 module. For losses written over a module's own parameters see :mod:`pindown.optim.hessian`.
@@ -17,10 +21,10 @@ import torch
 from torch import Tensor
 
 from pindown.affine import Array
+from pindown.bias.tuning import MAX_DENSE_WEIGHTS
 from pindown.validation import integer, positive
 
 Loss: TypeAlias = Callable[[Tensor], Tensor]
-_DENSE = 300  # up to this many weights all eigenvalues are found at once
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,7 @@ def top_eigenvalues(loss: Loss, weights: Tensor, k: int = 1, *, seed: int = 0) -
     def product(v: Array) -> Array:
         return hessian_product(loss, weights, torch.as_tensor(np.ravel(v).copy())).double().numpy()
 
-    if p <= max(_DENSE, k + 1):
+    if p <= max(MAX_DENSE_WEIGHTS, k + 1):
         H = hessian(loss, weights).detach().double().numpy()
         values, vectors = np.linalg.eigh((H + H.T) / 2)
         values, vectors = values[-k:], vectors[:, -k:]
@@ -192,7 +196,7 @@ def top_eigenvalues(loss: Loss, weights: Tensor, k: int = 1, *, seed: int = 0) -
 
 
 def trace_estimate(loss: Loss, weights: Tensor, probes: int = 32, *, seed: int = 0) -> TraceEstimate:
-    r"""Estimate the trace of the Hessian as the mean of :math:`z^\top Hz` over random signs z.
+    r"""Estimate the Hessian's trace as Hutchinson: the mean of :math:`z^\top Hz` over random signs z.
 
     Args:
         loss: From a vector of weights to a number, in torch operations.

@@ -3,6 +3,14 @@ r"""How closely gradient descent follows two flows, measured as powers of the st
 After one step the flow of the loss is :math:`O(\epsilon^2)` away and the flow of the modified loss
 :math:`O(\epsilon^3)`; at a fixed time both lose one power. The powers are slopes of the logarithm of the
 error over the logarithm of the step.
+
+Descent in batches of any size has a step whose scale is a convention,
+
+.. math:: w \leftarrow w - \eta\sum_{i\in B}\nabla\ell_i(w) \quad\text{(sum)}, \qquad
+          w \leftarrow w - \frac{\eta}{\lvert B\rvert}\sum_{i\in B}\nabla\ell_i(w) \quad\text{(mean)}.
+
+The two are one method with :math:`\eta_{mean} = \lvert B\rvert\,\eta_{sum}`. With sums, one step size
+for all batch sizes is a step that grows with the batch.
 """
 
 from __future__ import annotations
@@ -20,12 +28,8 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.bias.flow import gradient_flow
 from pindown.bias.implicit_regularisation import Loss, array_gradient, sgd_modified_loss
-from pindown.validation import integer, number, positive, vector
-
-# Steps of the fifth-order reference inside one step of descent. Its error after one step is h^6 / 8^5,
-# four orders below what is measured for h = 0.1; at a fixed time h^5 against h^2 needs no finer ones.
-_FINER = 8
-_MOST_BATCHES = 7  # all orders of the minibatches are run
+from pindown.bias.tuning import MAX_PERMUTED_BATCHES, REFERENCE_SUBSTEPS
+from pindown.validation import choice, integer, number, positive, vector
 
 
 @dataclass(frozen=True)
@@ -144,9 +148,9 @@ def sgd_orders(losses: Sequence[Loss], start: ArrayLike, steps: Sequence[float])
     Smith et al. 2021, section 2; lecture course, slides on implicit gradient regularisation.
     """
     begin, sizes = _start(start), _sizes(steps, np.inf)
-    if not 1 <= len(losses) <= _MOST_BATCHES:
+    if not 1 <= len(losses) <= MAX_PERMUTED_BATCHES:
         raise ValueError(
-            f"between 1 and {_MOST_BATCHES} minibatch losses are needed; got {len(losses)}."
+            f"between 1 and {MAX_PERMUTED_BATCHES} minibatch losses are needed; got {len(losses)}."
         )
     gradients = [array_gradient(part) for part in losses]
     m = len(losses)
@@ -179,7 +183,7 @@ def _epoch(gradients: Sequence[Callable[[Array], Array]], w: Array, step: float)
 
 
 def _flow(gradient: Callable[[Array], Array], w: Array, time: float, step: float) -> Array:
-    finest = step / _FINER if time <= step else step
+    finest = step / REFERENCE_SUBSTEPS if time <= step else step
     return gradient_flow(gradient, w, time=time, method="ivp", step=finest, record=1).end
 
 
@@ -265,11 +269,8 @@ def batch_descent(
     Lecture course, slides on stochastic and batch gradient descent.
     """
     n = integer("n_samples", n_samples)
-    batch, n_steps = integer("batch", batch), integer("n_steps", n_steps, least=0)
-    if batch > n:
-        raise ValueError(f"batch must be at most the number of samples {n}; got {batch}.")
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be 'mean' or 'sum'; got {reduction!r}.")
+    batch, n_steps = integer("batch", batch, most=n), integer("n_steps", n_steps, least=0)
+    choice("reduction", reduction, ("mean", "sum"))
     begin = np.asarray(start, dtype=np.float64)
     w = vector("start", begin, begin.size).copy()
     mean_step = positive("step", step) * (batch if reduction == "sum" else 1)

@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.bias.tuning import FLOW_ABSOLUTE_ERROR, FLOW_RELATIVE_ERROR
+from pindown.validation import choice, integer, positive, refuse
 
 if TYPE_CHECKING:
     import torch
@@ -28,7 +30,6 @@ Method: TypeAlias = Literal["euler", "normalised", "ivp"]
 _METHODS = ("euler", "normalised", "ivp")
 # Below this a loss and its gradient are no longer normal floats: what follows would be noise.
 SMALLEST_LOSS = 1e-300
-_RELATIVE_ERROR, _ABSOLUTE_ERROR = 1e-8, 1e-10  # of solve_ivp, for each step
 
 
 @dataclass(frozen=True)
@@ -123,18 +124,16 @@ def gradient_flow(
     """
     w = np.array(start, dtype=np.float64)
     if w.ndim != 1 or not w.size or not np.isfinite(w).all():
-        raise ValueError(f"start must be one finite vector that is not empty, got shape {w.shape}")
-    if method not in _METHODS:
-        raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
-    if not 0 < time < np.inf:
-        raise ValueError(f"time must be a positive number, got {time!r}")
+        raise ValueError(f"start must be one finite vector that is not empty; got shape {w.shape}.")
+    choice("method", method, _METHODS)
+    time = positive("time", time)
     if (step is None and method != "ivp") or (step is not None and not 0 < step <= time):
-        raise ValueError(f"step must be a number in (0, time] for method {method!r}, got {step!r}")
+        refuse("step", f"a number in (0, time] for method {method!r}", step)
     if method == "normalised" and loss is None:
         raise ValueError("method 'normalised' divides by the loss: pass loss=")
     if method == "ivp":
         if isinstance(max_evaluations, bool) or not max_evaluations >= 1:
-            raise ValueError(f"max_evaluations must be a number of at least 1, got {max_evaluations!r}")
+            refuse("max_evaluations", "a number of at least 1", max_evaluations)
         return _solve(_counted(gradient, max_evaluations), w, time, step, loss, record, stop)
     assert step is not None
     return _march(gradient, w, time, step, loss, record, stop, method)
@@ -214,7 +213,7 @@ def _march(
         pace = step / value if method == "normalised" and value < 1.0 else step
         slope = np.asarray(gradient(w))
         if slope.shape != w.shape:
-            raise ValueError(f"gradient must return {len(w)} numbers, got shape {slope.shape}")
+            raise ValueError(f"gradient must return {len(w)} numbers; got shape {slope.shape}.")
         w = w - pace * slope
         clock += pace
         if not np.isfinite(w).all():
@@ -249,12 +248,10 @@ def _asked(record: int | str | Sequence[float], time: float) -> Array:
     """Return the times at which points are asked for, after 0 and up to the end."""
     if isinstance(record, str):
         if record != "all":
-            raise ValueError(f"record must be a number of points, 'all' or times, got {record!r}")
+            refuse("record", "a number of points, 'all' or times", record)
         return np.empty(0)
     if isinstance(record, (int, np.integer)):
-        if record < 1:
-            raise ValueError(f"record must be at least 1, got {record}")
-        return np.linspace(0.0, time, int(record) + 1)[1:]
+        return np.linspace(0.0, time, integer("record", record) + 1)[1:]
     asked = np.asarray(record, dtype=np.float64)
     if asked.ndim != 1 or not asked.size or not ((asked >= 0) & (asked <= time)).all():
         raise ValueError(f"record must hold times in [0, {time:g}]")
@@ -302,7 +299,7 @@ def _solve(
     answer: Any = solve_ivp(
         field_of, (0.0, time), w,
         t_eval=np.r_[0.0, asked] if asked.size else None, method="RK45",
-        rtol=_RELATIVE_ERROR, atol=_ABSOLUTE_ERROR, max_step=np.inf if step is None else step,
+        rtol=FLOW_RELATIVE_ERROR, atol=FLOW_ABSOLUTE_ERROR, max_step=np.inf if step is None else step,
     )  # fmt: skip
     if not answer.success or not np.isfinite(answer.y).all():
         raise ValueError(f"the flow could not be followed to time {time:g}: {answer.message}")

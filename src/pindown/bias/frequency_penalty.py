@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.bias.tuning import LEGENDRE_NODES, LEGENDRE_PARTS
 from pindown.validation import integer, positive
 
 Function: TypeAlias = Callable[[Array], ArrayLike]
-_NODES, _PANELS = 24, 8  # Gauss-Legendre nodes in each of the equal parts between two breaks
 _TOOTH = 1e-7  # nearer to a multiple of 2 pi / w the quotient of sines is its limit, to 1e-14 of it
 
 
@@ -218,7 +218,7 @@ def spectral_price(
     Lecture course, slides on the choice of the nonlinearity; corrected.
     """
     cutoff = positive("cutoff", cutoff)
-    pieces = max(16, math.ceil(cutoff * (1 if width is None else width * terms) / _PANELS))
+    pieces = max(16, math.ceil(cutoff * (1 if width is None else width * terms) / LEGENDRE_PARTS))
 
     def integrand(k: Array) -> Array:
         weight = 1.0 if width is None else frequency_weight(k, width, terms)
@@ -228,9 +228,9 @@ def spectral_price(
 
 
 def _integral(function: Callable[[Array], Array], breaks: Array) -> float:
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = np.polynomial.legendre.leggauss(LEGENDRE_NODES)
     edges = np.concatenate(
-        [np.linspace(a, b, _PANELS, endpoint=False) for a, b in pairwise(breaks)] + [breaks[-1:]]
+        [np.linspace(a, b, LEGENDRE_PARTS, endpoint=False) for a, b in pairwise(breaks)] + [breaks[-1:]]
     )
     middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
     values = function((middle[:, None] + half[:, None] * nodes).ravel()).reshape(len(half), -1)

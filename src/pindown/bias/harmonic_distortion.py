@@ -19,11 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.bias.evaluation import in_evaluation
+from pindown.bias.tuning import PERIOD_SAMPLES
 from pindown.validation import integer, positive
-
-_SAMPLES = (
-    2**16
-)  # of one period: folding errors of a function with a kink are below one over this squared
 
 
 @dataclass(frozen=True)
@@ -81,9 +78,9 @@ def harmonic_spectrum(
     Lecture course, slides on harmonic distortion.
     """
     wanted = integer("n_harmonics", n_harmonics)
-    if wanted > _SAMPLES // 4:
-        raise ValueError(f"n_harmonics must be at most {_SAMPLES // 4}; got {n_harmonics!r}.")
-    t = 2 * np.pi * np.arange(_SAMPLES) / _SAMPLES
+    if wanted > PERIOD_SAMPLES // 4:
+        raise ValueError(f"n_harmonics must be at most {PERIOD_SAMPLES // 4}; got {n_harmonics!r}.")
+    t = 2 * np.pi * np.arange(PERIOD_SAMPLES) / PERIOD_SAMPLES
     return _spectrum(
         np.asarray(function(positive("amplitude", amplitude, zero=True) * np.sin(t))), wanted
     )
@@ -217,8 +214,8 @@ def _distortion(values: Array) -> float:
 
 def _spectrum(values: Array, wanted: int) -> HarmonicSpectrum:
     values = np.asarray(values, dtype=np.float64)
-    if values.shape != (_SAMPLES,) or not np.isfinite(values).all():
+    if values.shape != (PERIOD_SAMPLES,) or not np.isfinite(values).all():
         raise ValueError("function must map arrays to finite arrays of the same shape.")
-    transform = np.fft.rfft(values) / _SAMPLES
+    transform = np.fft.rfft(values) / PERIOD_SAMPLES
     mean = float(transform[0].real)
     return HarmonicSpectrum(mean, 2 * np.abs(transform[1 : wanted + 1]), float(np.var(values)))

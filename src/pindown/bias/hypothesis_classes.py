@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.bias.tuning import APPROXIMATION_GRID, RANK_TOLERANCE
 from pindown.network import ReluNetwork
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -22,9 +23,6 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": lambda z: np.maximum(z, 0.0),
     "cubic": lambda z: z**3,
 }
-# Singular values below this fraction of the largest are noise: random features are nearly dependent.
-_RANK = 1e-12
-_GRID = 1000
 
 
 def hypothesis_classes(
@@ -95,7 +93,7 @@ def frozen_network(
 
 def _ridge(features: Array, y: Array, penalty: float) -> Array:
     U, s, V = np.linalg.svd(features, full_matrices=False)
-    kept = s > _RANK * (s[0] if len(s) else 0.0)
+    kept = s > RANK_TOLERANCE * (s[0] if len(s) else 0.0)
     U, s, V = U[:, kept], s[kept], V[kept]
     return np.asarray(V.T @ (s / (s**2 + penalty) * (U.T @ y)))
 
@@ -157,7 +155,7 @@ def approximation_curve(
         raise ValueError(f"widths must be numbers of units, at least 1; got {list(widths)}.")
     phi = ACTIVATIONS[activation] if isinstance(activation, str) else activation
     random = np.random.default_rng(random_state)
-    x = np.linspace(0.0, 1.0, _GRID)
+    x = np.linspace(0.0, 1.0, APPROXIMATION_GRID)
     slopes = scale * random.normal(size=max(sizes))
     units = phi(np.outer(x, slopes) - slopes * random.uniform(size=max(sizes)))
     values = np.asarray(target(x), dtype=float)

@@ -14,6 +14,11 @@ so :math:`f_1` is *minus* the gradient of :math:`\frac14\lVert\nabla C\rVert^2`.
 
 Both hold for steps that are small against one over the largest curvature; momentum and Adam have
 other terms.
+
+A step of size :math:`\epsilon` with the gradient :math:`\nabla C + \kappa\frac\epsilon2H\nabla C`
+follows the flow of :math:`C + (1 + \kappa)\frac\epsilon4\lVert\nabla C\rVert^2`. With :math:`\kappa =
+-1` it follows the flow of the loss itself one order closer than plain descent does; with
+:math:`\kappa = E/\epsilon - 1` small steps do what steps of size E would do.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ import torch
 from torch import Tensor
 
 from pindown.affine import Array
-from pindown.validation import number, positive
+from pindown.validation import choice, number, positive
 
 Loss: TypeAlias = Callable[[Tensor], Tensor]  # of a vector of weights; torch operations only
 
@@ -196,8 +201,7 @@ class ImplicitRegularisation:
     ) -> None:
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise TypeError(f"optimizer must be a torch optimiser; got {type(optimizer).__name__}.")
-        if effect not in ("add", "cancel"):
-            raise ValueError(f"effect must be 'add' or 'cancel'; got {effect!r}.")
+        choice("effect", effect, ("add", "cancel"))
         self.optimizer = optimizer
         self.effect = effect
         self.multiple = positive("multiple", multiple, zero=True)

@@ -1,7 +1,17 @@
-r"""Initial weights that keep the size of signals through the layers, and a report of how they do.
+r"""The start of training: initial weights that keep the size of signals, and inputs of one scale.
+
+Weights of variance :math:`g^2/D_{in}` (Xavier's initialisation for :math:`g^2 = 1`, He's for 2) give
 
 .. math:: \operatorname{Var}(y) = D_{in}\operatorname{Var}(w)\,E(x^2), \qquad
-          \operatorname{Var}(w) = g^2/D_{in},\quad g^2 = 1 \text{ (linear)},\ 2 \text{ (ReLU)}.
+          q_{l+1} = g^2\,E\,\varphi(\sqrt{q_l}\,z)^2, \quad z \sim N(0, 1),
+
+for the mean squares :math:`q_l` of wide layers without biases, so that :math:`g^2 = 1` keeps them for
+linear units and :math:`g^2 = 2` for ReLUs.
+
+The Hessian of the halved mean squared error is :math:`X^\top X/n`, with a column of ones for the
+intercept. With the best step :math:`2/(\lambda_{\min} + \lambda_{\max})` gradient descent shrinks the
+error by :math:`(\kappa - 1)/(\kappa + 1)` in each step, :math:`\kappa = \lambda_{\max}/\lambda_{\min}`,
+which standardised inputs make small. Directions that the data do not see do not move and do not count.
 """
 
 from __future__ import annotations
@@ -14,12 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.validation import integer, positive, probability, table
-
-__all__ = ["SignalReport", "keep_variance", "predicted_signal", "signal_report"]
-_NODES = 200  # of Gauss-Hermite quadrature: tanh at q = 4 to eight digits
-_RANK = 1e-12  # singular values below this share of the largest are zero, as in the least norm
-_SHRINK = 1e-6  # the default share of its error that descent is to be left with
+from pindown.bias.tuning import ERROR_LEFT, HERMITE_NODES, RANK_TOLERANCE
+from pindown.validation import choice, integer, positive, probability, table
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,7 @@ def keep_variance(module: Any, nonlinearity: str = "linear", *, seed: int = 0) -
     """
     import torch
 
-    if nonlinearity not in ("linear", "relu"):
-        raise ValueError(f"nonlinearity must be 'linear' or 'relu', got {nonlinearity!r}")
+    choice("nonlinearity", nonlinearity, ("linear", "relu"))
     generator = torch.Generator().manual_seed(seed)
     for layer in _linear_layers(module):
         torch.nn.init.kaiming_normal_(layer.weight, nonlinearity=nonlinearity, generator=generator)
@@ -146,9 +151,8 @@ def predicted_signal(
     """
     depth = integer("depth", depth)
     gain = positive("gain", gain, zero=True)
-    if nonlinearity not in ("linear", "relu", "tanh"):
-        raise ValueError(f"nonlinearity must be 'linear', 'relu' or 'tanh'; got {nonlinearity!r}.")
-    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    choice("nonlinearity", nonlinearity, ("linear", "relu", "tanh"))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(HERMITE_NODES)
     weights = weights / weights.sum()
     squares = [gain * positive("input_square", input_square, zero=True)]
     for _ in range(depth - 1):
@@ -195,7 +199,7 @@ class Conditioning:
         )
 
 
-def conditioning(X: ArrayLike, *, intercept: bool = True, shrink: float = _SHRINK) -> Conditioning:
+def conditioning(X: ArrayLike, *, intercept: bool = True, shrink: float = ERROR_LEFT) -> Conditioning:
     """Return what standardising the inputs does to the conditioning of a squared loss.
 
     Args:
@@ -242,7 +246,7 @@ def _condition(X: Array) -> tuple[float, int]:
     singular = np.linalg.svd(X, compute_uv=False)
     if singular[0] == 0:
         return 1.0, 0
-    kept = singular[singular > _RANK * singular[0]]
+    kept = singular[singular > RANK_TOLERANCE * singular[0]]
     return float(round((kept[0] / kept[-1]) ** 2, 12)), len(kept)
 
 

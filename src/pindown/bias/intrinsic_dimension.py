@@ -25,17 +25,8 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.bias.evaluation import in_evaluation
-from pindown.validation import number, table
-
-_LEAST = 10  # below this many different points the interval is too wide to mean anything
-_LEVEL = 0.95
-# Measured, in dimensions 1 to 12 on 200 to 2,000 points. Edges lower the estimate most on simplices
-# (0.47; exponentials 0.44, cubes 0.33, balls 0.22, normal points 0.1); curvature raises it most on
-# products of circles (0.85). Points share neighbours: the variance is 1.3 to 1.7 times that of
-# independent ratios.
-_EDGES = 0.5
-_CURVATURE = 0.85
-_SHARED = 1.7
+from pindown.bias.tuning import CURVATURE_BIAS, EDGE_BIAS, INTERVAL_LEVEL, MIN_POINTS, SHARED_NEIGHBOURS
+from pindown.validation import choice, number, table
 
 
 @dataclass(frozen=True)
@@ -98,8 +89,7 @@ def intrinsic_dimension(
 
     Facco et al. 2017; Ansuini et al. 2019, which the lecture course's slides on data manifolds cite.
     """
-    if method not in ("likelihood", "fit"):
-        raise ValueError(f"method must be 'likelihood' or 'fit'; got {method!r}.")
+    choice("method", method, ("likelihood", "fit"))
     discard = number("discard", discard, 0.0, 0.9)
     X = table(X)
     points = np.unique(X, axis=0)
@@ -108,17 +98,17 @@ def intrinsic_dimension(
     points = points / unit
     points = points - points.mean(axis=0)
     points = points / (float(np.abs(points).max()) or 1.0)
-    if len(points) < _LEAST:
-        raise ValueError(f"at least {_LEAST} different points are needed; got {len(points)}.")
+    if len(points) < MIN_POINTS:
+        raise ValueError(f"at least {MIN_POINTS} different points are needed; got {len(points)}.")
     logs = np.sort(_log_ratios(points))
     n, total = len(logs), float(logs.sum())
     if total == 0.0:
         raise ValueError("all points are as far from their second neighbour as from the first: a grid.")
     from scipy.stats import chi2
 
-    tail, freedom = (1 - _LEVEL) / 2, 2 * n / _SHARED
+    tail, freedom = (1 - INTERVAL_LEVEL) / 2, 2 * n / SHARED_NEIGHBOURS
     low, high = (float(n / total * chi2.ppf(q, freedom) / freedom) for q in (tail, 1 - tail))
-    interval = (_before_bias(low, n, _CURVATURE, 2.0), _before_bias(high, n, -_EDGES, 1.0))
+    interval = (_before_bias(low, n, CURVATURE_BIAS, 2.0), _before_bias(high, n, -EDGE_BIAS, 1.0))
     value = (n - 1) / total
     if method == "fit":
         kept = max(2, int((1 - discard) * n))

@@ -226,7 +226,7 @@ def test_the_closed_form_is_much_cheaper_than_jacobians():
         ({"X1": np.zeros((2, 4))}, ValueError, r"inputs of shape \(n, 3\)"),
         ({"X2": np.zeros((2, 4))}, ValueError, "rows of X1 and X2 must have one shape"),
         ({"X1": [["a", "b", "c"]]}, TypeError, "real numbers"),
-        ({"outputs": "sum"}, ValueError, "'mean', 'each' or 'full'"),
+        ({"outputs": "sum"}, ValueError, "'mean', 'each', 'full'"),
         ({"method": "fast"}, ValueError, "method must be"),
         ({"memory": -1}, ValueError, "memory must be"),
         ({"module_or_net": np.eye(3)}, TypeError, "ReluNetwork or a torch.nn.Module; got ndarray"),

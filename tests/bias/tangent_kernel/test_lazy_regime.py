@@ -162,7 +162,7 @@ def test_antisymmetric_networks_start_at_zero_with_the_same_kernel():
 
 @pytest.mark.parametrize("change", [{"widths": [3]}, {"widths": [3, 0, 1]}, {"weight_std": -1.0}])
 def test_impossible_networks_are_refused(change):
-    with pytest.raises(ValueError, match=r"widths|standard deviations"):
+    with pytest.raises(ValueError, match=r"widths|weight_std|bias_std"):
         tangent_network(**{"widths": [2, 3, 1], **change})
 
 

@@ -11,7 +11,7 @@ from pindown.bias.two_layer import (
     sector,
     train_two_layer,
 )
-from pindown.datasets.orthogonally_separable import orthogonally_separable
+from pindown.datasets.synthetic import orthogonally_separable
 
 
 def test_the_closed_form_is_a_maximum_in_the_named_sector():

@@ -5,7 +5,7 @@ import pytest
 
 from pindown.bias import orthogonal_separability
 from pindown.bias.two_layer import class_margins, layer_separability
-from pindown.datasets.orthogonally_separable import orthogonally_separable
+from pindown.datasets.synthetic import orthogonally_separable
 from pindown.network import ReluNetwork
 
 

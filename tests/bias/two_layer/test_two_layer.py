@@ -21,7 +21,7 @@ from pindown.bias.two_layer import (
     train_two_layer,
 )
 from pindown.bias.two_layer.training import log_logistic
-from pindown.datasets.orthogonally_separable import orthogonally_separable
+from pindown.datasets.synthetic import orthogonally_separable
 from pindown.network import ReluNetwork
 
 X2 = np.array([(1, 0.3), (0.2, 0.9), (2, 2.5), (-3, -0.5), (-0.8, -2.5), (-4, -4)])

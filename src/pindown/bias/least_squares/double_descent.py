@@ -24,11 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.validation import integer, labelled, positive, table, vector
-
-_RIDGES = np.geomspace(
-    1e-4, 1e4, 33
-)  # among these leave-one-out chooses, times the mean square of features
+from pindown.bias.tuning import RIDGE_GRID
+from pindown.validation import choice, integer, integers, labelled, positive, refuse, table, vector
 
 
 @dataclass(frozen=True)
@@ -107,11 +104,10 @@ def double_descent_curve(
     X_test, y_test = labelled(X_test, y_test)
     if X_test.shape[1] != X.shape[1]:
         raise ValueError(f"both inputs need one width; got {X.shape[1]} and {X_test.shape[1]}.")
-    if features not in ("relu", "fourier"):
-        raise ValueError(f"features must be 'relu' or 'fourier'; got {features!r}.")
-    sizes = [integer("every width", width) for width in widths]
+    choice("features", features, ("relu", "fourier"))
+    sizes = integers("widths", widths)
     if not sizes:
-        raise ValueError("widths must name at least one number of features; got none.")
+        refuse("widths", "at least one number of features", widths)
     repeats = integer("repeats", repeats)
     integer("random_state", random_state, least=0)
     if ridge == "tuned" and len(X) < 2:
@@ -156,9 +152,7 @@ def gaussian_risk(n: int, weights: ArrayLike, used: int, noise: float) -> float:
     n = integer("n", n)
     beta = np.asarray(weights, dtype=np.float64)
     beta = vector("weights", beta, beta.size)
-    used = integer("used", used, least=0)
-    if used > beta.size:
-        raise ValueError(f"used must be at most the number of weights {beta.size}; got {used}.")
+    used = integer("used", used, least=0, most=beta.size)
     seen = float(beta[:used] @ beta[:used])
     other = float(beta[used:] @ beta[used:]) + positive("noise", noise, zero=True) ** 2
     missed = seen * max(0.0, 1 - n / used) if used else 0.0
@@ -196,4 +190,4 @@ def _fit(features: Array, y: Array, ridge: float | str) -> Array:
     scale = float(np.mean(features**2))
     if scale == 0.0:  # no feature is on for any sample
         return np.zeros(features.shape[1])
-    return np.asarray(RidgeCV(alphas=_RIDGES * scale, fit_intercept=False).fit(features, y).coef_)
+    return np.asarray(RidgeCV(alphas=RIDGE_GRID * scale, fit_intercept=False).fit(features, y).coef_)

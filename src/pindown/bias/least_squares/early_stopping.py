@@ -1,11 +1,22 @@
 r"""Early stopping as ridge regression: how many steps of gradient descent make which penalty.
 
-.. math:: Q^\top w^{(\tau)} = [I - (I - \epsilon\Lambda)^\tau]\,Q^\top w^*, \qquad
-          Q^\top\tilde w = [I - \alpha(\Lambda + \alpha I)^{-1}]\,Q^\top w^*, \qquad
-          \alpha_i = \lambda_i\frac{q_i}{1 - q_i},\quad q_i = (1 - \epsilon\lambda_i)^\tau.
+In the eigendirection of curvature :math:`\lambda`, :math:`\tau` steps of size :math:`\epsilon` go the
+share :math:`1 - (1 - \epsilon\lambda)^\tau` of the way from the start to the minimiser, and a ridge
+penalty :math:`\alpha` on the distance from the start allows :math:`\lambda/(\lambda + \alpha)`. So
+stopping is a ridge penalty for each direction,
 
-The two agree in one direction exactly, and in all of them only to first order,
-:math:`\tau \approx 1/(\epsilon\alpha)`.
+.. math:: \alpha(\lambda) = \lambda\,\frac{(1 - \epsilon\lambda)^\tau}{1 - (1 - \epsilon\lambda)^\tau},
+          \qquad \alpha(\lambda) \to \frac{1}{\epsilon\tau} \text{ as } \lambda \to 0,
+
+and with the one penalty :math:`1/(\epsilon\tau)` the two shares are never further apart than a factor
+two:
+
+.. math:: 1 \le \frac{1 - (1 - \epsilon\lambda)^\tau}{\lambda/(\lambda + 1/(\epsilon\tau))} \le 2
+          \qquad (0 < \epsilon\lambda \le 1),
+
+in the limit of small steps at most 1.2985. With :math:`x = \epsilon\tau\lambda`, below:
+:math:`1 - u \le 1/(1 + u)` and :math:`(1 + u)^\tau \ge 1 + \tau u`. Above: the share is at most
+:math:`\min(1, x)`, and :math:`\min(1, x)(1 + 1/x) \le 2`.
 """
 
 from __future__ import annotations
@@ -22,7 +33,7 @@ from pindown.bias.least_squares.gradient_descent import (
     least_norm_solution,
     scaled_squares,
 )
-from pindown.validation import integer, labelled, positive, vector
+from pindown.validation import array, integer, labelled, number, positive, refuse, vector
 
 FLOW_RATIO = 1.2984256075  # largest value of (1 - exp(-x)) (1 + x) / x, reached at x = 1.7932821
 
@@ -64,11 +75,10 @@ def ridge_shrinkage(eigenvalues: ArrayLike, penalty: float) -> Array:
     >>> ridge_shrinkage([1.0, 3.0], 1.0).tolist()
     [0.5, 0.75]
     """
-    values = np.asarray(eigenvalues, dtype=np.float64)
-    if not (np.isfinite(values).all() and (values >= 0).all() and 0 < penalty < np.inf):
-        raise ValueError(
-            f"eigenvalues must not be negative and the penalty positive, got a penalty of {penalty!r}"
-        )
+    penalty = positive("penalty", penalty)
+    values = array("eigenvalues", eigenvalues)
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        refuse("eigenvalues", "finite and not negative", eigenvalues)
     return np.asarray(values / (values + penalty))
 
 
@@ -94,7 +104,7 @@ def equivalent_penalty(eigenvalues: ArrayLike, step: float, n_steps: int) -> Equ
     """
     values = _checked(eigenvalues, step, n_steps)
     if n_steps < 1:
-        raise ValueError("at least one step is needed: none amounts to an infinite penalty")
+        raise ValueError("n_steps must be at least 1: no step amounts to an infinite penalty; got 0.")
     kept = descent_shrinkage(values, step, n_steps)
     with np.errstate(divide="ignore"):  # a step of one over an eigenvalue leaves nothing
         left = np.exp(n_steps * np.log1p(-step * values))
@@ -111,21 +121,16 @@ def equivalent_steps(step: float, penalty: float) -> float:
     >>> equivalent_steps(0.01, 0.1)
     1000.0
     """
-    if not (step > 0 and penalty > 0):
-        raise ValueError(f"step and penalty must be positive, got {step!r} and {penalty!r}")
-    return float(1.0 / (step * penalty))
+    return 1.0 / (positive("step", step) * positive("penalty", penalty))
 
 
 def _checked(eigenvalues: ArrayLike, step: float, n_steps: int) -> Array:
-    values = np.atleast_1d(np.asarray(eigenvalues, dtype=np.float64))
+    values = np.atleast_1d(array("eigenvalues", eigenvalues))
     if values.size == 0 or not (np.isfinite(values).all() and (values > 0).all()):
-        raise ValueError("eigenvalues must be positive numbers; flat directions never move")
-    if not 0 < step <= 1 / values.max():
-        raise ValueError(
-            f"step must lie in (0, 1/largest eigenvalue = {1 / values.max():.4g}], got {step!r}"
-        )
-    if isinstance(n_steps, bool) or not isinstance(n_steps, int | np.integer) or n_steps < 0:
-        raise ValueError(f"n_steps must be a whole number, zero or positive, got {n_steps!r}")
+        refuse("eigenvalues", "positive numbers (flat directions never move)", eigenvalues)
+    if not 0 < number("step", step) <= 1 / values.max():
+        refuse("step", f"in (0, 1/largest eigenvalue = {1 / values.max():.4g}]", step)
+    integer("n_steps", n_steps, least=0)
     return values
 
 
@@ -238,10 +243,10 @@ def flow_penalty(curvatures: ArrayLike, time: float) -> Array:
 
     Lecture course, slides on early stopping, in the limit of small steps.
     """
-    values = np.atleast_1d(np.asarray(curvatures, dtype=np.float64))
+    values = np.atleast_1d(array("curvatures", curvatures))
     time = positive("time", time)
     if not (np.isfinite(values).all() and (values >= 0).all()):
-        raise ValueError(f"curvatures must be finite and not negative; got {curvatures!r}.")
+        refuse("curvatures", "finite and not negative", curvatures)
     x = values * time
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return np.asarray(np.where(x == 0, 1.0, x / np.expm1(x)) / time)

@@ -1,19 +1,26 @@
-"""Multiples of a squared error as losses, and the curvature they have."""
+r"""Which least-squares solution gradient descent chooses, and where it is after any number of steps.
+
+.. math:: w_{k+1} = w_k - \mu X^\top(Xw_k - y), \qquad w_\infty = \Pi_{\ker X}\,w_0 + X^+y, \qquad
+          w_k = w_\infty + V(I - \mu\Sigma^2)^kV^\top(w_0 - w_\infty),
+          \qquad 0 < \mu < 2/\sigma_{\max}^2.
+
+The part of the start that the data do not see never moves: among all minimisers the limit is the
+nearest to the start, and from zero it is the one of least norm, :math:`X^+y`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.validation import integer, labelled, positive, vector
+from pindown.bias.tuning import RANK_TOLERANCE
+from pindown.validation import choice, integer, labelled, number, positive, table, vector
 
 Reduction: TypeAlias = Literal["mean", "sum", "half_sum", "half_mean"]
-_RANK = 1e-12  # singular values below this share of the largest are zero
 
 
 def gradient_factor(reduction: str, n: int) -> float:
@@ -23,9 +30,7 @@ def gradient_factor(reduction: str, n: int) -> float:
     [1.0, 2.0, 0.5, 0.25]
     """
     factors = {"half_sum": 1.0, "sum": 2.0, "mean": 2.0 / n, "half_mean": 1.0 / n}
-    if reduction not in factors:
-        raise ValueError(f"reduction must be one of {', '.join(factors)}; got {reduction!r}.")
-    return factors[reduction]
+    return factors[choice("reduction", reduction, factors)]
 
 
 def scaled_squares(values: Array, factor: float) -> Array:
@@ -75,7 +80,7 @@ def least_norm_solution(A: ArrayLike, y: ArrayLike) -> LeastNorm:
     Lecture course, slides on the least-norm solution (few equations, many unknowns).
     """
     A, y = _system(A, y)
-    x, _, rank, _ = np.linalg.lstsq(A, y, rcond=_RANK)
+    x, _, rank, _ = np.linalg.lstsq(A, y, rcond=RANK_TOLERANCE)
     return LeastNorm(np.asarray(x, dtype=np.float64), int(rank), float(np.linalg.norm(A @ x - y)))
 
 
@@ -85,7 +90,7 @@ def null_projector(A: ArrayLike) -> Array:
     >>> null_projector([[1.0, 0.0]]).round(12).tolist()
     [[0.0, 0.0], [0.0, 1.0]]
     """
-    _, V = _right_vectors(_matrix(A))
+    _, V = _right_vectors(table(A, "A"))
     return np.eye(V.shape[1]) - V.T @ V
 
 
@@ -107,7 +112,7 @@ def descent_limit(A: ArrayLike, b: ArrayLike, start: ArrayLike) -> Array:
     Lecture course, slides on gradient descent and the least norm.
     """
     A, b = _system(A, b)
-    return null_projector(A) @ _start(start, A.shape[1]) + least_norm_solution(A, b).x
+    return null_projector(A) @ vector("start", start, A.shape[1]) + least_norm_solution(A, b).x
 
 
 def descent_iterate(A: ArrayLike, b: ArrayLike, start: ArrayLike, step: float, n_steps: int) -> Array:
@@ -134,13 +139,9 @@ def descent_iterate(A: ArrayLike, b: ArrayLike, start: ArrayLike, step: float, n
 
     Lecture course, slides on gradient descent and the least norm.
     """
-    if isinstance(n_steps, bool) or not isinstance(n_steps, int | np.integer) or n_steps < 0:
-        raise ValueError(f"n_steps must be a whole number, zero or positive, got {n_steps!r}")
-    given: object = step
-    if not isinstance(given, Real) or not np.isfinite(step):
-        raise ValueError(f"step must be a finite number, got {step!r}")
+    n_steps, step = integer("n_steps", n_steps, least=0), number("step", step)
     A, b = _system(A, b)
-    start = _start(start, A.shape[1])
+    start = vector("start", start, A.shape[1])
     singular, V = _right_vectors(A)
     limit = descent_limit(A, b, start)
     shrunk = (1 - step * singular**2) ** n_steps
@@ -153,38 +154,20 @@ def largest_step(A: ArrayLike) -> float:
     >>> largest_step([[2.0, 0.0], [0.0, 1.0]])
     0.5
     """
-    size = np.float64(np.linalg.norm(_matrix(A), 2))
+    size = np.float64(np.linalg.norm(table(A, "A"), 2))
     with np.errstate(over="ignore", divide="ignore", under="ignore"):
         return float(2.0 / size / size)  # infinite for a matrix of zeros, and past the largest float
 
 
 def _right_vectors(A: Array) -> tuple[Array, Array]:
     _, singular, V = np.linalg.svd(A, full_matrices=False)
-    kept = singular > _RANK * max(float(singular[0]), np.finfo(float).tiny)
+    kept = singular > RANK_TOLERANCE * max(float(singular[0]), np.finfo(float).tiny)
     return singular[kept], V[kept]
 
 
-def _matrix(A: ArrayLike) -> Array:
-    A = np.asarray(A, dtype=np.float64)
-    if A.ndim != 2 or A.size == 0 or not np.isfinite(A).all():
-        raise ValueError(
-            f"A must be a finite matrix with at least one row and column, got shape {A.shape}"
-        )
-    return A
-
-
-def _start(start: ArrayLike, n: int) -> Array:
-    x = np.asarray(start, dtype=np.float64)
-    if x.shape != (n,) or not np.isfinite(x).all():
-        raise ValueError(f"the start must be {n} finite numbers, got shape {x.shape}")
-    return x
-
-
 def _system(A: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-    A, y = _matrix(A), np.asarray(y, dtype=np.float64)
-    if y.shape != (len(A),) or not np.isfinite(y).all():
-        raise ValueError(f"the right-hand side must be {len(A)} finite numbers, got shape {y.shape}")
-    return A, y
+    matrix = table(A, "A")
+    return matrix, vector("the right-hand side", y, len(matrix))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-r"""Noise on the inputs as a penalty: ridge for linear models, a penalty on the Jacobian for others.
+r"""Noise on the inputs and dropout as penalties: ridge for linear models, a Jacobian penalty for others.
+
+Noise of mean zero and standard deviation :math:`\sigma_i` on each input,
 
 .. math:: E\,(\langle w, x + \varepsilon\rangle - t)^2 = (\langle w, x\rangle - t)^2
           + \sum_i\sigma_i^2w_i^2,
@@ -9,6 +11,18 @@ exactly, so that the sum over n samples has the ridge penalty :math:`n\sigma^2`.
           + \sigma^2(f - t)\,\Delta f + O(\sigma^4):
 
 a penalty on the gradient, and a term of curvature that vanishes where the data are fitted.
+
+Dropout that keeps each input with probability q,
+
+.. math:: E\,(y - \langle m\circ x, w\rangle)^2 = (y - q\langle w, x\rangle)^2
+          + q(1 - q)\sum_iw_i^2x_i^2, \qquad m_i \sim \mathrm{Bernoulli}(q),
+
+is ridge in the scale of the inputs. The weights that are used in prediction (:math:`\bar w = q\,w`
+where nothing was rescaled, w where the kept inputs were divided by q) are
+
+.. math:: \bar w = \Big(X^\top X + \frac{1 - q}{q}\,\mathrm{diag}(X^\top X)\Big)^{-1}X^\top y,
+
+which, unlike ridge, does not depend on the units of the inputs.
 """
 
 from __future__ import annotations
@@ -16,17 +30,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.bias.evaluation import in_evaluation
 from pindown.bias.least_squares.gradient_descent import Reduction, gradient_factor, scaled_squares
-from pindown.validation import integer, labelled, number, positive, vector
-
-_MOST_UNITS = 16  # masks are enumerated: two to this power of them
+from pindown.bias.tuning import MAX_MASKED_INPUTS
+from pindown.errors import ParameterError
+from pindown.validation import array, choice, integer, labelled, number, positive, refuse, share, vector
 
 
 def noise_to_ridge(sigma: float, n: int, reduction: Reduction = "sum") -> float:
@@ -196,11 +210,11 @@ def noise_expansion(function: Callable[[Any], Any], X: Any, y: Any, sigma: float
 
 
 def _variances(sigma: ArrayLike, d: int) -> Array:
-    values = np.asarray(sigma, dtype=np.float64)
+    values = array("sigma", sigma)
     values = np.full(d, float(values)) if values.ndim == 0 else values
     values = vector("sigma", values, d)
     if (values < 0).any():
-        raise ValueError(f"sigma must not be negative; got {sigma!r}.")
+        refuse("sigma", "not negative", sigma)
     return values**2
 
 
@@ -288,12 +302,9 @@ def dropout_squared_error(X: ArrayLike, y: ArrayLike, w: ArrayLike, keep: float)
 
     Lecture course, slides on dropout; the identity is ours.
     """
-    keep = _probability(keep)
-    X, y, w = (np.asarray(a, dtype=np.float64) for a in (X, y, w))
-    if X.ndim != 2 or y.shape != (len(X),) or w.shape != X.shape[1:]:
-        raise ValueError(f"X must be (n, d), y (n,) and w (d,), got {X.shape}, {y.shape} and {w.shape}")
-    if not all(np.isfinite(a).all() for a in (X, y, w)):
-        raise ValueError("X, y and w must be finite; got NaN or infinity")
+    keep = share("keep", keep)
+    X, y = labelled(X, y)
+    w = vector("w", w, X.shape[1])
     return np.asarray((y - keep * (X @ w)) ** 2 + keep * (1 - keep) * (X**2 @ w**2))
 
 
@@ -319,19 +330,17 @@ def mask_average(W: ArrayLike, x: ArrayLike, keep: float, *, average: str = "ari
 
     Lecture course, slides on dropout as an ensemble.
     """
-    keep = _probability(keep)
-    W, x = np.atleast_2d(np.asarray(W, dtype=np.float64)), np.asarray(x, dtype=np.float64)
-    if x.ndim != 1 or W.shape[1] != len(x) or len(x) > _MOST_UNITS:
-        raise ValueError(
-            f"x must be a vector of {W.shape[1]} inputs, at most {_MOST_UNITS}, got shape {x.shape}"
-        )
+    keep = share("keep", keep)
+    choice("average", average, ("arithmetic", "geometric"))
+    W, x = np.atleast_2d(array("W", W)), array("x", x)
+    if x.ndim != 1 or W.shape[1] != len(x) or len(x) > MAX_MASKED_INPUTS:
+        wanted = f"a vector of {W.shape[1]} inputs, at most {MAX_MASKED_INPUTS}"
+        raise ParameterError(f"x must be {wanted}; got shape {x.shape}.")
     masks = np.array(list(product((0.0, 1.0), repeat=len(x))))
     weights = keep ** masks.sum(axis=1) * (1 - keep) ** (len(x) - masks.sum(axis=1))
     outputs = (masks * x) @ W.T
     if average == "arithmetic":
         return np.asarray(weights @ outputs)
-    if average != "geometric":
-        raise ValueError(f"average must be 'arithmetic' or 'geometric', got {average!r}")
     from scipy.special import log_softmax, softmax
 
     return np.asarray(softmax(weights @ log_softmax(outputs, axis=1)))
@@ -377,25 +386,13 @@ def dropout_predict(module: Any, x: Any, n_masks: int = 100, *, seed: int = 0) -
     """
     import torch
 
+    n_masks = integer("n_masks", n_masks, least=2)
     layers = [m for m in module.modules() if isinstance(m, torch.nn.modules.dropout._DropoutNd)]
-    if not layers or n_masks < 2:
-        raise ValueError("a module with dropout layers and at least two masks are needed")
-    modes = [(m, m.training) for m in module.modules()]
-    try:
-        module.eval()
+    if not layers:
+        raise ParameterError("module must have dropout layers; got none.")
+    with in_evaluation(module), torch.no_grad(), torch.random.fork_rng(devices=[]):
         for layer in layers:
             layer.train()
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            outputs = torch.stack([module(x) for _ in range(n_masks)]).double().numpy()
-    finally:
-        for m, mode in modes:
-            m.training = mode
+        torch.manual_seed(seed)
+        outputs = torch.stack([module(x) for _ in range(n_masks)]).double().numpy()
     return DropoutPrediction(outputs.mean(axis=0), outputs.std(axis=0, ddof=1), n_masks)
-
-
-def _probability(keep: float) -> float:
-    number: object = keep
-    if not isinstance(number, Real) or not 0 <= keep <= 1:
-        raise ValueError(f"keep must be a probability, got {keep!r}")
-    return float(keep)

@@ -1,11 +1,16 @@
-r"""What weight decay does to a minimum: each eigendirection of the Hessian is shrunk by its own factor.
+r"""Penalties on the weights: what weight decay does to a minimum, and polynomials fitted under one.
+
+Weight decay shrinks each eigendirection of the Hessian by its own factor,
 
 .. math:: \hat J(w) = J(w^*) + \tfrac12(w - w^*)^\top H(w - w^*), \qquad
           \operatorname*{argmin}_w \hat J(w) + \tfrac\alpha2\lVert w\rVert^2
           = Q\,(\Lambda + \alpha I)^{-1}\Lambda\,Q^\top w^*.
 
 The quadratic model :math:`\hat J` is the loss itself for a squared error and a linear model; for
-networks it is an approximation, and the result says so.
+networks it is an approximation, and the result says so. Polynomials in Chebyshev's :math:`T_k` on the
+range of x are fitted under a penalty on the p-norm (p = 2 is ridge regression, p = 1 the lasso),
+
+.. math:: \min_a\ \sum_i\Big(y_i - \sum_ka_kT_k(x_i)\Big)^2 + \lambda\lVert a\rVert_p^p.
 """
 
 from __future__ import annotations
@@ -18,13 +23,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.validation import positive, vector
+from pindown.bias.tuning import MAX_HESSIAN_PARAMETERS, STATIONARY_SHARE
+from pindown.errors import ParameterError
+from pindown.validation import array, integer, labelled, number, positive, refuse, vector
 
-_MOST_PARAMETERS = 4_000  # the Hessian is written out: 128 MB at this size
 # Eigenvalues above minus this share of the largest count as zero: rounding of a Hessian product.
 _NEGATIVE = 1e-9
-# A gradient below this share of Hessian times weights moves the predicted weights by as little.
-_STATIONARY = 1e-3
 _ROUND = 1e-10  # |a| is smoothed to sqrt(a^2 + this^2) where 1 < p < 2 has a kink in its slope
 
 
@@ -131,10 +135,10 @@ def weight_decay_of_module(
 
     params = [p for p in parameters if p.requires_grad]
     size = sum(p.numel() for p in params)
-    if size > _MOST_PARAMETERS:
+    if size > MAX_HESSIAN_PARAMETERS:
         raise ValueError(
-            f"the Hessian of {size} parameters is not written out, {_MOST_PARAMETERS} at most: pass the "
-            "parameters of one layer."
+            f"the Hessian of {size} parameters is not written out, {MAX_HESSIAN_PARAMETERS} at most: "
+            "pass the parameters of one layer."
         )
     H = np.asarray(hessian_operator(loss, params) @ np.eye(size))
     gradients = torch.autograd.grad(loss(), params, allow_unused=True)
@@ -148,7 +152,7 @@ def weight_decay_of_module(
     values, Q = np.linalg.eigh((H + H.T) / 2)
     scale = max(float(np.abs(values).max()), np.finfo(float).tiny)
     violated = []
-    if np.linalg.norm(gradient) > _STATIONARY * np.linalg.norm(H @ w):
+    if np.linalg.norm(gradient) > STATIONARY_SHARE * np.linalg.norm(H @ w):
         violated.append(f"the gradient is not zero (norm {np.linalg.norm(gradient):.2g})")
     if values[0] < -_NEGATIVE * scale:
         violated.append(f"there is negative curvature ({values[0]:.2g}), left as it is")
@@ -225,25 +229,17 @@ def fit_polynomial(
     Lecture course, slides on penalised polynomial regression. The slides do not raise the norm to the
     power p; for p = 2 the path of solutions is the same, at other factors.
     """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if x.ndim != 1 or x.shape != y.shape or not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError(
-            f"x and y must be finite vectors of one length, got shapes {x.shape} and {y.shape}"
-        )
-    whole = isinstance(degree, int | np.integer) and not isinstance(degree, bool)
-    if len(x) < 2 or x.min() == x.max() or not whole or degree < 0:
-        raise ValueError(
-            f"two different points and a whole degree of zero or more are needed, got {degree!r}"
-        )
-    if not (1 <= p < np.inf and 0 <= penalty < np.inf):
-        raise ValueError(
-            f"p must be finite, at least 1, and the penalty zero or positive, got {p!r} and {penalty!r}"
-        )
+    y = array("y", y)
+    x, y = vector("x", x, y.size), vector("y", y, y.size)
+    if len(x) < 2 or x.min() == x.max():
+        refuse("x", "at least two different points", x)
+    degree = integer("degree", degree, least=0)
+    p, penalty = number("p", p, 1.0), positive("penalty", penalty, zero=True)
     domain = (float(x.min()), float(x.max()))
     D = design(x, degree, domain)
-    a = _coefficients(D, y, float(penalty), float(p))
+    a = _coefficients(D, y, penalty, p)
     objective = float(np.sum((D @ a - y) ** 2) + penalty * np.sum(np.abs(a) ** p))
-    return PolynomialFit(a, domain, objective, float(penalty), float(p))
+    return PolynomialFit(a, domain, objective, penalty, p)
 
 
 def loss_surface(
@@ -268,11 +264,9 @@ def loss_surface(
 
     Lecture course, slides on penalised polynomial regression.
     """
-    D, y = np.asarray(D, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if D.ndim != 2 or D.shape != (len(y), 2):
-        raise ValueError(
-            f"the surface is over two coefficients: a design (n, 2) is needed, got {D.shape}"
-        )
+    D, y = labelled(D, y)
+    if D.shape[1] != 2:
+        raise ParameterError(f"D must be a design (n, 2), of two coefficients; got {D.shape}.")
     grid = np.stack(np.meshgrid(first, second), axis=-1).astype(np.float64)
     errors = np.sum((grid @ D.T - y) ** 2, axis=-1)
     return np.asarray(errors + penalty * np.sum(np.abs(grid) ** p, axis=-1))

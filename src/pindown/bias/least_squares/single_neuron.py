@@ -20,14 +20,10 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.bias.flow import Method, Path, gradient_flow
 from pindown.bias.least_squares.gradient_descent import scaled_squares
+from pindown.bias.tuning import MAX_SLIDING_STEPS, NEURON_TIME, NO_LOSS_SHARE, SLIDING_STEP
 from pindown.validation import integer, labelled, number, positive, vector
 
 Activation: TypeAlias = Literal["relu", "softplus", "tanh", "identity"]
-# Steps of plain descent, in units of one over the largest curvature, and at most so many, where the flow
-# would slide along a fold and an integrator with error control would crawl.
-_SLIDE_STEP, _SLIDE_STEPS = 0.1, 20_000
-_LONG = 3_000.0  # time of the flow, in units of one over the largest curvature
-_ARRIVED = 1e-10  # a loss below this share of the loss of zero outputs, or of the first, counts as none
 _FEASIBLE = 1e-8  # relative residual of the constraints that rounding in a solve may leave
 
 
@@ -121,7 +117,7 @@ def single_neuron_flow(
     begin = np.zeros(X.shape[1]) if start is None else vector("start", start, X.shape[1])
     slope_at_zero = number("slope_at_zero", slope_at_zero, 0.0, 1.0)
     bend = float(scaled_squares(np.array([np.linalg.norm(X, 2)], dtype=float), 1.0)[0])
-    time = _LONG / (bend or 1.0) if time is None else positive("time", time)
+    time = NEURON_TIME / (bend or 1.0) if time is None else positive("time", time)
     value, slope = _activation(activation, slope_at_zero)
 
     def loss(w: Array) -> float:
@@ -136,8 +132,8 @@ def single_neuron_flow(
         return np.asarray(((value(z) - y) * slope(z)) @ scaled)
 
     if method == "ivp" and activation == "relu" and (y < 0).any():
-        method, step = "euler", _SLIDE_STEP / (bend or 1.0)
-        time = max(step, min(time, _SLIDE_STEPS * step))
+        method, step = "euler", SLIDING_STEP / (bend or 1.0)
+        time = max(step, min(time, MAX_SLIDING_STEPS * step))
     path = gradient_flow(
         gradient,
         unit * begin,
@@ -157,7 +153,7 @@ def single_neuron_flow(
         weights=path.end,
         nearest=nearest,
         loss=final,
-        converged=final <= _ARRIVED * max(loss(begin), 0.5 * float(y @ y)),
+        converged=final <= NO_LOSS_SHARE * max(loss(begin), 0.5 * float(y @ y)),
         travelled=float(np.linalg.norm(path.end - begin)),
         least=float("nan") if nearest is None else float(np.linalg.norm(nearest - begin)),
         largest_increase=increase,

@@ -6,12 +6,19 @@ linear network of L full-width circular convolutions goes to the direction of
 .. math:: \min_w \lVert Fw\rVert_{2/L} \ \text{ s.t. }\ y_i\langle w, x_i\rangle \ge 1,
 
 the global solution for L = 2, a first-order stationary point of that problem for larger L, where the
-objective is not convex.
+objective is not convex. The dual of the Fourier :math:`\ell_1` norm is the largest frequency,
+:math:`\lVert Fw\rVert_1 = \max_{|(F\delta)_k|\le1}\langle w, \delta\rangle`, so that such a classifier
+is robust against changes that are small in every frequency.
+
+Linear programs that replace moduli by polygons fix the value of :math:`\sum_kc_k|(Tw)_k|^p` to ten
+digits, and w itself to five. Which frequencies are zero and which constraints are tight is then known,
+and Newton's method solves what is left, :math:`\nabla f(w) = Z_A^T\alpha,\ Z_Aw = 1`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,20 +26,23 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.bias.margins.hard_margin import labelled, max_margin
 from pindown.bias.margins.solvers import smallest_moduli
-from pindown.rounding import gamma
-
-_NO_FREQUENCY = 1e-9  # of the largest: below it a frequency is absent (programs are solved to 1e-10)
-_ACTIVE = 1e-6  # constraints that take part in the stationarity equations
-_SETTLED, _MAJORISATIONS = 1e-10, 200  # relative change that ends the search for a stationary point
-Spectrum = NDArray[np.complex128]
-_ALIVE = (1e-4, 1e-6, 1e-8)  # relative sizes below which a frequency counts as zero, tried in turn
-_TIGHT = (1e-4, 1e-6, 1e-8)  # the same for slack of a constraint
-_STEPS = 30
-_FEASIBLE = 1e-9
-_WORSE = (
-    1e-6  # a saddle nearby may lie this much higher: it is stationary, which the end of a search is not
+from pindown.bias.tuning import (
+    HIGHER_SADDLE,
+    MAX_MAJORISATIONS,
+    MAX_NEWTON_STEPS,
+    POLISHED_DISTANCE,
+    STATIONARY_CHANGE,
+    TIGHT_SLACKS,
+    ZERO_FREQUENCIES,
 )
-_NEAR = 1e-3  # a polished solution farther away than this solves another problem
+from pindown.rounding import gamma
+from pindown.validation import integer, positive
+
+Spectrum: TypeAlias = NDArray[np.complex128]
+# Below this share of the largest a frequency is absent: programs are solved to 1e-10.
+_NO_FREQUENCY = 1e-9
+_ACTIVE = 1e-6  # constraints that take part in the stationarity equations
+_FEASIBLE = 1e-9  # what rounding may take from a constraint or a multiplier
 
 
 @dataclass(frozen=True)
@@ -104,8 +114,7 @@ def max_fourier_margin(
     Lecture course, sections on linear convolutional networks; Gunasekar et al. 2018.
     """
     points, labels = labelled(X, y)
-    if depth < 1:
-        raise ValueError(f"depth must be at least 1, got {depth}")
+    depth = integer("depth", depth)
     Z = labels[:, None] * points
     euclidean = max_margin(points, labels)  # refuses what cannot be separated, with the proof
     unit = euclidean.margin
@@ -133,7 +142,7 @@ def _frequencies(d: int, shape: tuple[int, ...] | None) -> tuple[Spectrum, Array
 
 def _stationary(Z: Array, w: Array, transform: Spectrum, prices: Array, p: float) -> Array:
     value = np.inf
-    for _ in range(_MAJORISATIONS):
+    for _ in range(MAX_MAJORISATIONS):
         sizes = np.abs(transform @ w)
         alive = sizes > _NO_FREQUENCY * sizes.max()
         # A frequency that is zero has an infinite price: it leaves the program.
@@ -144,7 +153,7 @@ def _stationary(Z: Array, w: Array, transform: Spectrum, prices: Array, p: float
         inner, _ = smallest_moduli(Z @ kept.T, transform[alive] @ kept.T, slopes)
         w = inner @ kept
         now = float(prices @ np.abs(transform @ w) ** p)
-        if value - now <= _SETTLED * now:
+        if value - now <= STATIONARY_CHANGE * now:
             break
         value = now
     return w
@@ -261,8 +270,7 @@ def fourier_norm(w: ArrayLike, exponent: float = 1.0, shape: tuple[int, ...] | N
     >>> fourier_norm([1.0, 0.0, 0.0, 0.0]), fourier_norm([0.5, 0.5, 0.5, 0.5])
     (2.0, 1.0)
     """
-    if not 0 < exponent < np.inf:
-        raise ValueError(f"exponent must be a positive number, got {exponent!r}")
+    exponent = positive("exponent", exponent)
     sizes = np.abs(spectrum(w, shape))
     return float((sizes**exponent).sum() ** (1.0 / exponent))
 
@@ -316,16 +324,16 @@ def polished(Z: Array, w: Array, transform: NDArray[np.complex128], prices: Arra
     w = w / float((Z @ w).min())
     sizes = np.abs(transform @ w)
     before = float(prices @ sizes**p)
-    for small in _ALIVE:
+    for small in ZERO_FREQUENCIES:
         alive = sizes > small * sizes.max()
-        for slack in _TIGHT:
+        for slack in TIGHT_SLACKS:
             tight = Z @ w <= 1.0 + slack
             found = _newton(Z[tight], w, transform, prices, p, alive)
             if found is None or float((Z @ found).min()) < 1.0 - _FEASIBLE:
                 continue
             found = found / float((Z @ found).min())
-            near = float(np.linalg.norm(found - w)) <= _NEAR * float(np.linalg.norm(w))
-            if near and float(prices @ np.abs(transform @ found) ** p) <= before * (1.0 + _WORSE):
+            near = float(np.linalg.norm(found - w)) <= POLISHED_DISTANCE * float(np.linalg.norm(w))
+            if near and float(prices @ np.abs(transform @ found) ** p) <= before * (1.0 + HIGHER_SADDLE):
                 return found
     return w
 
@@ -349,7 +357,7 @@ def _newton(
     A, u = tight @ kept.T, kept @ w
     scale = float(c @ np.abs(images @ u) ** p)
     multipliers = np.zeros(len(A))
-    for _ in range(_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         gradient, hessian = _derivatives(images, c / scale, p, u)
         top = np.hstack([hessian, -A.T])
         bottom = np.hstack([A, np.zeros((len(A), len(A)))])

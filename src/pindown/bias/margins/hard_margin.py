@@ -5,7 +5,7 @@ r"""The classifier of largest margin in a norm: what training chooses on separab
           = \min_{a \in \Delta} \Bigl\lVert\sum_i a_iy_ix_i\Bigr\rVert_*.
 
 The last equation is the proof that comes with every answer: convex weights a bound every margin from
-above, and w attains one from below.
+above, and w attains one from below. Where the origin is such a combination, no margin exists.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from pindown.bias.margins.solvers import (
     smallest_maximum,
     with_offset,
 )
-from pindown.learn.kernels.gram import samples
+from pindown.learn.kernels.gram_matrix import samples
 from pindown.learn.margins import NotSeparableError
 from pindown.rounding import gamma
+from pindown.validation import refuse
 
 _NAMES = {"l1": "l1", "l2": "l2", "linf": "linf", 1: "l1", 2: "l2", np.inf: "linf"}
 _ORDERS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
@@ -123,7 +124,7 @@ def max_margin(X: ArrayLike, y: ArrayLike, norm: str | float = "l2", *, bias: bo
     """
     points, labels = labelled(X, y)
     if not isinstance(norm, (str, int, float)) or norm not in _NAMES:
-        raise ValueError(f"norm must be 'l1', 'l2' or 'linf' (the norm of w), got {norm!r}")
+        refuse("norm", "'l1', 'l2' or 'linf' (the norm of w)", norm)
     name = _NAMES[norm]
     if bias and abs(labels.sum()) == len(labels):
         n = len(labels)
@@ -248,12 +249,12 @@ def signed_labels(y: ArrayLike, n: int) -> Array:
     """
     labels = np.asarray(y)
     if labels.shape != (n,):
-        raise ValueError(f"y must hold one label for each of the {n} samples, got shape {labels.shape}")
+        raise ValueError(f"y must hold one label for each of the {n} samples; got shape {labels.shape}.")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("y has NaN or infinite labels; drop those samples first")
     classes = np.unique(labels)
     if len(classes) > 2:
-        raise ValueError(f"y must hold at most two classes, got {len(classes)}: compare them in pairs")
+        raise ValueError(f"y must hold at most two classes; got {len(classes)}: compare them in pairs.")
     if len(classes) == 1:
         negative = labels.dtype.kind in "biuf" and classes[0] <= 0
         return np.full(n, -1.0 if negative else 1.0)

@@ -22,11 +22,11 @@ from pindown.bias.flow import gradient_flow
 from pindown.bias.margins.fourier import fourier_norm, max_fourier_margin
 from pindown.bias.margins.hard_margin import labelled, max_margin
 from pindown.bias.margins.steepest import log_loss_gradient
+from pindown.bias.tuning import LINEAR_PACE, LONGEST_TURN
+from pindown.validation import choice, integer
 
 Architecture = Literal["connected", "convolution"]
-_PACE = 1.0  # share of the longest step for which the soft margin surely rises
 _TINY = np.finfo(np.float64).tiny
-_TURN = 0.1  # longest step, relative to the weights: near zero the curvature allows any length
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,8 @@ def linear_network_limit(
 
     Lecture course, section on the implicit bias of linear networks.
     """
-    if architecture not in ("connected", "convolution"):
-        raise ValueError(f"architecture must be 'connected' or 'convolution', got {architecture!r}")
-    if isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1:
-        raise ValueError(f"depth must be a whole number of at least 1, got {depth!r}")
+    choice("architecture", architecture, ("connected", "convolution"))
+    depth = integer("depth", depth)
     if architecture == "connected" or depth == 1:
         plain = max_margin(X, y)
         residual = max(plain.gap, 0.0)
@@ -183,15 +181,17 @@ def train_linear_network(
         beta, back = product(theta, d, depth)
         slope = back(outer(beta))
         pace = 1.0 / _curvature(reach, sizes(theta, d, depth))
-        longest = _TURN * float(np.linalg.norm(theta)) / max(float(np.linalg.norm(slope)), _TINY)
+        longest = LONGEST_TURN * float(np.linalg.norm(theta)) / max(float(np.linalg.norm(slope)), _TINY)
         return slope * min(pace, longest)
 
-    asked = np.unique(np.rint(np.geomspace(1, steps, 60))) * _PACE
-    asked[-1] = steps * _PACE
-    path = gradient_flow(gradient, start, time=steps * _PACE, step=_PACE, record=asked.tolist())
+    asked = np.unique(np.rint(np.geomspace(1, steps, 60))) * LINEAR_PACE
+    asked[-1] = steps * LINEAR_PACE
+    path = gradient_flow(
+        gradient, start, time=steps * LINEAR_PACE, step=LINEAR_PACE, record=asked.tolist()
+    )
     betas = np.array([product(theta, d, depth)[0] for theta in path.points])
     margins = (betas @ Z.T).min(axis=1)
-    return LinearRun(betas, np.rint(path.times / _PACE), margins, architecture, depth)
+    return LinearRun(betas, np.rint(path.times / LINEAR_PACE), margins, architecture, depth)
 
 
 def _curvature(reach: float, norms: Array) -> float:

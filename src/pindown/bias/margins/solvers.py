@@ -1,9 +1,15 @@
-r"""The shortest w with :math:`\langle w, z_i\rangle \ge 1` for all i, by an active set.
+r"""Least norms under the margin constraints :math:`\langle w, z_i\rangle \ge 1` for all i.
 
-The point p of the convex hull of the :math:`z_i` nearest to the origin gives :math:`w = p/\lVert
-p\rVert^2`. Its convex weights come from non-negative least squares (Lawson and Hanson 1974, chapter
-23); the equations of the constraints they leave active are then solved once more by themselves, which
-removes what the first solve lost in its extra row.
+Euclidean, as in the support vector machine with a hard margin, by an active set: the point p of the
+convex hull of the :math:`z_i` nearest to the origin gives :math:`w = p/\lVert p\rVert^2`. Its convex
+weights come from non-negative least squares (Lawson and Hanson 1974, chapter 23); the equations of the
+constraints they leave active are then solved once more by themselves, which removes what the first solve
+lost in its extra row.
+
+:math:`\ell_1`, :math:`\ell_\infty` and Fourier :math:`\ell_1` by linear programs. A modulus of a complex
+number is the largest of its projections on all directions of the plane; the program starts with four,
+and gets the direction of the current solution for each frequency until the bound it proves and the value
+it attains agree.
 """
 
 from __future__ import annotations
@@ -13,20 +19,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.bias.tuning import (
+    ADDED_CONSTRAINTS,
+    FIRST_CONSTRAINTS,
+    MAX_MODULI_REFINEMENTS,
+    MODULI_GAP,
+    OFFSET_RESIDUAL,
+    OFFSET_SCALES,
+    THIN_HULL,
+)
 from pindown.programs import EXACT, Attempt, linear_program
 
 Rows = NDArray[np.int64]
 # Relative to the longest point: a hull nearer to the origin than this contains it, for floats.
 TOO_NEAR = 1e-11
-_THIN = 1e-2  # hulls nearer than this are solved a second time, enlarged
 _ACTIVE = 1e-9  # a constraint within this of 1 takes part in the last solve
-_FIRST, _ADDED = 400, 200  # constraints in the first working set, and added while some are violated
 _VIOLATED = 1e-12
-_OFFSET_SCALES = (3.0, 30.0, 300.0, 3000.0)  # how cheap an offset is against w, in the first solve
-_GOOD = 1e-10  # optimality residual that ends the search over those scales
 _ATTEMPTS = (EXACT, Attempt("highs-ds"), Attempt("highs-ipm"))
-_AGREE = 1e-10  # relative gap that ends the refinement of moduli
-_ROUNDS = 60
 
 
 def nearest_weights(Z: Array) -> Array:
@@ -42,7 +51,7 @@ def nearest_weights(Z: Array) -> Array:
     points = Z / scale
     if points.shape[1] > n:  # the hull lies in the span: an isometry of it into n coordinates
         points = np.asarray(np.linalg.qr(points.T, mode="r")).T
-    working = np.argsort(np.linalg.norm(points, axis=1), kind="stable")[:_FIRST]
+    working = np.argsort(np.linalg.norm(points, axis=1), kind="stable")[:FIRST_CONSTRAINTS]
     while True:
         weights = np.zeros(n)
         weights[working] = _hull(points[working])
@@ -52,7 +61,7 @@ def nearest_weights(Z: Array) -> Array:
             return weights
         slack = points @ nearest - reach
         slack[working] = 0.0
-        order = np.argsort(slack, kind="stable")[:_ADDED]
+        order = np.argsort(slack, kind="stable")[:ADDED_CONSTRAINTS]
         order = order[slack[order] < -_VIOLATED * reach]
         if not len(order):
             return weights
@@ -64,7 +73,7 @@ def _hull(points: Array) -> Array:
     ones = np.ones(len(points))
     weights = _non_negative(points, ones)
     reach = float(np.linalg.norm(weights @ points))
-    if TOO_NEAR < reach < _THIN:
+    if TOO_NEAR < reach < THIN_HULL:
         # Rows of length one, heights in units of the distance: rounding would have eaten it otherwise.
         lengths = np.linalg.norm(points, axis=1)
         again = _non_negative(points / lengths[:, None], reach / lengths) / lengths
@@ -136,7 +145,7 @@ def with_offset(points: Array, y: Array) -> tuple[Array, float, Array]:
     Z = y[:, None] * points
     best: tuple[float, Array, float, Array] | None = None
     weights = np.zeros(len(y))
-    for scale in _OFFSET_SCALES:
+    for scale in OFFSET_SCALES:
         lifted = np.hstack([Z, scale * y[:, None]])
         weights = nearest_weights(lifted)
         if float(np.linalg.norm(weights @ lifted)) <= TOO_NEAR * float(
@@ -146,7 +155,7 @@ def with_offset(points: Array, y: Array) -> tuple[Array, float, Array]:
         found = _active_with_offset(Z, y, np.flatnonzero(weights > 0))
         if found is not None and (best is None or found[0] < best[0]):
             best = found
-        if best is not None and best[0] < _GOOD:
+        if best is not None and best[0] < OFFSET_RESIDUAL:
             break
     if best is None:
         return np.zeros(Z.shape[1]), 0.0, weights
@@ -213,7 +222,7 @@ def smallest_maximum(Z: Array, y: Array, *, bias: bool) -> tuple[Array, float, A
 
 
 def smallest_moduli(
-    Z: Array, transform: NDArray[np.complex128], prices: Array, *, rounds: int = _ROUNDS
+    Z: Array, transform: NDArray[np.complex128], prices: Array, *, rounds: int = MAX_MODULI_REFINEMENTS
 ) -> tuple[Array, Array]:
     r"""Return w and multipliers of :math:`\min_w \sum_k c_k |(Tw)_k|` s.t. :math:`z_iw \ge 1`.
 
@@ -241,7 +250,7 @@ def smallest_moduli(
         value = float(prices @ np.abs(image))
         if value < best[0]:
             best = (value, w, answer.multipliers[:n])
-        if value - answer.value <= _AGREE * value:
+        if value - answer.value <= MODULI_GAP * value:
             break
         cuts.append(_cut(transform, np.angle(image)))
     return best[1], best[2]

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.bias.flow import gradient_flow
 from pindown.bias.margins.hard_margin import MaxMargin, labelled, max_margin
+from pindown.validation import choice, integer, vector
 
 ORDERS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
 _DUALS = {"l1": np.inf, "l2": 2.0, "linf": 1.0}
@@ -121,10 +122,8 @@ def steepest_descent(
     Lecture course, section on the implicit bias of steepest descent; Gunasekar et al. 2018.
     """
     points, labels = labelled(X, y)
-    if norm not in ORDERS:
-        raise ValueError(f"norm must be one of {', '.join(ORDERS)}, got {norm!r}")
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
-        raise ValueError(f"steps must be a whole number of at least 1, got {steps!r}")
+    choice("norm", norm, ORDERS)
+    steps = integer("steps", steps)
     limit = max_margin(points, labels, norm)
     Z = labels[:, None] * points
     with np.errstate(over="ignore", under="ignore"):
@@ -133,9 +132,7 @@ def steepest_descent(
     if not 0 < step < np.inf:
         raise ValueError(f"squares of X, up to {np.abs(Z).max():.2g}, leave the floats: scale it first")
     gradient = log_loss_gradient(Z)
-    first = np.zeros(Z.shape[1]) if start is None else np.asarray(start, dtype=np.float64)
-    if first.shape != (Z.shape[1],):
-        raise ValueError(f"start must be {Z.shape[1]} numbers, got shape {first.shape}")
+    first = np.zeros(Z.shape[1]) if start is None else vector("start", start, Z.shape[1])
     asked = np.unique(np.rint(np.geomspace(1, steps, 60))) * step
     asked[-1] = steps * step
     path = gradient_flow(

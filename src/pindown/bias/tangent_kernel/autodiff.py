@@ -16,11 +16,9 @@ from torch import nn
 
 from pindown.affine import Array
 from pindown.bias.tangent_kernel.empirical import Outputs
+from pindown.bias.tuning import JACOBIAN_COPIES, PAIR_ROWS
 
-# What a Jacobian's block costs beyond itself: autograd holds about two more copies of it.
-_COPIES = 3
 _BYTES = 8
-_PAIR_ROWS = 64  # of a block of pairs whose products are taken at once
 # Axes for outputs beyond the two for rows, and how a block turns when its rows change places.
 _AXES: dict[Outputs, tuple[int, tuple[int, ...]]] = {
     "mean": (0, (1, 0)),
@@ -110,9 +108,8 @@ def autodiff_ntk(
         with torch.no_grad():
             k = function(function.parameters, first[0]).numel()
         block = _by_products if products else _by_jacobians
-        rows = (
-            _PAIR_ROWS if products else int(memory / 2 // (_COPIES * _BYTES * k * function.n_parameters))
-        )
+        row = JACOBIAN_COPIES * _BYTES * k * function.n_parameters
+        rows = PAIR_ROWS if products else int(memory / 2 // row)
         axes, swap = _AXES[outputs]
         kernel = np.empty((len(first), len(second), *(k for _ in range(axes))))
         for i, j, part in block(function, first, second, X2 is None, k, max(1, rows), outputs):

@@ -6,6 +6,13 @@ r"""Training and test predictions over time, in closed form, while the tangent k
 
 for gradient flow; after t steps of gradient descent :math:`(I - c\eta K)^t` replaces the exponential.
 The constant c belongs to the loss: 1 for half the sum of squares, 2 for the sum, 2/n for the mean.
+
+That has a spectral bias: in the eigenbasis :math:`q_i` of the kernel each part of the residual decays at
+its own rate,
+
+.. math:: q_i^\top (f_t - y) = e^{-c\eta\lambda_i t}\, q_i^\top (f_0 - y),
+
+which is :math:`-e^{-c\eta\lambda_i t} q_i^\top y` for a start at zero. Large eigenvalues come first.
 """
 
 from __future__ import annotations
@@ -17,6 +24,7 @@ import numpy as np
 
 from pindown.affine import Array, is_finite
 from pindown.bias.tangent_kernel.gram import as_columns, as_gram
+from pindown.validation import choice, number, positive, refuse
 
 Loss: TypeAlias = Literal["half-sum", "sum", "mean"]
 Mode: TypeAlias = Literal["flow", "gd"]
@@ -33,9 +41,7 @@ def loss_constant(loss: Loss, n: int) -> float:
     [1.0, 2.0, 0.5]
     """
     constants = {"half-sum": 1.0, "sum": 2.0, "mean": 2.0 / n}
-    if loss not in constants:
-        raise ValueError(f"loss must be 'half-sum', 'sum' or 'mean' of squares; got {loss!r}.")
-    return constants[loss]
+    return constants[choice("loss", loss, constants)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,12 +203,10 @@ def _learned(rates: Array, times: Array, mode: Mode) -> Array:
 
 
 def _check_times(times: Array, mode: Mode, lr: float) -> None:
-    if mode not in ("flow", "gd"):
-        raise ValueError(f"mode must be 'flow' or 'gd'; got {mode!r}.")
-    if not (np.isfinite(lr) and lr > 0):
-        raise ValueError(f"lr must be positive and finite; got {lr!r}.")
+    choice("mode", mode, ("flow", "gd"))
+    positive("lr", lr)
     if times.ndim != 1 or len(times) == 0 or np.isnan(times).any() or (times < 0).any():
-        raise ValueError(f"t must be one or more times of at least 0; got {times!r}.")
+        refuse("t", "one or more times of at least 0", times)
     finite = times[np.isfinite(times)]
     if mode == "gd" and (finite != np.round(finite)).any():
         raise ValueError(
@@ -250,9 +254,7 @@ class SpectralBias:
         Raises:
             ValueError: If the share is not between 0 and 1.
         """
-        if not 0 <= share < 1:
-            raise ValueError(f"share must be at least 0 and below 1; got {share!r}.")
-        left = 1.0 - share
+        left = 1.0 - number("share", share, 0.0, 1.0, below=True)
 
         def remaining(t: float) -> float:
             return float(np.sum(self.shares * np.exp(-2 * self.rates * t)))
@@ -302,8 +304,7 @@ def spectral_bias(
     gram = as_gram(K)
     targets = as_columns(y, len(gram), "y")
     start = np.zeros_like(targets) if f0 is None else _like(f0, targets.shape, "f0")
-    if not (np.isfinite(lr) and lr > 0):
-        raise ValueError(f"lr must be positive and finite; got {lr!r}.")
+    lr = positive("lr", lr)
     values, vectors = np.linalg.eigh(gram)
     values, vectors = values[::-1], vectors[:, ::-1]
     check_kernel(values)

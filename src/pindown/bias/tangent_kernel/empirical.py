@@ -1,4 +1,15 @@
-"""The tangent kernel of a network as it is."""
+r"""The tangent kernel of a network as it is, for ReLU networks by their structure, without a Jacobian.
+
+The derivative of an output by the weights of layer l is the outer product of what comes down to the
+layer, :math:`\delta_l`, and what goes up into it, :math:`a_{l-1}`. Inner products of outer products
+are products of inner products, so that
+
+.. math:: K(x, x') = \sum_l \bigl(\langle a_{l-1}(x), a_{l-1}(x')\rangle + 1\bigr)
+    \,\langle \delta_l(x), \delta_l(x')\rangle
+
+(the 1 is for the bias) needs two Gram matrices per layer and never the parameters side by side. Other
+modules are differentiated row by row, in :mod:`pindown.bias.tangent_kernel.autodiff`.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +22,11 @@ import scipy.sparse as sp
 
 from pindown.affine import Array, is_finite
 from pindown.bias.tangent_kernel.gram import as_pair
+from pindown.bias.tuning import CLOSED_FORM_COPIES, MIN_CLOSED_FORM_ROWS
 from pindown.network import ReluNetwork
+from pindown.validation import choice, positive
 
 Method = Literal["auto", "closed", "jacobian", "products"]
-_COPIES = 3  # of a block, beside the Gram matrices of the layers
-_LEAST_ROWS = 64  # of a block: each passes the other rows through the network again
 Outputs: TypeAlias = Literal["mean", "each", "full"]
 
 
@@ -74,12 +85,9 @@ def empirical_ntk(
 
     Jacot, Gabriel and Hongler 2018. Lecture course, slides on the neural tangent kernel.
     """
-    if outputs not in ("mean", "each", "full"):
-        raise ValueError(f"outputs must be 'mean', 'each' or 'full'; got {outputs!r}.")
-    if method not in ("auto", "closed", "jacobian", "products"):
-        raise ValueError(f"method must be 'auto', 'closed', 'jacobian' or 'products'; got {method!r}.")
-    if not memory > 0:
-        raise ValueError(f"memory must be a positive number of bytes; got {memory!r}.")
+    choice("outputs", outputs, ("mean", "each", "full"))
+    choice("method", method, ("auto", "closed", "jacobian", "products"))
+    memory = positive("memory", memory, infinite=True)
     module, layers = _read(module_or_net, biases, method)
     if layers is None or (method == "auto" and _acts_on_last_axis(module_or_net, X1)):
         from pindown.bias.tangent_kernel.autodiff import autodiff_ntk
@@ -101,8 +109,8 @@ def _by_blocks(
 ) -> Array:
     """Return the closed form, in blocks of rows where the Gram matrices of all layers are too large."""
     other = first if second is None else second
-    per_row = 8.0 * len(other) * (len(layers) + _COPIES)
-    rows = max(_LEAST_ROWS, int(min(memory / per_row, len(first))))
+    per_row = 8.0 * len(other) * (len(layers) + CLOSED_FORM_COPIES)
+    rows = max(MIN_CLOSED_FORM_ROWS, int(min(memory / per_row, len(first))))
     if rows >= len(first):
         return closed_form_ntk(layers, first, second, outputs)
     k = layers[-1].weight.shape[0]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pindown.affine import Array, is_finite
+from pindown.errors import ParameterError
 
 # A kernel computed in float32 is symmetric to about 1e-7; anything worse is another matrix.
 _ASYMMETRY = 1e-5
@@ -63,7 +64,7 @@ def as_gram(K: Any, name: str = "K") -> Array:
     if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or len(gram) == 0:
         raise ValueError(f"{name} must be a square kernel matrix (n, n); got shape {gram.shape}.")
     if not is_finite(gram):
-        raise ValueError(f"{name} must be finite; it holds NaN or infinity.")
+        raise ParameterError(f"{name} must be finite; it holds NaN or infinity.")
     if float(np.abs(gram - gram.T).max()) > _ASYMMETRY * float(np.abs(gram).max()):
         raise ValueError(f"{name} is not symmetric; give the kernel of inputs with themselves.")
     return (gram + gram.T) / 2

@@ -23,11 +23,10 @@ import numpy as np
 
 from pindown.affine import Array, is_finite
 from pindown.bias.tangent_kernel.gram import as_pair
+from pindown.bias.tuning import INFINITE_KERNEL_BLOCK
+from pindown.validation import choice, integer, refuse
 
 Activation: TypeAlias = Literal["relu", "erf"]
-# Blocks of this many rows and columns stay in the cache, and are small enough for malloc to reuse:
-# arrays past 128 kB are mapped afresh each time, which took five times as long.
-_BLOCK = 64
 
 
 def infinite_ntk(
@@ -78,14 +77,9 @@ def infinite_ntk(
     Cho and Saul 2009; Jacot, Gabriel and Hongler 2018; answer to an exercise of the lecture course.
     """
     first, second = as_pair(X1, X2)
-    if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
-        raise ValueError(
-            f"depth counts affine maps and must be an integer of at least 1; got {depth!r}."
-        )
-    if activation not in _STEPS:
-        raise ValueError(f"activation must be 'relu' or 'erf'; got {activation!r}.")
-    if kernel not in ("ntk", "nngp"):
-        raise ValueError(f"kernel must be 'ntk' or 'nngp'; got {kernel!r}.")
+    depth = integer("depth", depth)
+    choice("activation", activation, _STEPS)
+    choice("kernel", kernel, ("ntk", "nngp"))
     scales = _scales(weight_std, depth, "weight_std"), _scales(bias_std, depth, "bias_std")
     with np.errstate(over="ignore", invalid="ignore"):
         left = _variances(first, scales, activation)
@@ -114,14 +108,17 @@ _Scales: TypeAlias = tuple[Array, Array]
 def _scales(std: float | Sequence[float], depth: int, name: str) -> Array:
     values = np.asarray(std, dtype=np.float64)
     if values.ndim > 1 or (values.ndim == 1 and len(values) != depth):
-        raise ValueError(f"{name} must be one number or {depth}, one per affine map; got {std!r}.")
+        refuse(name, f"one number or {depth}, one per affine map", std)
     if not np.isfinite(values).all() or (values < 0).any():
-        raise ValueError(f"{name} must be finite and not negative; got {std!r}.")
+        refuse(name, "finite and not negative", std)
     return np.broadcast_to(values, depth) ** 2
 
 
 def _blocks(n: int) -> list[slice]:
-    return [slice(start, min(n, start + _BLOCK)) for start in range(0, n, _BLOCK)]
+    return [
+        slice(start, min(n, start + INFINITE_KERNEL_BLOCK))
+        for start in range(0, n, INFINITE_KERNEL_BLOCK)
+    ]
 
 
 def _variances(X: Array, scales: _Scales, activation: Activation) -> Array:

@@ -1,4 +1,8 @@
-"""Was training lazy (the kernel stayed) or rich (features moved)?"""
+"""Was training lazy (the kernel stayed) or rich (features moved)? Does kernel theory describe it?
+
+The answer to the second is the network's test error beside that of kernel regression with its own
+kernels, before and after training.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,8 @@ from pindown.bias.tangent_kernel.gram import (
     target_alignment,
 )
 from pindown.bias.tangent_kernel.infinite import infinite_ntk
+from pindown.bias.tuning import KERNEL_PENALTIES, LAZY, RICH
 from pindown.network import ReluNetwork
-
-# A kernel that moved by less than a tenth predicts training to a tenth or so; one that moved by half of
-# itself predicts nothing. In between both descriptions are poor.
-LAZY, RICH = 0.1, 0.5
-# Ridge penalties as shares of the kernel's mean diagonal; leave-one-out error chooses.
-_PENALTIES = np.logspace(-8, 1, 28)
 
 
 @dataclass(frozen=True)
@@ -247,7 +246,7 @@ def _ridge(K: Array, K_test: Array, y: Array) -> Array:
     values, vectors = np.linalg.eigh(K)
     rotated = vectors.T @ y
     best, coefficients = np.inf, np.zeros_like(y)
-    for penalty in _PENALTIES * float(np.trace(K)) / len(K):
+    for penalty in KERNEL_PENALTIES * float(np.trace(K)) / len(K):
         inverse = 1.0 / (np.maximum(values, 0.0) + penalty)
         solution = vectors @ (inverse[:, None] * rotated)
         # Leaving row i out changes its prediction by alpha_i over the i-th diagonal of the inverse.

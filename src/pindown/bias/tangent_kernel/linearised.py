@@ -11,6 +11,8 @@ import torch
 from torch import nn
 from torch.func import functional_call, jvp
 
+from pindown.validation import integers, positive, refuse
+
 
 class TangentLinear(nn.Module):  # type: ignore[misc]
     r"""The map :math:`z = s W a + r b` with standard normal parameters.
@@ -85,16 +87,11 @@ def tangent_network(
 
     Jacot, Gabriel and Hongler 2018, section 2.
     """
-    if len(widths) < 2 or min(widths) < 1:
-        raise ValueError(
-            f"widths must be inputs, hidden widths and outputs, all positive; got {widths!r}."
-        )
-    if any(isinstance(m, bool) or int(m) != m for m in widths):
-        raise ValueError(f"widths must be whole numbers; got {widths!r}.")
-    if not (0 <= weight_std < math.inf and 0 <= bias_std < math.inf):
-        raise ValueError(
-            f"standard deviations must be finite and not negative; got {weight_std!r} and {bias_std!r}."
-        )
+    widths = integers("widths", widths)
+    if len(widths) < 2:
+        refuse("widths", "inputs, hidden widths and outputs", widths)
+    weight_std = positive("weight_std", weight_std, zero=True)
+    bias_std = positive("bias_std", bias_std, zero=True)
     if antisymmetric:
         options: dict[str, Any] = {
             "weight_std": weight_std,

@@ -1,4 +1,12 @@
-"""How near a trained two-layer network is to its two neurons, and what it amounts to."""
+r"""How near a trained two-layer network is to its two neurons, and what gradient flow keeps on the way.
+
+On orthogonally separable data flow never changes, or never undoes,
+
+* balance: :math:`a_j(t) = \operatorname{sign}(a_j(0))\lVert w_j(t)\rVert` from a balanced start;
+* sign: no output weight changes its sign;
+* activity: a neuron with :math:`a_j > 0` that is active on a positive sample stays active on it, and
+  one with :math:`a_j < 0` on a negative sample.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.bias.margins.hard_margin import labelled
+from pindown.bias.tuning import CLOSE_COSINE, FROZEN_SHARE, SAME_DIRECTION
 from pindown.bias.two_layer.limit import TwoLayerLimit, two_layer_limit
 from pindown.bias.two_layer.training import Neurons
-
-_SAME_DIRECTION = 0.99  # cosine from which neighbours join one cluster
-_FROZEN = 1e-4  # neurons whose contribution is below this share of the largest did not take part
-_CORRELATED = 0.9  # what the source counts as close to a max-margin direction
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Collapse:
 
 
 def collapse(
-    network: Any, X: ArrayLike, *, cosine: float = _SAME_DIRECTION, frozen: float = _FROZEN
+    network: Any, X: ArrayLike, *, cosine: float = SAME_DIRECTION, frozen: float = FROZEN_SHARE
 ) -> Collapse:
     """Merge neurons of like direction and sign.
 
@@ -127,7 +132,7 @@ class Alignment:
     @property
     def close(self) -> float:
         """Share of all neurons with a correlation above 0.9."""
-        return float((self.correlations > _CORRELATED).mean())
+        return float((self.correlations > CLOSE_COSINE).mean())
 
     def __str__(self) -> str:
         return (
@@ -139,7 +144,7 @@ class Alignment:
         )
 
 
-def alignment(network: Any, X: ArrayLike, y: ArrayLike, *, frozen: float = _FROZEN) -> Alignment:
+def alignment(network: Any, X: ArrayLike, y: ArrayLike, *, frozen: float = FROZEN_SHARE) -> Alignment:
     """Compare each neuron with the direction that theory predicts for its output sign.
 
     Args:

@@ -20,14 +20,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.bias.margins.hard_margin import labelled
+from pindown.bias.tuning import (
+    MAX_ASCENT_STEPS,
+    MAXIMUM_PROBES,
+    MERGED_COSINE,
+    PROBE_LENGTH,
+    SADDLE_PUSH,
+    STILL_TURN,
+)
 from pindown.bias.two_layer.orthogonal import orthogonal_separability
+from pindown.validation import integer
 
 _ON_BOUNDARY = 1e-12  # cosine below which a sample counts as orthogonal to a neuron
-_MERGED = 0.999  # cosine from which two ends of the search are one direction
-_ASCENTS = 20_000  # most steps of one search
-_PUSH = 0.02  # one push of that size leads away from saddles
-_PROBES, _PROBE = 200, 1e-4  # random steps that must all lower the potential at a strict maximum
-_STILL = 1e-9  # turn per step, of all starts, that ends it
 
 
 @dataclass(frozen=True)
@@ -136,8 +140,7 @@ def search_extremal_directions(
         ([[0.6, 0.8]], [[-1.0, 0.0]])
     """
     points, labels = labelled(X, y)
-    if starts < 1:
-        raise ValueError(f"starts must be at least 1, got {starts}")
+    starts = integer("starts", starts)
     rng = np.random.default_rng(seed)
     ends, shares, dead = [], [], []
     for sign in (1.0, -1.0):
@@ -154,14 +157,14 @@ def _ascend(
 ) -> tuple[Array, list[int], int]:
     """Return the clusters of ends of the ascent of G, how many starts each has, and how many died."""
     W = _follow(points, labels, W)
-    W = _follow(points, labels, W + _PUSH * rng.standard_normal(W.shape) / W.shape[1] ** 0.5)
+    W = _follow(points, labels, W + SADDLE_PUSH * rng.standard_normal(W.shape) / W.shape[1] ** 0.5)
     alive = (_ON_BOUNDARY * np.linalg.norm(points, axis=1) < W @ points.T).any(axis=1)
     # Local maxima of the potential with a positive value; elsewhere the flow has not ended.
     alive &= np.maximum(W @ points.T, 0.0) @ labels > 0
     clusters: list[Array] = []
     counts: list[int] = []
     for w in W[alive]:
-        near = [i for i, centre in enumerate(clusters) if float(centre @ w) > _MERGED]
+        near = [i for i, centre in enumerate(clusters) if float(centre @ w) > MERGED_COSINE]
         if near:
             counts[near[0]] += 1
         else:
@@ -177,7 +180,7 @@ def _ascend(
 
 
 def _is_maximum(points: Array, labels: Array, unit: Array, rng: np.random.Generator) -> bool:
-    near = unit + _PROBE * rng.standard_normal((_PROBES, len(unit)))
+    near = unit + PROBE_LENGTH * rng.standard_normal((MAXIMUM_PROBES, len(unit)))
     near /= np.linalg.norm(near, axis=1, keepdims=True)
     here = float(labels @ np.maximum(points @ unit, 0.0))
     return bool((np.maximum(near @ points.T, 0.0) @ labels <= here).all())
@@ -189,12 +192,12 @@ def _follow(points: Array, labels: Array, W: Array) -> Array:
     W = W / np.linalg.norm(W, axis=1, keepdims=True)
     pull = 0.5 * labels[:, None] * points / scale
     step = 1.0
-    for k in range(_ASCENTS):
+    for k in range(MAX_ASCENT_STEPS):
         new = W + step * ((W @ points.T > 0) @ pull)
         new /= np.linalg.norm(new, axis=1, keepdims=True)
         turn = float(np.abs(new - W).max())
         W = new
-        if turn < _STILL:
+        if turn < STILL_TURN:
             break
         if k and k % 200 == 0:  # ends on a fold of G are approached by zigzag: shrink it
             step *= 0.7

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.bias.margins.hard_margin import NoMarginError, max_margin
+from pindown.validation import positive
 
 
 class TwoNeuronMaxMargin(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -57,8 +58,7 @@ class TwoNeuronMaxMargin(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         points, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
-        if not self.slack_price > 0:
-            raise ValueError(f"slack_price must be positive, got {self.slack_price!r}")
+        positive("slack_price", self.slack_price)
         self.classes_ = np.unique(labels)
         if len(self.classes_) != 2:
             target = type_of_target(y, input_name="y")

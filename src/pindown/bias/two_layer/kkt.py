@@ -20,12 +20,9 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.bias.evaluation import in_evaluation
 from pindown.bias.margins.hard_margin import signed_labels
+from pindown.bias.tuning import HOMOGENEITY_ERROR, ZERO_DEGREE
 from pindown.bias.two_layer.training import Neurons
 from pindown.network import ReluNetwork
-
-# How exactly Euler's identity must hold, relative: float32 modules lose digits.
-_HOMOGENEOUS = 1e-4
-_ZERO_DEGREE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ def margin_certificate(
 
     points = np.asarray(X, dtype=np.float64)
     if points.ndim < 2 or not len(points) or not np.isfinite(points).all():
-        raise ValueError(f"X must hold finite samples in rows, got shape {points.shape}")
+        raise ValueError(f"X must hold finite samples in rows; got shape {points.shape}.")
     labels = signed_labels(y, len(points))
     theta, outputs, slopes = _weights_and_slopes(network, points)
     margins = labels * outputs
@@ -119,7 +116,7 @@ def margin_certificate(
         found = np.asarray(multipliers, dtype=np.float64)
         if found.shape != (len(points),) or not (np.isfinite(found) & (found >= 0)).all():
             raise ValueError(
-                f"multipliers must be {len(points)} finite numbers, none negative, got {_shown(found)}"
+                f"multipliers must be {len(points)} finite numbers, none negative; got {_shown(found)}."
             )
     rest = float(np.linalg.norm(scaled - found @ signed)) / (c * size)
     loose = float((found * slack).max()) / (c * size) ** 2
@@ -142,13 +139,14 @@ def _reduced(rows: Array, target: Array) -> tuple[Array, Array]:
 def _degree(products: Array, outputs: Array) -> float:
     """Return L of Euler's identity, or say that there is none."""
     degree = float(products @ outputs / (outputs @ outputs))
-    if not np.allclose(products, degree * outputs, rtol=0, atol=_HOMOGENEOUS * np.abs(products).max()):
+    allowed = HOMOGENEITY_ERROR * float(np.abs(products).max())
+    if not np.allclose(products, degree * outputs, rtol=0, atol=allowed):
         raise ValueError(
             "the network is not homogeneous in its weights (scaling all of them does not scale its "
-            "output by a "
-            "power); remove offsets, or keep them in the last layer of a one-layer network only"
+            "output by a power); remove offsets, or keep them in the last layer of a one-layer network "
+            "only."
         )
-    if degree < _ZERO_DEGREE:
+    if degree < ZERO_DEGREE:
         raise ValueError(
             "the output does not depend on the scale of the weights: margins mean nothing here"
         )
@@ -166,7 +164,7 @@ def _weights_and_slopes(network: Any, points: Array) -> tuple[Array, Array, Arra
 
 def _of_network(network: ReluNetwork, points: Array) -> tuple[Array, Array, Array]:
     if network.out_features != 1:
-        raise ValueError(f"a network with one output is needed, got {network.out_features}")
+        raise ValueError(f"a network with one output is needed; got {network.out_features}.")
     biased = any(np.any(layer.bias) for layer in network.layers)
     dense = [np.asarray(W.toarray() if hasattr(W, "toarray") else W) for W, _ in network.layers]
     traces = [np.asarray(z) for z in network.trace(points)]
@@ -188,7 +186,7 @@ def _of_module(module: Any, points: Array) -> tuple[Array, Array, Array]:
 
     if not isinstance(module, torch.nn.Module):
         raise TypeError(
-            f"Neurons, a ReluNetwork or a torch module is needed, got {type(module).__name__}"
+            f"Neurons, a ReluNetwork or a torch module is needed; got {type(module).__name__}."
         )
     parameters = [p for p in module.parameters() if p.requires_grad and bool(p.detach().any())]
     if not parameters:
@@ -196,7 +194,7 @@ def _of_module(module: Any, points: Array) -> tuple[Array, Array, Array]:
     with in_evaluation(module), torch.enable_grad():
         outputs = module(torch.as_tensor(points, dtype=parameters[0].dtype)).reshape(len(points), -1)
     if outputs.shape[1] != 1:
-        raise ValueError(f"a module with one output is needed, got {outputs.shape[1]}")
+        raise ValueError(f"a module with one output is needed; got {outputs.shape[1]}.")
     rows = []
     for i in range(len(points)):
         parts = torch.autograd.grad(outputs[i, 0], parameters, retain_graph=True, allow_unused=True)

@@ -6,6 +6,13 @@ r"""Where gradient flow takes a two-layer ReLU network on orthogonally separable
                {2(\lVert w_+\rVert + \lVert w_-\rVert)}.
 
 The constants are not in the source; they follow from its proof when both groups of neurons are there.
+The two directions are the max-margin vectors of each class by itself,
+
+.. math:: w_+ = \arg\min\lVert w\rVert^2 \ \text{s.t.}\ \langle w, x_i\rangle \ge 1 \text{ for } y_i =
+          1, \qquad w_- = \arg\min\lVert w\rVert^2 \ \text{s.t.}\ \langle w, x_i\rangle \ge 1 \text{ for
+          } y_i = -1,
+
+which on orthogonally separable data have products of at most zero with the other class.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ from pindown.affine import Array
 from pindown.bias.margins.hard_margin import MaxMargin, NoMarginError, labelled, max_margin
 from pindown.bias.two_layer.orthogonal import orthogonal_separability
 from pindown.bias.two_layer.training import Neurons
+from pindown.validation import integer
 
 
 @dataclass(frozen=True)
@@ -84,8 +92,7 @@ class TwoLayerLimit:
         >>> TwoLayerLimit.probability(1), TwoLayerLimit.probability(20)[1] > 0.99
         ((0.5, 0.0), True)
         """
-        if width < 1:
-            raise ValueError(f"width must be at least 1, got {width}")
+        width = integer("width", width)
         return 1.0 - 0.5**width, max(0.0, 1.0 - 2.0 * 0.75**width)
 
     def __str__(self) -> str:

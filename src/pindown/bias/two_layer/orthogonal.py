@@ -4,12 +4,13 @@ r"""Orthogonal separability: samples of a class point one way, samples of the ot
           \langle x_i, x_j\rangle \le 0 \ \text{ if } y_i \ne y_j \qquad (i = j \text{ included}).
 
 It does not mean that the classes lie in opposite orthants of any basis: vectors that are pairwise acute
-need not fit into an orthant, so the definition is checked pair by pair.
+need not fit into an orthant, so the definition is checked pair by pair, on samples or on what each layer
+of a network computes before its ReLU.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,12 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.bias.evaluation import in_evaluation
 from pindown.bias.margins.hard_margin import labelled
+from pindown.bias.tuning import BLOCK_PRODUCTS, LAYER_BATCH, MAX_SHOWN_PRODUCTS
 from pindown.network import ReluNetwork
+from pindown.validation import integer, optional
 
 # A cosine of this size is zero up to the rounding of an inner product.
 _ZERO_COSINE = 1e-13
-_BLOCK_NUMBERS = 2**22  # inner products at a time: 32 MB
-_SHOWN = 5000  # values kept of each population, for histograms
-_BATCH = 512
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,7 @@ def orthogonal_separability(
     """
     points, labels = labelled(X, y)
     kind = "exact"
-    if max_samples is not None and max_samples < 1:
-        raise ValueError(f"max_samples must be at least 1, got {max_samples}")
+    max_samples = optional(integer, "max_samples", max_samples)
     rng = np.random.default_rng(seed)
     if max_samples is not None and len(points) > max_samples:
         drawn = np.sort(rng.choice(len(points), max_samples, replace=False))
@@ -156,7 +155,7 @@ class _Population:
 def _pairs(A: Array, B: Array, rng: np.random.Generator) -> _Population:
     low, high, low_cosine, high_cosine, positive = np.inf, -np.inf, np.inf, -np.inf, 0
     lengths_A, lengths_B = np.linalg.norm(A, axis=1), np.linalg.norm(B, axis=1)
-    block = max(1, _BLOCK_NUMBERS // max(1, len(B)))
+    block = max(1, BLOCK_PRODUCTS // max(1, len(B)))
     for at in range(0, len(A) if len(B) else 0, block):
         products = A[at : at + block] @ B.T
         scale = np.outer(lengths_A[at : at + block], lengths_B)
@@ -169,8 +168,6 @@ def _pairs(A: Array, B: Array, rng: np.random.Generator) -> _Population:
 
 
 def _within(A: Array, rng: np.random.Generator) -> _Population:
-    from dataclasses import replace
-
     found = _pairs(A, A, rng)
     return replace(found, drawn=_drawn(A, A, rng, apart=True))
 
@@ -180,7 +177,9 @@ def _drawn(A: Array, B: Array, rng: np.random.Generator, *, apart: bool = False)
     if not len(A) or not len(B) or (apart and len(A) == 1):
         return np.empty(0)
     total = len(A) * len(B)
-    flat = np.arange(total) if total <= _SHOWN else rng.integers(0, total, _SHOWN)
+    flat = (
+        np.arange(total) if total <= MAX_SHOWN_PRODUCTS else rng.integers(0, total, MAX_SHOWN_PRODUCTS)
+    )
     first, second = np.divmod(flat, len(B))
     if apart:
         first, second = first[first != second], second[first != second]
@@ -214,11 +213,11 @@ def layer_separability(
     """
     points = np.asarray(X, dtype=np.float64)
     if points.ndim < 2 or not len(points):
-        raise ValueError(f"X must hold samples in rows, got shape {points.shape}")
+        raise ValueError(f"X must hold samples in rows; got shape {points.shape}.")
     labels = np.asarray(y)
     if labels.shape != (len(points),):
         raise ValueError(
-            f"y must hold one label for each of the {len(points)} samples, got {labels.shape}"
+            f"y must hold one label for each of the {len(points)} samples; got {labels.shape}."
         )
     kept = np.arange(len(points))
     if max_samples is not None and len(points) > max_samples:
@@ -231,8 +230,6 @@ def layer_separability(
     )
     answer = {name: orthogonal_separability(part, labels[kept]) for name, part in features.items()}
     if len(kept) < len(points):
-        from dataclasses import replace
-
         answer = {name: replace(part, kind="estimate") for name, part in answer.items()}
     return answer
 
@@ -253,7 +250,7 @@ def module_features(module: Any, X: Array) -> dict[str, Array]:
     import torch
 
     if not isinstance(module, torch.nn.Module):
-        raise TypeError(f"a ReluNetwork or a torch module is needed, got {type(module).__name__}")
+        raise TypeError(f"a ReluNetwork or a torch module is needed; got {type(module).__name__}.")
     affine = (torch.nn.Linear, torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
     found: dict[str, list[Array]] = {}
 
@@ -271,8 +268,8 @@ def module_features(module: Any, X: Array) -> dict[str, Array]:
     kind = next((p.dtype for p in module.parameters()), torch.float32)
     try:
         with in_evaluation(module), torch.no_grad():
-            for start in range(0, len(X), _BATCH):
-                module(torch.as_tensor(X[start : start + _BATCH], dtype=kind))
+            for start in range(0, len(X), LAYER_BATCH):
+                module(torch.as_tensor(X[start : start + LAYER_BATCH], dtype=kind))
     finally:
         for hook in hooks:
             hook.remove()

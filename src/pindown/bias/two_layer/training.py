@@ -1,4 +1,6 @@
-r"""Gradient flow of a two-layer network on the logistic loss, far enough to see where it ends.
+r"""Two-layer ReLU networks without offsets, and their gradient flow, far enough to see where it ends.
+
+For :math:`h(x) = \sum_j a_j\,\rho(\langle w_j, x\rangle)` and the logistic loss
 
 .. math:: \dot a_j = -\sum_i\ell_i'\,\rho(\langle w_j, x_i\rangle), \qquad
           \dot w_j = -\sum_i\ell_i'\,[\langle w_j, x_i\rangle > 0]\, a_jx_i.
@@ -19,9 +21,10 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.bias.flow import gradient_flow
 from pindown.bias.margins.hard_margin import labelled
+from pindown.bias.tuning import TWO_LAYER_STEP
 from pindown.network import ReluNetwork
+from pindown.validation import integer, positive
 
-_STEP = 0.2  # of one over the curvature bound: neurons near zero must not jump over sectors
 _TINY = np.finfo(np.float64).tiny
 _FAR = 30.0  # margins above it have a logistic loss of exp(-margin) to the last digit
 
@@ -74,7 +77,7 @@ def train_two_layer(
     steps: int = 10_000,
     start: Neurons | None = None,
     record: int = 50,
-    step: float = _STEP,
+    step: float = TWO_LAYER_STEP,
     random_state: Any = 0,
 ) -> TwoLayerRun:
     r"""Follow the gradient flow of a two-layer network from balanced weights near zero.
@@ -153,7 +156,7 @@ class Neurons:
     def __post_init__(self) -> None:
         if self.W.ndim != 2 or self.a.shape != (len(self.W),) or not self.W.size:
             raise ValueError(
-                f"W must be (p, d) and a (p,), got shapes {self.W.shape} and {self.a.shape}"
+                f"W must be (p, d) and a (p,); got shapes {self.W.shape} and {self.a.shape}."
             )
 
     def __call__(self, X: ArrayLike) -> Array:
@@ -199,7 +202,7 @@ class Neurons:
             return network
         net = network if isinstance(network, ReluNetwork) else ReluNetwork.from_torch(network)
         if net.depth != 2 or net.out_features != 1:
-            raise ValueError(f"a two-layer network with one output is needed, got widths {net.widths}")
+            raise ValueError(f"a two-layer network with one output is needed; got widths {net.widths}.")
         if any(np.any(layer.bias) for layer in net.layers):
             raise ValueError(
                 "the theory is for networks without offsets; this one has some that are not zero"
@@ -239,8 +242,7 @@ def balanced_neurons(
 
     Phuong 2021, section 3.2.
     """
-    if width < 1 or d < 1 or not scale > 0:
-        raise ValueError(f"width and d must be at least 1 and scale positive, got {width}, {d}, {scale}")
+    width, d, scale = integer("width", width), integer("d", d), positive("scale", scale)
     rng = np.random.default_rng(random_state)
     V = rng.standard_normal((width, d))
     sizes = scale * (1.0 - 0.5 * rng.random(width))
