@@ -8,7 +8,7 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown._audit import audit
-from pindown.report.json import SCHEMA, json_schema
+from pindown.report.audit_json import SCHEMA, json_schema
 
 TYPES = {
     "object": dict,

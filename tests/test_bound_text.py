@@ -7,7 +7,7 @@ import pytest
 
 from pindown import ReluNetwork, diff
 from pindown.bound_text import interval_text, rounded_down, rounded_up
-from pindown.report.diff_text import plain_text, values_answer
+from pindown.report.equivalence import diff_lines, values_answer
 
 
 @pytest.mark.parametrize("digits", [1, 2, 3, 4, 6])
@@ -30,6 +30,6 @@ def test_a_proved_gap_is_never_printed_smaller_than_it_is():
     answer = replace(diff(net, net, box=(0, 1)), gap_lower=1.23451e-6, gap_upper=1.23452e-6)
     assert "at most 1.24e-06" in values_answer(answer)
     assert "between 1.234e-06 and 1.235e-06" in str(answer)
-    assert "between 1.23451e-06 and 1.23452e-06" in plain_text(answer)[0]
+    assert "between 1.23451e-06 and 1.23452e-06" in diff_lines(answer)[0]
     assert "and 1.23452e-06" in answer.to_html()
     assert interval_text(1.23451e-6, 1.23451e-6) == "[1.23e-06, 1.24e-06]"

@@ -23,9 +23,9 @@ from pindown.geometry import Box
 from pindown.io.any_model import AnyModel, as_network
 from pindown.network import ReluNetwork
 from pindown.progress import Report
-from pindown.report.writing import written
 from pindown.validation import integer
 from pindown.visible_text import printable
+from pindown.whole_files import written
 
 Found: TypeAlias = Callable[[Finding], None]
 __all__ = ["Audit", "audit", "compare_audits"]
@@ -234,25 +234,25 @@ class Audit:
 
     def summary(self) -> str:
         """Return the verdict and the findings as plain text."""
-        from pindown.report.text import plain_text
+        from pindown.report.audit_text import plain_text
 
         return plain_text(self)
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return one self-contained HTML page, and write it if a path is given."""
-        from pindown.report.html import render_page
+        from pindown.report.audit_page import render_page
 
         return written(render_page(self), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Return the findings as JSON (schema 1), and write them if a path is given."""
-        from pindown.report.json import render_json
+        from pindown.report.audit_json import render_json
 
         return written(render_json(self), path)
 
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
         """Return the findings as Markdown, and write them if a path is given."""
-        from pindown.report.markdown import render_markdown
+        from pindown.report.audit_markdown import render_markdown
 
         return written(render_markdown(self), path)
 
@@ -264,7 +264,7 @@ class Audit:
         return f"Audit of {self.name}: {answered} of {len(self.findings)} questions answered"
 
     def _repr_html_(self) -> str:
-        from pindown.report.html import render_fragment
+        from pindown.report.audit_page import render_fragment
 
         return render_fragment(self)
 

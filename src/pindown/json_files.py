@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,17 @@ def _checksum(record: Mapping[str, Any]) -> str:
 def document(content: Any) -> str:
     """Return JSON for people and programs: indented, in their own letters, with nothing hidden in it."""
     return escaped(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """Replace what JSON cannot hold: tuples become lists, numbers that are not finite null."""
+    if isinstance(value, dict):
+        return {key: plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:

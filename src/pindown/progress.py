@@ -55,15 +55,16 @@ def progress_bar(
     columns = (BarColumn(bar_width=24), TextColumn("{task.description}"), TimeElapsedColumn())
     bar = Progress(*columns, console=screen, transient=True)
     task = bar.add_task("", total=None)
-    due = time.monotonic() + patience
+    due, shown = time.monotonic() + patience, ""
 
     def report(what: str, done: float, total: float | None) -> None:
-        nonlocal due
-        if time.monotonic() < due:
+        nonlocal due, shown
+        another = bool(shown) and what != shown  # what comes next may last: it is told at once
+        if time.monotonic() < due and not another:
             return
         bar.start()
         bar.update(task, description=what, completed=done, total=total)
-        due = time.monotonic() + _PAUSE
+        due, shown = time.monotonic() + _PAUSE, what
 
     try:
         yield report

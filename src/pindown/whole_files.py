@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from glob import escape
+from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,7 +24,6 @@ _SHOWN = 50  # characters of a name that its stand-in shows: the system allows 2
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
 _PATIENT = b"pindown: writing what was found; Ctrl-C again stops at once.\n"
-
 # Files that are written and wait for others: their stand-ins and their names.
 _WAITING: ContextVar[list[tuple[Path, Path]] | None] = ContextVar("waiting files", default=None)
 
@@ -264,3 +264,24 @@ def _lock(descriptor: int) -> bool:
         return False
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return True
+
+
+def written(text: str, path: str | PathLike[str] | None) -> str:
+    """Return the text, written to the path if there is one: whole, or not at all.
+
+    Raises:
+        OSError: If it cannot be written there, with the name of the file.
+    """
+    if path is None:
+        return text
+    place = Path(path).resolve()  # a link is followed, not replaced
+    data = text.encode()
+    try:
+        if place.exists() and not place.is_file():  # a pipe or a device takes what comes
+            place.write_bytes(data)
+        else:
+            with whole_file(place) as file:
+                file.write(data)
+    except OSError as error:
+        raise OSError(error.errno, reason_of(error), str(path)) from None
+    return text

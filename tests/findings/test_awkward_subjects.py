@@ -15,7 +15,7 @@ from pindown.findings import Quantity
 from pindown.findings.question_budget import Turn
 from pindown.findings.subject import Subject
 from pindown.geometry import Box
-from pindown.report.html import key_numbers
+from pindown.report.audit_page import key_numbers
 
 PATIENT = 300.0  # seconds: no clock may decide
 ONE_OF_MANY = re.compile(

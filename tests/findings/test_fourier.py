@@ -92,7 +92,7 @@ def test_time_is_kept():
 
 
 def test_ctrl_c_ends_the_audit_and_not_only_the_question(monkeypatch):
-    from pindown.probes.fourier import descent
+    from pindown.probes.fourier import training as descent
 
     def stopped(*_args):
         raise KeyboardInterrupt

@@ -231,7 +231,7 @@ def test_bounds_in_the_table_are_rounded_outwards():
 
 
 def test_norms_that_are_only_bounded_say_so(monkeypatch):
-    monkeypatch.setattr("pindown.relaxation.operator_norms.LARGEST_GRAM", 1)
+    monkeypatch.setattr("pindown.relaxation.operator_norms.MAX_GRAM_SIZE", 1)
     net = ReluNetwork.from_layers([(np.array([[1.0, -1.0], [1.0, 1.0]]), [0, 0])])
     assert "spectral norms at most 2" in audit(net, only=["NORM-01"])["NORM-01"].verdict
 

@@ -10,9 +10,9 @@ from pindown import ReluNetwork
 from pindown._audit import audit
 from pindown.findings import Finding, Quantity, Table
 from pindown.findings.pictures import Dot, MapArea, PlaneMap
+from pindown.report.audit_page import key_numbers, opening
 from pindown.report.figures import draw
-from pindown.report.html import key_numbers, opening
-from pindown.report.plane_svg import Plane, tick_text, ticks
+from pindown.report.planes import Plane, tick_text, ticks
 
 EVIL = '"><script>alert(1)</script>'
 

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from pindown.report.writing import written
+from pindown.whole_files import written
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ def audit(
 def demo(out: Folder = Path("pindown-demo"), budget: Budget = 30.0, json: Json = None) -> int:
     """Train a small network on digits, save it, load it back and audit it: no file needed."""
     from pindown.cli.demo import write_demo_files
-    from pindown.report.text import progress_bar
+    from pindown.report.terminal import progress_bar
 
     check_outputs(json=json)
     if out.exists() and not out.is_dir():
@@ -172,7 +172,8 @@ def _say_numbering(table: Table | None) -> None:
 @contextmanager
 def _shown(name: str, streams: bool) -> Iterator[tuple[Any, Any]]:
     """Show findings as they come on a terminal, else progress alone."""
-    from pindown.report.text import progress_bar, streaming
+    from pindown.report.audit_text import streaming
+    from pindown.report.terminal import progress_bar
 
     if streams:
         with streaming(printable(name)) as both:
@@ -210,7 +211,7 @@ def _deliver(
                 if where == "-":
                     say(render())
             if "-" not in (json, markdown):
-                from pindown.report.text import print_audit
+                from pindown.report.audit_text import print_audit
 
                 print_audit(result, streamed=streamed)
     for target, _ in files:

@@ -25,9 +25,9 @@ from pindown.starting import INTERRUPTED
 from pindown.whole_files import together
 
 if TYPE_CHECKING:
-    from pindown.datasets.feature_table import FeatureTable
+    from pindown.datasets.feature_files import FeatureTable
     from pindown.learn.one_class import LocalMaximaDetector
-    from pindown.report.detect_result import Detection
+    from pindown.report.detection import Detection
 
 _MODEL_ENDING = ".safetensors"
 _STOPPED = "interrupted"  # how the detector's own words about Ctrl-C begin
@@ -102,7 +102,7 @@ def fit(
     """
     from pindown.datasets.feature_files import load_features
     from pindown.learn.one_class import LocalMaximaDetector
-    from pindown.report.detect_scoring import detection
+    from pindown.report.detection import detection
 
     check_outputs(html=html, json=json)
     _check_target("-o", out, _MODEL_ENDING, data)
@@ -155,10 +155,9 @@ def score(
 
     Where both files name their columns these are matched by name, else by position.
     """
-    from pindown.datasets.feature_files import load_features
-    from pindown.datasets.feature_table import matched
-    from pindown.report.detect_json import render_detection_csv
-    from pindown.report.detect_scoring import detection
+    from pindown.datasets.feature_files import load_features, matched
+    from pindown.report.detection import detection
+    from pindown.report.detection_formats import render_detection_csv
 
     check_outputs(html=html, json=json)
     if out is not None:
@@ -251,7 +250,7 @@ def _deliver(
     scores: tuple[Path | None, Callable[[], str] | None] = (None, None),
 ) -> list[str | Path]:
     """Write what was asked for, and return the files; stdout carries the summary, or the JSON."""
-    from pindown.report.writing import written
+    from pindown.whole_files import written
 
     wanted = (scores, (html, answer.to_html), (json, answer.to_json))
     files = [(place, render) for place, render in wanted if place not in (None, "-") and render]
@@ -264,7 +263,7 @@ def _deliver(
             if json == "-":
                 say(answer.to_json(), nl=False)
             else:
-                from pindown.report.detect_text import print_detection
+                from pindown.report.detection_formats import print_detection
 
                 print_detection(answer)
     return [place for place, _ in files if place is not None]

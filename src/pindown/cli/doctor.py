@@ -39,7 +39,7 @@ def doctor(compile_now: Compile = False, json: Json = None) -> int:
     Exit codes: 0 all that is needed is there, 1 something is missing or broken.
     """
     from pindown.cli.doctor_checks import compile_kernels, diagnose
-    from pindown.report.text import progress_bar
+    from pindown.report.terminal import progress_bar
 
     check_outputs(json=json)
     with progress_bar() as report:
@@ -57,7 +57,7 @@ def _deliver(answer: Diagnosis, json: str | None) -> None:
         say(answer.to_json(), nl=False)
         return
     if json is not None:
-        from pindown.report.writing import written
+        from pindown.whole_files import written
 
         written(answer.to_json(), json)
     print_diagnosis(answer)

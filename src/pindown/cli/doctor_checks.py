@@ -135,7 +135,7 @@ def _torch_devices() -> str:
 
 
 def _data() -> Iterator[Check]:
-    from pindown.datasets.folder import VARIABLE, has_data
+    from pindown.datasets.public_data import VARIABLE, has_data
 
     use = "experiments then use small data that come with scikit-learn, and say so"
     advice = f"set {VARIABLE} to a folder with a sub-folder for each of {', '.join(DATA_SETS)}"

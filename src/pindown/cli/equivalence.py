@@ -79,7 +79,7 @@ def diff(
     """
     from pindown.equivalence.comparison import diff as compare
     from pindown.io import load
-    from pindown.report.text import progress_bar
+    from pindown.report.terminal import progress_bar
 
     check_outputs(html=html, json=json)
     if jobs is not None and (jobs == 0 or jobs < -1):
@@ -115,7 +115,7 @@ def _deliver(answer: Diff, html: str | None, json: str | None, witness: Path | N
             if json == "-":
                 say(answer.to_json())
             else:
-                from pindown.report.diff_text import print_diff
+                from pindown.report.equivalence import print_diff
 
                 print_diff(answer)
     for target in (html, json):
@@ -138,7 +138,7 @@ def shrink(
     """
     from pindown.equivalence.shrinking import shrink as reduce
     from pindown.io import load
-    from pindown.report.text import progress_bar
+    from pindown.report.terminal import progress_bar
 
     check_outputs(json=json)
     _check_model_output(out, model)
@@ -146,7 +146,7 @@ def shrink(
     with progress_bar() as report:
         report("looking for units that can go", 0, 1)
         shrunk = reduce(net, box=parse_box(box, net.in_features), tol=tol, budget=budget)
-    from pindown.report.shrink_json import render_shrunk_json
+    from pindown.report.equivalence import render_shrunk_json
 
     lines = [str(shrunk), *_noted(net), *(f"  {step}" for step in shrunk.steps)]
     _deliver_network(shrunk.network, out, lines, json, render_shrunk_json(shrunk))
@@ -166,7 +166,7 @@ def canonical(
     """
     from pindown.equivalence.gauge_fixing import canonical_form
     from pindown.io import load
-    from pindown.report.canonical_json import render_canonical_json
+    from pindown.report.equivalence import render_canonical_json
 
     check_outputs(json=json)
     _check_model_output(out, model)
@@ -190,7 +190,7 @@ def _deliver_network(
     net: ReluNetwork, out: Path, lines: list[str], json: str | None, document: str
 ) -> None:
     """Write a network, and say what was done: in words, or as the document."""
-    from pindown.report.writing import written
+    from pindown.whole_files import written
 
     try:
         with together():

@@ -95,7 +95,7 @@ def require_experiments() -> None:
 
 
 def _run_one(name: str, how: dict[str, Any], json: str | None) -> None:
-    from pindown.report.text import progress_bar
+    from pindown.report.terminal import progress_bar
     from pindown_reproduction import DECLARED, EXPERIMENTS
     from pindown_reproduction import reproduce as run
     from pindown_reproduction.ledger import MARK, read_entry
@@ -183,7 +183,7 @@ def _as_json(content: list[dict[str, Any]]) -> str:
 
 def _deliver(text: str, target: str) -> None:
     """Write a document, or print it."""
-    from pindown.report.writing import written
+    from pindown.whole_files import written
 
     if target == "-":
         say(text, nl=False)

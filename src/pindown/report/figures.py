@@ -22,7 +22,8 @@ from pindown.findings.pictures import (
     StackedBars,
 )
 from pindown.findings.wording import at_least, at_most, number_text
-from pindown.report.maps import draw_map
+from pindown.report.planes import draw_map
+from pindown.report.tuning import MAX_BARS, MAX_CORNERS, MAX_TICK_LETTERS
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -61,9 +62,6 @@ _STYLE = {
 }
 _TIP = "tip: "  # begins the id of what the page explains under the pointer
 _FAR_RIGHT = 0.6  # share of an axis from which on a label has more room to the left of its line
-_TICK_LETTERS = 34  # of all numbers below an axis together: more would run into each other
-_MOST_BARS = 24
-_MOST_CORNERS = 60  # of a curve: more would hide it
 # The same word has the same colour in every picture; what is ordinary is grey.
 _COLOURS = {
     "dead": _WARN,
@@ -106,7 +104,7 @@ def draw(picture: Picture, prefix: str) -> str:
 
 
 def _bars_shown(picture: Picture) -> int:
-    return min(len(picture.labels), _MOST_BARS) if isinstance(picture, StackedBars) else 0
+    return min(len(picture.labels), MAX_BARS) if isinstance(picture, StackedBars) else 0
 
 
 def _draw_histogram(ax: Axes, picture: Histogram) -> None:
@@ -142,7 +140,7 @@ def _draw_histogram(ax: Axes, picture: Histogram) -> None:
 
 
 def _draw_bars(ax: Axes, picture: StackedBars) -> None:
-    labels, values = picture.labels[:_MOST_BARS], picture.values[:_MOST_BARS]
+    labels, values = picture.labels[:MAX_BARS], picture.values[:MAX_BARS]
     starts = [0.0] * len(labels)
     # Nothing is worth a colour that nothing has.
     parts = [p for p in range(len(picture.parts)) if any(row[p] for row in values)] or [0]
@@ -204,7 +202,7 @@ def _draw_curves(ax: Axes, picture: Curves) -> None:
         curve = ax.plot(picture.x, values, color=colour, linestyle=style, label=name, linewidth=1.6)
         _tip(curve[0], name)
         corners = list(zip(picture.x, values, strict=True))[1:-1]
-        for x, y in corners if len(picture.x) <= _MOST_CORNERS else ():
+        for x, y in corners if len(picture.x) <= MAX_CORNERS else ():
             corner = ax.plot([x], [y], "o", color=colour, markersize=3.2)
             _tip(corner[0], f"{name}: {number_text(y)} at {number_text(x)}")
     if len(picture.names) > 1:
@@ -265,7 +263,7 @@ def _plain_ticks(ax: Axes, low: float, high: float) -> None:
         left, right = ax.get_xlim()
         ticks = [m * 10.0**e for e in decades for m in per_decade if left <= m * 10.0**e <= right]
         letters = sum(len(number_text(tick)) + 2 for tick in ticks)
-        ax.xaxis.set_major_locator(FixedLocator(ticks[:: max(1, math.ceil(letters / _TICK_LETTERS))]))
+        ax.xaxis.set_major_locator(FixedLocator(ticks[:: max(1, math.ceil(letters / MAX_TICK_LETTERS))]))
         ax.xaxis.set_minor_locator(NullLocator())
     else:
         ax.locator_params(axis="x", nbins=5)

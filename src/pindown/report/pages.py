@@ -1,30 +1,38 @@
-"""What all pages share: one style, one script, one set of parts, and nothing loaded from elsewhere."""
+"""What all pages share: one style, one script, one set of parts, and nothing loaded from elsewhere.
+
+Inputs that are images are drawn as images.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import os
 from functools import lru_cache
 from importlib.resources import files
+from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
 from pindown.findings import KINDS
 from pindown.notebook import SYMBOLS
 from pindown.report.layout import cell_text
+from pindown.report.tuning import MAX_TABLE_ROWS, MIN_SQUARE_SIDE
 from pindown.visible_text import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+
 # Names the variable with the address, or the folder, of the built documentation. While it is not set no
 # page links there: a page must work from a disk, and a link that leads nowhere is worse than none.
 DOCUMENTATION = "PINDOWN_DOCS"
-
 _HYPOTHESIS_SYMBOLS = {"checked": "✓", "assumed": "?", "violated": "✗"}
-
-MOST_ROWS = 200  # of a table: a page of a very deep network must still open on a phone
 
 
 def render(template: str, **values: Any) -> str:
@@ -75,7 +83,7 @@ def _environment() -> Environment:
         kinds=KINDS,
         cell=cell_text,
         documentation=documentation,
-        most_rows=MOST_ROWS,
+        most_rows=MAX_TABLE_ROWS,
         style=safe(_read("page.css")),
         script=safe(script),
         script_hash=safe(f"'sha256-{digest}'"),
@@ -85,3 +93,33 @@ def _environment() -> Environment:
 
 def _read(name: str) -> str:
     return (files("pindown.report") / name).read_text("utf-8")
+
+
+def image_of(x: Array, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+    """Return the input as (height, width) or (height, width, 3) in [0, 1], or None if it is no image.
+
+    Inputs without a second axis count as an image if they fill a square of 8 x 8 or more.
+
+    >>> image_of(np.zeros(784), (784, 1)).shape, image_of(np.zeros(12), (12,)) is None
+    ((28, 28), True)
+    """
+    axes = tuple(n for n in shape if n > 1)
+    if len(axes) == 1 and isqrt(axes[0]) ** 2 == axes[0] and isqrt(axes[0]) >= MIN_SQUARE_SIDE:
+        axes = (isqrt(axes[0]),) * 2
+    if len(axes) == 3 and axes[0] == 3:
+        picture = x.reshape(axes).transpose(1, 2, 0)
+    elif len(axes) == 2 or (len(axes) == 3 and axes[2] == 3):
+        picture = x.reshape(axes)
+    else:
+        return None
+    low, high = min(0.0, float(picture.min())), max(1.0, float(picture.max()))
+    return np.asarray((picture - low) / (high - low))
+
+
+def png_of(picture: NDArray[np.float64]) -> str:
+    """Return an image as PNG in base64."""
+    from matplotlib.image import imsave
+
+    buffer = io.BytesIO()
+    imsave(buffer, picture, cmap="gray", vmin=0.0, vmax=1.0, format="png")
+    return base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from rich.console import Console
 from rich.segment import Segment
 
+from pindown import progress
 from pindown.visible_text import visible
 
 
@@ -21,3 +23,12 @@ class Screen(Console):
         """Render as a console does; what the console itself tells the terminal is left alone."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
+def progress_bar(screen: Console | None = None) -> AbstractContextManager[progress.Report]:
+    """Show a bar while the block runs, from the first report on; nothing if it is no terminal.
+
+    Args:
+        screen: Where to; stderr by default.
+    """
+    return progress.progress_bar(patience=0.0, console=screen or Screen(stderr=True))

@@ -87,7 +87,7 @@ def _relaxed(subject: Subject) -> Relaxation:
     products = sum(stored_entries(layer.weight) for layer in net.layers) * net.out_features
     subject.require(RELAXATION_SECONDS_PER_PRODUCT * 4 * products)
     deadline = subject.turn.share(RELAXATION_SHARE)
-    return relax(net, box.lower[None], box.upper[None], deadline=deadline.end)
+    return relax(net, box.lower[None], box.upper[None], deadline=deadline)
 
 
 def _bounds(subject: Subject, found: Relaxation) -> Interval:

@@ -71,7 +71,7 @@ def certified_radius(subject: Subject) -> Finding:
                 found.y[part],
                 largest=top,
                 steps=RADIUS_HALVINGS,
-                deadline=until.end,
+                deadline=until,
             )
         )
     radius = np.concatenate(radii)

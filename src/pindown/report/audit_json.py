@@ -9,14 +9,13 @@ Numbers that are not finite are null: JSON has no way to write them.
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pindown.findings import CATALOGUE, Finding
 from pindown.findings.comparison import Comparison
-from pindown.json_files import document
+from pindown.json_files import document, plain
 
 if TYPE_CHECKING:
     from pindown._audit import Audit
@@ -116,14 +115,3 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "table": asdict(finding.table) if finding.table else None,
         "figure": {"type": type(figure).__name__, **asdict(figure)} if figure else None,
     }
-
-
-def plain(value: Any) -> Any:
-    """Replace what JSON cannot hold: tuples become lists, numbers that are not finite null."""
-    if isinstance(value, dict):
-        return {key: plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -7,7 +7,7 @@ import pytest
 
 from pindown import Box, ReluNetwork
 from pindown.equivalence.comparison import diff
-from pindown.report.witness_image import image_of, png_of
+from pindown.report.pages import image_of, png_of
 from tests.equivalence.shrinking.redundancy import random_net
 from tests.report.browsing import check_page_is_accessible, check_page_looks_right
 

@@ -12,7 +12,15 @@ from pindown.findings.pictures import PlaneMap
 from pindown.findings.wording import shape
 from pindown.notebook import SYMBOLS
 from pindown.report.layout import cell_text, reasons, sections
-from pindown.report.pages import MOST_ROWS, render, safe
+from pindown.report.pages import render, safe
+from pindown.report.tuning import (
+    MAX_KEY_NUMBERS,
+    MAX_LETTERS_BELOW_PICTURE,
+    MAX_LETTERS_BESIDE_WORDS,
+    MAX_ROWS_BELOW_PICTURE,
+    MAX_TABLE_ROWS,
+    MIN_KEY_NUMBERS,
+)
 from pindown.visible_text import visible
 
 if TYPE_CHECKING:
@@ -21,10 +29,9 @@ if TYPE_CHECKING:
 
 # The numbers a reader looks for first; as many as fit into a strip are shown.
 _KEY_CODES = ("ARC-01", "GEO-01", "EQV-01", "ACC-01", "BND-01", "ROB-01", "LIP-01", "UNIT-01", "GEO-05")
-# How large a table may be below a picture and beside words; letters between columns and of a short head.
-_FEW_ROWS, _BELOW_PICTURE, _BESIDE_WORDS, _SPACES, _SHORT_HEAD = 7, 54, 68, 4, 12
+# Letters between columns, and of a head that is not wrapped.
+_SPACES, _SHORT_HEAD = 4, 12
 _NUMERIC = re.compile(r"–|unbounded|[<>≤≥±]?\s*[-−+]?[\d,.]+(e[-+]?\d+)?\s*%?")
-_MOST_KEYS, _FEW_KEYS = 6, 4
 
 
 class KeyNumber(NamedTuple):
@@ -66,9 +73,9 @@ def opening(audit: Audit) -> list[tuple[str, Finding | None]]:
 def key_numbers(audit: Audit) -> list[KeyNumber]:
     """Return the few numbers that a reader looks for first."""
     known = {f.code: f for f in audit.findings if f.answered and f.number is not None}
-    first = [known[code] for code in _KEY_CODES if code in known][:_MOST_KEYS]
+    first = [known[code] for code in _KEY_CODES if code in known][:MAX_KEY_NUMBERS]
     rest = [finding for code, finding in known.items() if code not in _KEY_CODES]
-    return [_key_number(finding) for finding in first + rest[: max(0, _FEW_KEYS - len(first))]]
+    return [_key_number(finding) for finding in first + rest[: max(0, MIN_KEY_NUMBERS - len(first))]]
 
 
 def _key_number(finding: Finding) -> KeyNumber:
@@ -109,7 +116,7 @@ def render_fragment(audit: Audit) -> str:
 
 def _table(table: Table) -> dict[str, Any]:
     """Return what the page shows of a table: cells as text, and which columns are words."""
-    shown = table.rows[:MOST_ROWS]
+    shown = table.rows[:MAX_TABLE_ROWS]
     rows = [[cell_text(v, c) for v, c in zip(row, table.columns, strict=True)] for row in shown]
     words = [i for i in range(len(table.columns)) if not all(_NUMERIC.fullmatch(row[i]) for row in rows)]
     return {
@@ -135,9 +142,13 @@ def _layout(finding: Finding) -> str:
     """Return where table and picture of a finding stand: beside the words, or below if wide."""
     table = finding.table
     if finding.figure is not None:
-        small = table is not None and len(table.rows) <= _FEW_ROWS and _letters(table) <= _BELOW_PICTURE
+        small = (
+            table is not None
+            and len(table.rows) <= MAX_ROWS_BELOW_PICTURE
+            and _letters(table) <= MAX_LETTERS_BELOW_PICTURE
+        )
         return "pictured small" if small and not isinstance(finding.figure, PlaneMap) else "pictured"
-    return "tabled" if table is not None and _letters(table) <= _BESIDE_WORDS else ""
+    return "tabled" if table is not None and _letters(table) <= MAX_LETTERS_BESIDE_WORDS else ""
 
 
 def _change_rows(changes: Sequence[Change]) -> list[tuple[Any, ...]]:

@@ -1,18 +1,27 @@
-"""What a detector says of a table of rows, as one value that the page, the text and the JSON read."""
+"""What a detector says of a table of rows, as one value that the page, the text and the JSON read.
+
+:func:`detection` scores the rows of a file, chunk by chunk.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.datasets.feature_table import FeatureTable
+from pindown.datasets.feature_files import FeatureTable
+from pindown.deadline import Stopwatch
 from pindown.findings.wording import count
+from pindown.report.tuning import ROWS_SCORED_AT_ONCE
+
+if TYPE_CHECKING:
+    from pindown.learn.one_class import LocalMaximaDetector
+
 
 # Half of all rows lie within 0.6745 standard deviations of the middle if they are normal.
 _NORMAL_QUARTILE = 0.6745
@@ -110,15 +119,15 @@ class Detection:
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return the page, written to the path if there is one."""
-        from pindown.report.detect_page import render_detection
-        from pindown.report.writing import written
+        from pindown.report.detection_formats import render_detection
+        from pindown.whole_files import written
 
         return written(render_detection(self), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Return JSON, written to the path if there is one."""
-        from pindown.report.detect_json import render_detection_json
-        from pindown.report.writing import written
+        from pindown.report.detection_formats import render_detection_json
+        from pindown.whole_files import written
 
         return written(render_detection_json(self), path)
 
@@ -139,3 +148,77 @@ def anomalies(labels: NDArray[Any] | None) -> NDArray[np.int64] | None:
     except ValueError:
         return None
     return numbers.astype(np.int64) if set(numbers.tolist()) == {0.0, 1.0} else None
+
+
+def detection(
+    purpose: Literal["fit", "score"],
+    detector: LocalMaximaDetector,
+    table: FeatureTable,
+    model: str,
+    *,
+    seconds: float | None = None,
+    interrupted: bool = False,
+) -> Detection:
+    """Return what a fitted detector says of the rows of a table.
+
+    Args:
+        purpose: ``"fit"`` if they are the rows it was fitted on, else ``"score"``.
+        detector: The detector.
+        table: The rows.
+        model: What to call the model.
+        seconds: CPU seconds to report; None for those of the scoring.
+        interrupted: Whether training was stopped early.
+    """
+    from pindown.report.terminal import progress_bar
+
+    rows = table.X  # not flattened: the detector checks the shape of images
+    parts: list[tuple[Any, Any]] = []
+    work = Stopwatch(cpu=True)
+    with progress_bar() as report:
+        for start in range(0, len(rows), ROWS_SCORED_AT_ONCE):
+            report(f"scoring {table.file}", start, len(rows))
+            chunk = rows[start : start + ROWS_SCORED_AT_ONCE]
+            parts.append((detector.score_samples(chunk), detector.quality(chunk)))
+    return Detection(
+        purpose=purpose,
+        model=model,
+        settings=settings_of(detector),
+        table=table,
+        scores=np.concatenate([scores for scores, _ in parts]),
+        offset=float(detector.offset_),
+        quality=np.concatenate([quality for _, quality in parts]),
+        seconds=work.seconds if seconds is None else seconds,
+        interrupted=interrupted,
+        image_shape=_drawn_shape(detector),
+        reference=_training_scales(detector) if purpose == "score" else None,
+    )
+
+
+def _training_scales(detector: LocalMaximaDetector) -> tuple[Any, Any] | None:
+    """Return means and standard deviations of the training features; images have none."""
+    frame = detector.frame_
+    return None if frame.is_image else (frame.centre, frame.scale)
+
+
+def settings_of(detector: LocalMaximaDetector) -> dict[str, Any]:
+    """Return the facts about a fitted detector that reports show."""
+    shape, share = detector.frame_.image_shape, detector.contamination
+    return {
+        "preset": detector.preset,
+        "features": int(detector.n_features_in_),
+        "images": "x".join(map(str, shape)) if shape else None,
+        "networks": len(detector.networks_["c"]),
+        "epochs": len(detector.history_),
+        "contamination": share if isinstance(share, str) else float(share),
+    }
+
+
+def _drawn_shape(detector: LocalMaximaDetector) -> tuple[int, ...]:
+    """Return the shape of a row that is an image as the page draws it: one channel has no axis."""
+    shape = tuple(int(n) for n in detector.frame_.image_shape)
+    if not shape:
+        return ()
+    height, width, channels = shape
+    if channels == 1:
+        return (height, width)
+    return (channels, height, width) if detector.frame_.channels_first else shape

@@ -6,11 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from pindown.datasets.feature_table import FeatureTable
-from pindown.report.detect_page import _histogram
-from pindown.report.detect_result import Detection, anomalies
-from pindown.report.detect_scatter import robust_ends, scatter
-from pindown.report.detect_text import plain_lines
+from pindown.datasets.feature_files import FeatureTable
+from pindown.report.detection import Detection, anomalies
+from pindown.report.detection_formats import _histogram, plain_lines
+from pindown.report.planes import robust_ends, scatter
 from tests.report.browsing import check_page_is_accessible, check_page_looks_right
 
 EVIL = "<script>alert(1)</script>"

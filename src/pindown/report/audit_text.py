@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pindown._audit import Audit
     from pindown.findings import Finding
     from pindown.findings.opening_paragraph import Reason
+    from pindown.progress import Report
 
 _STYLES = {"exact": "green", "probability": "cyan", "estimate": "yellow", "heuristic": "magenta"}
 _INDENT = (0, 0, 0, 10)
@@ -126,21 +127,17 @@ def _opening(name: str, given: str) -> Text:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Show progress on stderr while the block runs; yields ``report(title, done, total)``."""
-    with _bar() as (report, _):
-        yield report
-
-
-@contextmanager
-def streaming(name: str) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[Finding], None]]]:
+def streaming(name: str) -> Iterator[tuple[Report, Callable[[Finding], None]]]:
     """Print findings as they come, above a progress bar; yields ``report`` and ``found``.
 
     For terminals: both go to stdout, where rich keeps the bar below what is printed.
     """
     from rich.text import Text
 
-    with _bar(stderr=False) as (report, screen):
+    from pindown.report.terminal import Screen, progress_bar
+
+    screen = Screen()
+    with progress_bar(screen) as report:
         screen.print(Text.assemble(("Audit of ", "dim"), (name, "bold")))
 
         def found(finding: Finding) -> None:
@@ -148,26 +145,6 @@ def streaming(name: str) -> Iterator[tuple[Callable[[str, int, int], None], Call
                 print_finding(finding, screen)
 
         yield report, found
-
-
-@contextmanager
-def _bar(*, stderr: bool = True) -> Iterator[tuple[Callable[[str, int, int], None], Console]]:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from pindown.report.terminal import Screen
-
-    columns = (BarColumn(bar_width=24), TextColumn("{task.description}"), TimeElapsedColumn())
-    screen = Screen(stderr=stderr)
-    if not screen.is_terminal:  # a bar that is switched off still ends in an empty line before rich 14.3
-        yield lambda title, done, total: None, screen
-        return
-    with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def report(title: str, done: int, total: int) -> None:
-            bar.update(task, description=title, completed=done, total=total)
-
-        yield report, screen
 
 
 def _headline(finding: Finding) -> Text:
