@@ -7,13 +7,14 @@ is that of ``time.monotonic``, which never goes back.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 
 from pindown.validation import number
 
 
-class OutOfTime(Exception):  # noqa: N818 - an answer, not an error
+class OutOfTime(TimeoutError):  # noqa: N818 - an answer, not an error
     """Raised inside a computation that can say nothing in the time left; its caller catches it."""
 
 
@@ -37,6 +38,20 @@ class Deadline:
         """Return the deadline so many seconds from now; None stands for no limit."""
         now = time.monotonic()
         return cls(inf if seconds is None else now + seconds, now)
+
+    @classmethod
+    def of(cls, budget: float | None) -> Deadline:
+        """Return the deadline of a budget that a user gave: seconds, or None for no limit.
+
+        >>> Deadline.of(None).left, Deadline.of(0).passed
+        (inf, True)
+        """
+        return cls.after(None if budget is None else checked_budget(budget, zero=True))
+
+    def __reduce__(self) -> tuple[Callable[..., Deadline], tuple[float, float]]:
+        """Send the time of day: the clock of another machine began at another moment."""
+        shift = time.time() - time.monotonic()
+        return _received, (round(self.end + shift, 3), round(self.start + shift, 3))
 
     @property
     def left(self) -> float:
@@ -80,19 +95,28 @@ class Deadline:
             raise OutOfTime
 
 
+def _received(end: float, start: float) -> Deadline:
+    shift = time.time() - time.monotonic()
+    return Deadline(end - shift, start - shift)
+
+
 NEVER = Deadline(inf, 0.0)
 
 
 class Stopwatch:
-    """How long something has taken; ``cpu`` counts the work of this process instead of the time.
+    """How long something has taken.
+
+    Args:
+        cpu: Whether to count the work of this process instead of the time.
+        clock: What to read instead of both; returns seconds.
 
     >>> watch = Stopwatch()
     >>> 0 <= watch.seconds < 1
     True
     """
 
-    def __init__(self, *, cpu: bool = False) -> None:
-        self._clock = time.process_time if cpu else time.monotonic
+    def __init__(self, *, cpu: bool = False, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock or (time.process_time if cpu else time.monotonic)
         self._start = self._clock()
 
     @property

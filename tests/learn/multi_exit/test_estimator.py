@@ -216,12 +216,12 @@ def test_it_works_in_pipelines_and_grids_and_survives_pickling(table):
 
 def test_images_go_to_convolutions(images):
     flat = DIGITS.images[TEST][:, None]
-    assert images.score(flat, Y[TEST]) > 0.7 and images.frame_.shape == (1, 8, 8)
+    assert images.score(flat, Y[TEST]) > 0.7 and images.scaling_.shape == (1, 8, 8)
     grey = images.predict_proba(DIGITS.images[TEST])
     assert np.array_equal(images.predict_proba(flat), grey)
     again = images.predict_proba(DIGITS.images[TEST].reshape(-1, 64))  # as rows of pixels
     assert np.array_equal(again, grey)
-    with pytest.raises(ValueError, match=r"images of shape \(1, 8, 8\) were learned, got \(1, 4, 16\)"):
+    with pytest.raises(ValueError, match=r"images of shape \(1, 8, 8\) were learned; got \(1, 4, 16\)"):
         images.predict(DIGITS.images.reshape(-1, 1, 4, 16))
     with pytest.raises(ValueError, match=r"channels first.*transpose\(0, 3, 1, 2\)"):
         MultiExitClassifier().fit(np.zeros((4, 8, 8, 3)), [0, 1, 0, 1])
@@ -307,7 +307,9 @@ def test_weights_that_need_double_precision_are_written_so(tmp_path):
             parameter.fill_(0.1)
     file = export.export_prefixes(model, tmp_path, (3,))[0]
     assert pindown.load(file).layers[0].weight[0, 0] != np.float32(0.1)
-    with pytest.raises(ValueError, match="dtype must be one of auto, float32, float64; got 'half'"):
+    with pytest.raises(
+        ValueError, match="dtype must be one of 'auto', 'float32', 'float64'; got 'half'"
+    ):
         export.export_prefixes(model, tmp_path, (3,), dtype="half")
 
 
@@ -327,18 +329,18 @@ def test_modules_that_cannot_be_exported_say_so(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"network": "rnn"}, "network must be one of auto, mlp, cnn, msdnet, got 'rnn'"),
+        ({"network": "rnn"}, "network must be one of 'auto', 'mlp', 'cnn', 'msdnet'; got 'rnn'"),
         ({"network": "cnn"}, "needs images"),
-        ({"loss": "mse"}, "loss must be one of distil, exit-wise"),
-        ({"optimiser": 3}, "optimiser must be one of adam, sgd"),
+        ({"loss": "mse"}, "loss must be one of 'distil', 'exit-wise'"),
+        ({"optimiser": 3}, "optimiser must be one of 'adam', 'sgd'"),
         ({"teachers": "first"}, "teachers must be one of"),
         ({"teachers": [[2]]}, "a list for each of 3 exits"),
-        ({"max_epochs": 0}, "max_epochs must be a positive integer"),
-        ({"batch_size": 1}, "batch_size must be an integer, at least 2"),
-        ({"learning_rate": -1.0}, "learning_rate must be a positive number"),
-        ({"weight_decay": -1.0}, "weight_decay must be a number"),
-        ({"validation_fraction": 1.0}, "validation_fraction must be at least 0 and below 1"),
-        ({"mu": 2.0}, "mu must be a number between 0 and 1"),
+        ({"max_epochs": 0}, "max_epochs must be an integer of at least 1, or None"),
+        ({"batch_size": 1}, "batch_size must be an integer of at least 2"),
+        ({"learning_rate": -1.0}, "learning_rate must be a finite number above 0, or None"),
+        ({"weight_decay": -1.0}, "weight_decay must be a finite number of at least 0"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be a number of at least 0 and below 1"),
+        ({"mu": 2.0}, "mu must be a number above 0 and below 1"),
         ({"device": "abacus"}, "device must be one that torch knows"),
     ],
 )
@@ -351,13 +353,13 @@ def test_bad_parameters_are_refused(settings, words):
 def test_bad_requests_are_refused(table):
     with pytest.raises(ValueError, match="a budget or an exit, not both"):
         table.predict(X, budget=0.5, exit=1)
-    with pytest.raises(ValueError, match="exits are numbered 1 to 3"):
+    with pytest.raises(ValueError, match="exit must be an integer of at least 1 and at most 3"):
         table.predict(X, exit=4)
-    with pytest.raises(ValueError, match="mode must be one of confidence, fixed"):
+    with pytest.raises(ValueError, match="mode must be one of 'confidence', 'fixed'"):
         table.predict(X, budget=0.5, mode="fast")
     with pytest.raises(ValueError, match="budget must be"):
         table.predict(X, budget=2.0, mode="fixed")
-    with pytest.raises(ValueError, match="seconds must be a number"):
+    with pytest.raises(ValueError, match="seconds must be a finite number of at least 0"):
         table.predict_within(X, -1.0)
     with pytest.raises(ValueError, match="y must hold 3 labels"):
         table.exit_scores(X[:3], Y[:2])

@@ -153,7 +153,7 @@ def test_bad_parts_are_refused():
         MultiExitModel([], [])
     model = multi_exit_mlp(4, 2)
     for m in (0, 4, 1.0, True):
-        with pytest.raises(ValueError, match="exits are numbered 1 to 3"):
+        with pytest.raises(ValueError, match="exit must be an integer of at least 1 and at most 3"):
             model.exit_only(torch.zeros(1, 4), m)
     chain = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
     for after in ([], [1, 0], [2], [-1], [0, 0]):
@@ -170,9 +170,9 @@ def test_bad_parts_are_refused():
 def test_bad_sizes_are_refused():
     with pytest.raises(ValueError, match="n_exits must be an integer of at least 1"):
         MSDNet(10, n_exits=0)
-    with pytest.raises(ValueError, match="factors must be positive integers"):
+    with pytest.raises(ValueError, match="factors must be integers of at least 1"):
         MSDNet(10, factors=())
-    with pytest.raises(ValueError, match="reduction must be above 0"):
+    with pytest.raises(ValueError, match="reduction must be a number above 0"):
         MSDNet(10, reduction=0.0)
     with pytest.raises(ValueError, match="must be at least 2"):
         MSDNet(10, growth=1, factors=(1, 1))

@@ -12,12 +12,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from pindown.learn.multi_exit.early import leavers, select
+from pindown.deadline import Stopwatch
+from pindown.learn.multi_exit.inference import leavers, select
 from pindown.learn.multi_exit.model import MultiExitModel
+from pindown.learn.multi_exit.tuning import SMALLER_BATCH, WARMUP_RUNS
 from pindown.validation import integer
-
-_WARMUP = 3
-_FEWER = 8  # how many times smaller the second batch is
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def measured_costs(
     whole = _seconds(model, example, runs, clock)
     fixed = torch.zeros_like(whole)
     if n > 1:  # time is a + b k for k inputs: two sizes tell
-        few = max(1, n // _FEWER)
+        few = max(1, n // SMALLER_BATCH)
         part = _seconds(model, example[:few], runs, clock)
         fixed = torch.minimum(((n * part - few * whole) / (n - few)).clamp(min=0.0), whole)
     (stages, heads), (fixed_stages, fixed_heads) = (
@@ -158,12 +157,12 @@ def _seconds(model: MultiExitModel, x: Tensor, runs: int, clock: Callable[[], fl
     seconds = torch.zeros(runs, 2, model.n_exits, dtype=torch.float64)
     some = torch.arange(0, len(x), 2, device=x.device)
     with torch.inference_mode():
-        for run in range(-_WARMUP, runs):
+        for run in range(-WARMUP_RUNS, runs):
             state = x
             for m, (stage, head) in enumerate(zip(model.stages, model.heads, strict=True)):
-                start = clock()
+                watch = Stopwatch(clock=clock)
                 state = stage(state)
-                between = clock()
+                between = watch.seconds
                 logits = head(state)
                 if m + 1 < model.n_exits:  # deciding who leaves, and taking them out
                     probabilities = logits.softmax(dim=1)
@@ -173,7 +172,7 @@ def _seconds(model: MultiExitModel, x: Tensor, runs: int, clock: Callable[[], fl
                         leavers(probabilities, 0.5)
                         probabilities.index_copy_(0, some, probabilities.index_select(0, some))
                         select(state, some)
-                seconds[max(run, 0), :, m] = torch.tensor([between - start, clock() - between])
+                seconds[max(run, 0), :, m] = torch.tensor([between, watch.seconds - between])
     return seconds.median(dim=0).values
 
 

@@ -15,11 +15,11 @@ from torch import nn
 from pindown.errors import UnsupportedModelError
 from pindown.io.files import write_atomically
 from pindown.learn.multi_exit.model import MultiExitModel
+from pindown.learn.multi_exit.tuning import MAX_FILE_GROWTH
 from pindown.network import ReluNetwork
+from pindown.validation import choice
 
 _OPSET = 17
-# A ReLU network is written out in full; convolutions as matrices would make files many times as large.
-_MOST_GROWTH = 2.0
 _KINDS = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -91,9 +91,7 @@ def export_prefixes(
 
 def _kind(model: nn.Module, dtype: str) -> str:
     """Return the name of the numbers to write."""
-    if dtype not in ("auto", *_KINDS):
-        raise ValueError(f"dtype must be one of auto, {', '.join(_KINDS)}; got {dtype!r}.")
-    if dtype != "auto":
+    if choice("dtype", dtype, ("auto", *_KINDS)) != "auto":
         return dtype
     held = (t for t in (*model.parameters(), *model.buffers()) if t.is_floating_point())
     return "float32" if all(torch.equal(t.float().to(t.dtype), t) for t in held) else "float64"
@@ -114,7 +112,7 @@ def _as_network(module: nn.Module, input_shape: Sequence[int]) -> ReluNetwork | 
     except UnsupportedModelError:
         return None
     size = sum(p.numel() for p in module.parameters())
-    return net if net.n_parameters <= _MOST_GROWTH * size else None
+    return net if net.n_parameters <= MAX_FILE_GROWTH * size else None
 
 
 def torch_onnx(module: nn.Module, input_shape: Sequence[int]) -> bytes:

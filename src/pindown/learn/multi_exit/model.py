@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pindown.validation import is_integer
+from pindown.validation import integer
 
 
 class MultiExitModel(nn.Module):  # type: ignore[misc]
@@ -56,7 +56,7 @@ class MultiExitModel(nn.Module):  # type: ignore[misc]
 
     def forward_until(self, x: Tensor, m: int) -> list[Tensor]:
         """Return the logits of exits 1, ..., m; later stages are not computed."""
-        self._require_exit(m)
+        self.require_exit(m)
         logits, state = [], x
         for stage, head in islice(zip(self.stages, self.heads, strict=True), m):
             state = stage(state)
@@ -65,7 +65,7 @@ class MultiExitModel(nn.Module):  # type: ignore[misc]
 
     def exit_only(self, x: Tensor, m: int) -> Tensor:
         """Return the logits of exit m; neither later stages nor other heads are computed."""
-        self._require_exit(m)
+        self.require_exit(m)
         state = x
         for stage in islice(self.stages, m):  # a slice would build a new module, at a stage's price
             state = stage(state)
@@ -73,12 +73,12 @@ class MultiExitModel(nn.Module):  # type: ignore[misc]
 
     def prefix(self, m: int) -> nn.Sequential:
         """Return the network of exit m alone, as a module of its own that shares the weights."""
-        self._require_exit(m)
+        self.require_exit(m)
         return nn.Sequential(*self.stages[:m], self.heads[m - 1])
 
-    def _require_exit(self, m: int) -> None:
-        if not (is_integer(m) and m <= self.n_exits):
-            raise ValueError(f"exits are numbered 1 to {self.n_exits}; got {m!r}.")
+    def require_exit(self, m: int) -> None:
+        """Refuse numbers that no exit has."""
+        integer("exit", m, most=self.n_exits)
 
     @classmethod
     def from_sequential(
@@ -156,7 +156,7 @@ class PooledHead(nn.Module):  # type: ignore[misc]
         if not isinstance(state, Tensor) or state.dim() not in (2, 3, 4):
             what = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__
             raise ValueError(
-                f"a pooled head reads (n, d), (n, tokens, d) or (n, d, height, width), got {what}; "
+                f"a pooled head reads (n, d), (n, tokens, d) or (n, d, height, width); got {what}; "
                 "make a MultiExitModel with heads of your own."
             )
         self.mean_over = {2: [], 3: [1], 4: [2, 3]}[state.dim()]

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.learn.multi_exit.costs import ExitCosts
-from pindown.learn.multi_exit.early import NEVER
-from pindown.validation import is_number
+from pindown.learn.multi_exit.inference import NO_EXIT
+from pindown.learn.multi_exit.tuning import MAX_SHARE_RATIO
+from pindown.validation import number
 
 _HALVINGS = 40  # of an interval that holds the answer: 1e-12 of its length
-_WIDEST = 1e4  # ratio of the shares of neighbouring exits: beyond, one exit has everything
 _SLACK = 1e-9  # relative: sums of costs round
 
 
@@ -136,10 +136,7 @@ def confidence_policy(
 
     After Huang et al. 2018, section 4.2 (budgeted batch classification).
     """
-    if not (is_number(budget) and 0 < budget <= 1):
-        raise ValueError(
-            f"budget must be a share of the full cost, above 0 and at most 1; got {budget!r}."
-        )
+    number("budget", budget, 0.0, 1.0, above=True)
     P = np.asarray(probabilities, dtype=float)
     if P.ndim != 3 or len(P) != costs.n_exits or not P.shape[1]:
         raise ValueError(
@@ -173,13 +170,13 @@ class _Search:
 
     def candidates(self) -> list[Array]:
         """Return thresholds of each family that are within the budget; the first is the default."""
-        limit = float(np.log(_WIDEST))
+        limit = float(np.log(MAX_SHARE_RATIO))
         late = bisect(lambda r: self.geometric(np.exp(r)), self.within, -limit, limit)
         found = [self.geometric(np.exp(late))]
         highest = bisect(self.common, self.within, 0.0, 1.0)
         found.append(self.common(highest))
         for m in range(self.n_exits):  # everything at exit m + 1, what is unsure there at the next
-            only = np.full(self.n_exits - 1, NEVER)
+            only = np.full(self.n_exits - 1, NO_EXIT)
             only[m:] = 0.0
             if self.within(only):
                 found.append(only)
@@ -192,7 +189,7 @@ class _Search:
         return np.full(self.n_exits - 1, threshold)
 
     def pair(self, m: int, threshold: float) -> Array:
-        found = np.full(self.n_exits - 1, NEVER)
+        found = np.full(self.n_exits - 1, NO_EXIT)
         found[m] = threshold
         found[m + 1 :] = 0.0
         return found
@@ -201,7 +198,7 @@ class _Search:
         """Return thresholds for shares proportional to powers of the ratio, of those still there."""
         shares = ratio ** np.arange(self.n_exits, dtype=float)
         counts = np.floor(np.cumsum(shares / shares.sum())[:-1] * self.n + 0.5).astype(int)
-        found, here, gone = np.full(self.n_exits - 1, NEVER), np.ones(self.n, dtype=bool), 0
+        found, here, gone = np.full(self.n_exits - 1, NO_EXIT), np.ones(self.n, dtype=bool), 0
         for m, count in enumerate(counts):
             leave = min(count - gone, int(here.sum()))
             if leave > 0:

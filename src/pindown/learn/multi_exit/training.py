@@ -7,14 +7,29 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from pindown.learn.multi_exit.distiller import MultiExitDistiller
+from pindown.affine import Array
 from pindown.learn.multi_exit.model import MultiExitModel
+from pindown.learn.multi_exit.self_distillation import MultiExitDistiller
+from pindown.learn.multi_exit.tuning import (
+    IMAGE_RATES,
+    IMAGE_STEPS,
+    MAX_IMAGE_EPOCHS,
+    MAX_TABLE_EPOCHS,
+    MIN_EPOCHS,
+    MIN_HELD_OUT,
+    RATE_DROPS,
+    TABLE_RATES,
+    TABLE_STEPS,
+)
 
-_DROPS = (0.5, 0.75)  # shares of the epochs after which the step size falls to a tenth
-_LEAST_BATCH = 2  # batch normalisation has no variance of one sample
+OPTIMISERS = ("adam", "sgd")
+# Batch normalisation has no variance of one sample.
+_MIN_BATCH = 2
 
 
 @dataclass
@@ -43,6 +58,63 @@ def make_optimiser(name: str, model: MultiExitModel, rate: float, decay: float) 
             model.parameters(), lr=rate, momentum=0.9, nesterov=True, weight_decay=decay, fused=True
         )
     return torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay, fused=True)
+
+
+def default_epochs(steps: int, image: bool) -> int:
+    """Return how many epochs of so many steps suit tables or images.
+
+    >>> default_epochs(5, False), default_epochs(1000, True)
+    (30, 10)
+    """
+    wanted, most = (IMAGE_STEPS, MAX_IMAGE_EPOCHS) if image else (TABLE_STEPS, MAX_TABLE_EPOCHS)
+    return min(max(wanted // steps, MIN_EPOCHS), most)
+
+
+def default_rate(optimiser: str, image: bool) -> float:
+    """Return the first step size of an optimiser."""
+    return (IMAGE_RATES if image else TABLE_RATES)[optimiser]
+
+
+def split_off_unlabelled(rows: Array, y: NDArray[Any], mark: Any) -> tuple[Array, NDArray[Any], Array]:
+    """Return labelled rows, their labels, and the rows whose label is the mark of those without one.
+
+    Args:
+        rows: All rows, (n, d).
+        y: Their labels, some of which may be the mark.
+        mark: What rows without a label have in its place; None if all have one.
+
+    Raises:
+        ValueError: If labels and mark are of different kinds, or no row has a label.
+    """
+    if mark is None:
+        return rows, y, rows[:0]
+    if y.dtype.kind in "US" and not isinstance(mark, str):  # numpy calls these different, always
+        raise ValueError(f"labels are text, so unlabelled_label must be; got {mark!r}.")
+    if y.dtype.kind in "biuf" and isinstance(mark, str):
+        raise ValueError(f"labels are numbers, so unlabelled_label must be one; got {mark!r}.")
+    known = np.asarray(y != mark)
+    if not known.any():
+        raise ValueError(f"no row has a label: all are {mark!r}.")
+    return rows[known], y[known], rows[~known]
+
+
+def stratified_split(
+    labels: NDArray[np.int64], fraction: float, rng: np.random.RandomState
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return rows to train on and rows to hold out: the same share of every class, or none if too few.
+
+    Args:
+        labels: Classes of the rows.
+        fraction: The share.
+        rng: Where randomness comes from.
+    """
+    held: list[int] = []
+    for label in np.unique(labels):
+        own = rng.permutation(np.flatnonzero(labels == label))
+        held += own[: int(fraction * len(own))].tolist()
+    if len(held) < MIN_HELD_OUT:
+        held = []
+    return np.setdiff1d(np.arange(len(labels)), held), np.sort(np.array(held, dtype=np.int64))
 
 
 def train(
@@ -82,7 +154,7 @@ def train(
     """
     history = History()
     schedule = torch.optim.lr_scheduler.MultiStepLR(
-        optimiser, sorted({max(1, round(share * n_epochs)) for share in _DROPS})
+        optimiser, sorted({max(1, round(share * n_epochs)) for share in RATE_DROPS})
     )
     everything = None if unlabelled is None else torch.cat([X, unlabelled])
     draws = None if everything is None else _endless(len(everything), batch_size, generator)
@@ -142,7 +214,7 @@ def _step(
 def _batches(n: int, size: int, generator: torch.Generator) -> list[Tensor]:
     """Return the rows of an epoch's batches; a last one that is too small joins the one before."""
     parts = list(torch.split(torch.randperm(n, generator=generator), size))
-    if len(parts) > 1 and len(parts[-1]) < _LEAST_BATCH:
+    if len(parts) > 1 and len(parts[-1]) < _MIN_BATCH:
         parts[-2:] = [torch.cat(parts[-2:])]
     return parts
 

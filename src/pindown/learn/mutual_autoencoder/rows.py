@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from pindown.affine import Array
+from pindown.learn.inputs import mean_and_deviation
 from pindown.learn.mutual_autoencoder.networks import Numbers, Symbols
-from pindown.learn.scaling import mean_and_deviation
 
 _NONE = torch.empty(0)
 

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from pindown.affine import Array
-from pindown.learn.multi_exit.early import EarlyAnswers, anytime, early_exit
+from pindown.deadline import Stopwatch
+from pindown.learn.multi_exit.inference import anytime, early_exit
 from pindown.learn.multi_exit.model import MultiExitModel
 from pindown.learn.multi_exit.policy import ExitPolicy
-from pindown.validation import integer
+from pindown.validation import choice, integer
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,7 @@ def profile_exits(
     Phuong 2021, Tables E.1 and E.2.
     """
     integer("runs", runs), integer("warmup", warmup, least=0)
-    if mode not in ("budget", "anytime"):
-        raise ValueError(f"mode must be 'budget' or 'anytime', got {mode!r}.")
+    choice("mode", mode, ("budget", "anytime"))
     seconds = np.empty((runs, model.n_exits))
     for run in range(-warmup, runs):
         seconds[max(run, 0)] = _times(model, x, mode, clock)
@@ -90,18 +90,18 @@ def _times(model: MultiExitModel, x: Tensor, mode: str, clock: Callable[[], floa
     found = np.empty(model.n_exits)
     if mode == "anytime":
         _finish(x)
-        start = clock()
+        watch = Stopwatch(clock=clock)
         for m, _ in anytime(model, x):
             _finish(x)
-            found[m - 1] = clock() - start
+            found[m - 1] = watch.seconds
         return found
     for m in range(1, model.n_exits + 1):
         with torch.inference_mode():
             _finish(x)
-            start = clock()
+            watch = Stopwatch(clock=clock)
             model.exit_only(x, m)
             _finish(x)
-            found[m - 1] = clock() - start
+            found[m - 1] = watch.seconds
     return found
 
 
@@ -208,10 +208,10 @@ def latency_curve(
     for run in range(-1, runs):  # one to warm up
         answers = []
         for k in range(1 + len(policies)):
-            start = clock()
+            watch = Stopwatch(clock=clock)
             answers.append(early(policies[k - 1]) if k else full())
             _finish(x)
-            seconds[max(run, 0), k] = clock() - start
+            seconds[max(run, 0), k] = watch.seconds
     base = _accuracy(answers[0], y)
     medians = np.median(seconds, axis=0)
     points = []
@@ -236,6 +236,3 @@ def _accuracy(scores: Tensor, y: Any) -> float:
     if y is None:
         return float("nan")
     return float((scores.argmax(dim=1).cpu().numpy() == np.asarray(y)).mean())
-
-
-__all__ = ["EarlyAnswers", "ExitTimes", "LatencyCurve", "LatencyPoint", "latency_curve", "profile_exits"]

@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 from pindown.learn import MultiExitClassifier
-from pindown.learn.multi_exit import rows
+from pindown.learn.multi_exit import inputs
 
 DIGITS = load_digits()
 
@@ -31,11 +31,11 @@ def test_the_short_way_gives_what_all_checks_give(table, images, form, monkeypat
         (images, form(whole)),
         (images, form(whole[:, None])),
     ):
-        assert rows._is_plain(model, X)
-        short = rows.checked_rows(model, X)
+        assert inputs._is_plain(model, X)
+        short = inputs.checked_rows(model, X)
         with monkeypatch.context() as patch:
-            patch.setattr(rows, "_is_plain", lambda *_: False)
-            long = rows.checked_rows(model, X)
+            patch.setattr(inputs, "_is_plain", lambda *_: False)
+            long = inputs.checked_rows(model, X)
         assert short.dtype == long.dtype == np.float64
         np.testing.assert_array_equal(short, long)
 
@@ -53,7 +53,7 @@ def test_what_is_no_number_is_refused_on_every_way(table, images, bad):
 def test_other_shapes_go_through_all_checks_and_are_refused(table, images, shape):
     X = np.zeros(shape)
     for model in (table, images):
-        assert not rows._is_plain(model, X)
+        assert not inputs._is_plain(model, X)
         with pytest.raises((ValueError, TypeError)):
             model.predict(X)
 
@@ -63,7 +63,7 @@ def test_names_of_features_and_unfitted_models_take_the_long_way(table):
         MultiExitClassifier().predict(DIGITS.data[:2])
     table.feature_names_in_ = np.array([f"x{i}" for i in range(64)], dtype=object)
     try:
-        assert not rows._is_plain(table, DIGITS.data[:2])
+        assert not inputs._is_plain(table, DIGITS.data[:2])
     finally:
         del table.feature_names_in_
 
@@ -76,7 +76,7 @@ def test_a_policy_is_chosen_once_until_something_changes(table, monkeypatch):
     monkeypatch.setattr(
         calibration, "confidence_policy", lambda *a, **k: chosen.append(1) or real(*a, **k)
     )
-    table._forget_policies()
+    table.calibration_ = table.calibration_.with_costs(table.costs_)
     one = DIGITS.data[400:401]
     for _ in range(3):
         table.predict(one, budget=0.9)

@@ -1,10 +1,24 @@
-"""Where columns of numbers lie and how far they spread, for numbers of any size."""
+"""Arrays on their way to networks: axes, channels, and where columns of numbers lie."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from pindown.affine import Array
+
+# Of images with three axes, the one that is this short is the channels.
+MAX_CHANNELS = 4
+
+
+def n_axes(X: Any) -> int:
+    """Return how many axes X has; sparse matrices, which NumPy takes for numbers, know it themselves.
+
+    >>> n_axes([[1, 2]])
+    2
+    """
+    return int(X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim)
 
 
 def mean_and_deviation(X: Array, *, rounding: float = 1e-12) -> tuple[Array, Array]:

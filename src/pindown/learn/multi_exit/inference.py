@@ -1,4 +1,7 @@
-"""Prediction that stops: what is sure at an exit leaves there, and later stages never see it."""
+"""Answers of a network with exits: of all of them, or stopping early.
+
+What is sure at an exit leaves there, and later stages never see it.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
+from pindown.affine import Array
+from pindown.learn.multi_exit.inputs import InputScaling
 from pindown.learn.multi_exit.model import MultiExitModel
+from pindown.learn.multi_exit.tuning import ROWS_PER_CHUNK
+from pindown.learn.torch_isolation import PROCESSOR
 
-NEVER = 2.0  # a threshold that no probability reaches: nobody leaves there, the head is not computed
+# A threshold that no probability reaches: nobody leaves there, and the head is not computed.
+NO_EXIT = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +72,9 @@ def early_exit(
     n_exits = model.n_exits
     limits = [float(t) for t in thresholds][: n_exits - 1]
     if len(limits) != n_exits - 1:
-        raise ValueError(f"{n_exits} exits need {n_exits - 1} thresholds, got {len(list(thresholds))}.")
+        raise ValueError(f"{n_exits} exits need {n_exits - 1} thresholds; got {len(list(thresholds))}.")
     if any(map(math.isnan, limits)):
-        raise ValueError(f"thresholds must be numbers, got {limits!r}.")
+        raise ValueError(f"thresholds must be numbers; got {limits!r}.")
     answer = _single if len(x) == 1 else _batch
     with torch.inference_mode():
         return answer(model, x, [*limits, 0.0], ensemble)
@@ -186,3 +194,43 @@ def anytime(model: MultiExitModel, x: Tensor) -> Iterator[tuple[int, Tensor]]:
             total = probabilities if total is None else total + probabilities
             answer = total / m
         yield m, answer
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNetwork:
+    """A trained network with the scaling of its inputs, and what it says about rows.
+
+    Attributes:
+        model: The network.
+        scaling: How rows become its inputs.
+    """
+
+    model: MultiExitModel
+    scaling: InputScaling
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Precision of the weights."""
+        return next((p.dtype for p in self.model.parameters()), torch.float32)
+
+    def inputs(self, rows: Array) -> Tensor:
+        """Return what the network takes, (n, *shape), where the network is."""
+        device = next((p.device for p in self.model.parameters()), PROCESSOR)
+        return self.scaling.inputs(rows, self.dtype).to(device)
+
+    def all_probabilities(self, x: Tensor) -> Array:
+        """Return the probabilities of all exits, (exits, n, classes)."""
+        with torch.inference_mode():
+            parts = [
+                torch.stack([softmax(z, dim=1) for z in self.model(part)])
+                for part in torch.split(x, ROWS_PER_CHUNK)
+            ]
+        return torch.cat(parts, dim=1).cpu().double().numpy()
+
+    def probabilities_at(self, x: Tensor, m: int, *, ensemble: bool) -> Tensor:
+        """Return the probabilities of exit m, or the mean of those up to it, (n, classes)."""
+        with torch.inference_mode():
+            if not ensemble:
+                return softmax(self.model.exit_only(x, m), dim=1).cpu()
+            logits = self.model.forward_until(x, m)
+            return torch.stack([softmax(z, dim=1) for z in logits]).mean(dim=0).cpu()

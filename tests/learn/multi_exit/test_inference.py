@@ -20,7 +20,7 @@ from pindown.learn.multi_exit import (
     profile_exits,
     timed_policy,
 )
-from pindown.learn.multi_exit.early import NEVER, select
+from pindown.learn.multi_exit.inference import NO_EXIT, select
 from pindown.learn.multi_exit.networks import multi_exit_mlp, seeded
 from tests.learn.multi_exit.test_model import calls, counted
 
@@ -63,9 +63,9 @@ def test_stages_are_not_computed_for_what_has_left(n):
     model = counted(mlp())
     early_exit(model, ROWS[:n], [0.0, 0.0])
     assert calls(model) == ([1, 0, 0], [1, 0, 0])
-    early_exit(model, ROWS[:n], [NEVER, 0.0])  # nobody can leave at the first exit: no head there
+    early_exit(model, ROWS[:n], [NO_EXIT, 0.0])  # nobody can leave at the first exit: no head there
     assert calls(model) == ([2, 1, 0], [1, 1, 0])
-    early_exit(model, ROWS[:n], [NEVER, NEVER])
+    early_exit(model, ROWS[:n], [NO_EXIT, NO_EXIT])
     assert calls(model) == ([3, 2, 1], [1, 1, 1])
 
 
@@ -214,14 +214,14 @@ def test_a_latency_curve_measures_what_was_spent(batch_size):
 
 def test_bad_requests_are_refused():
     model = mlp()
-    with pytest.raises(ValueError, match="3 exits need 2 thresholds, got 1"):
+    with pytest.raises(ValueError, match="3 exits need 2 thresholds; got 1"):
         early_exit(model, ROWS, [0.5])
     for ask in (lambda m: early_exit(m, ROWS, [0.5, 0.5]), lambda m: next(anytime(m, ROWS))):
         with pytest.raises(ValueError, match=r"call model\.eval\(\)"):
             ask(mlp().train())
     P, _, costs = random_case(0)
     for budget in (0.0, 1.5, float("nan"), None):
-        with pytest.raises(ValueError, match="budget must be a share"):
+        with pytest.raises(ValueError, match="budget must be a number above 0 and at most 1"):
             confidence_policy(P, costs, budget)
     with pytest.raises(ValueError, match=r"the least budget is 0\."):
         confidence_policy(P, costs, 0.01)
@@ -231,7 +231,7 @@ def test_bad_requests_are_refused():
         budget_policy([0.5, 0.6], [1.0, 2.0], 0.5)
     with pytest.raises(ValueError, match="one number for each exit"):
         budget_policy([0.5], [1.0, 2.0], 0.5)
-    with pytest.raises(ValueError, match="mode must be 'budget' or 'anytime'"):
+    with pytest.raises(ValueError, match="mode must be one of 'budget', 'anytime'"):
         profile_exits(model, ROWS, "fast")
     policy = ExitPolicy((0.5, 0.5), 0.5, 0.5, (1.0, 0.0, 0.0), 1, 0.5, (0.5, 0.7, 1.0))
     with pytest.raises(ValueError, match="at least one input and one policy"):
