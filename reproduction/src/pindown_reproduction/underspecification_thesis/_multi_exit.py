@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.datasets.files import load_arrays
-from pindown.datasets.images import ImageClasses, load_mnist, small_digits
+from pindown.datasets.public_data import ImageClasses, load_mnist, small_digits
 from pindown_reproduction.declaration import Cell, Results
 from pindown_reproduction.relu_thesis._optimisers import data_folder
 
@@ -92,8 +92,7 @@ IMAGENET = {
 
 def make_network(kind: str, in_channels: int, n_classes: int, seed: int) -> Any:
     """Return an untrained network: the source's, or eight convolutions with four exits."""
-    from pindown.learn.multi_exit.msdnet import MSDNet
-    from pindown.learn.multi_exit.networks import multi_exit_cnn, seeded
+    from pindown.learn.multi_exit.networks import MSDNet, multi_exit_cnn, seeded
 
     if kind == "msdnet":
         return seeded(lambda: MSDNet.cifar(n_classes), seed)
@@ -129,7 +128,7 @@ def fit_network(cell: Mapping[str, Any]) -> tuple[Any, FewLabels, History]:
     """Train the network of a cell; return it with its data and what happened."""
     import torch
 
-    from pindown.learn.multi_exit.distiller import MultiExitDistiller
+    from pindown.learn.multi_exit.self_distillation import MultiExitDistiller
     from pindown.learn.multi_exit.training import crop_and_flip, make_optimiser, train
 
     torch.set_num_threads(1)

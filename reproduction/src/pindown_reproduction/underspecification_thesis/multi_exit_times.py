@@ -30,9 +30,8 @@ def run(cell: Cell) -> dict[str, Any]:
     """Measure the published network (with random weights) on one image, in CPU time of one thread."""
     import torch
 
-    from pindown.learn.multi_exit.msdnet import MSDNet
-    from pindown.learn.multi_exit.networks import seeded
-    from pindown.learn.multi_exit.profiling import profile_exits
+    from pindown.learn.multi_exit.latency import profile_exits
+    from pindown.learn.multi_exit.networks import MSDNet, seeded
 
     torch.set_num_threads(1)
     model = seeded(MSDNet.cifar, 0).eval()
