@@ -28,7 +28,7 @@ def tasks() -> Iterator[tuple[str, nn.Module, np.ndarray, np.ndarray, dict[str, 
     yield "digits", nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)), X / 16.0, y, {}
     folder = os.environ.get("PINDOWN_DATA")
     if folder and (Path(folder) / "mnist").is_dir():
-        from pindown.datasets.images import load_mnist
+        from pindown.datasets.public_data import load_mnist
 
         images = load_mnist(folder)
         X, y = images.train.reshape(-1, 784) / 255.0, images.train_labels

@@ -26,8 +26,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from pindown.datasets.images import load_mnist
-from pindown.datasets.tables_one_class import ADBENCH, load_adbench, one_class_split
+from pindown.datasets.public_data import ADBENCH, load_adbench, load_mnist, one_class_split
 from pindown_reproduction.local_maxima.local_maxima_one_class import held_out_bandwidth, log_density
 
 DATA = Path(os.environ.get("PINDOWN_DATA", "../shared/data"))

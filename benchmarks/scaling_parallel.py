@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import pindown as pn
-from pindown.datasets.images import load_mnist
+from pindown.datasets.public_data import load_mnist
 from pindown.guarantees import certified_accuracy
 from pindown.learn.exact.estimators import ExactReluRegressor
 from pindown.parallel import each, workers

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.linalg import hadamard
 
-from pindown.datasets.pattern_detection import pattern_detection
+from pindown.datasets.synthetic import pattern_detection
 from pindown.learn import MaxPoolClassifier
 
 H = hadamard(4)

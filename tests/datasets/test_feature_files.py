@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from pindown.datasets import feature_files
-from pindown.datasets.feature_files import load_features
-from pindown.datasets.feature_table import matched
+from pindown.datasets.feature_files import load_features, matched
 from pindown.errors import DataFileError
 
 
@@ -75,7 +74,7 @@ def test_a_column_without_a_name_that_counts_rows_is_left_out_and_said(tmp_path)
 def test_chunks_make_no_difference(tmp_path, monkeypatch):
     text = "a,b\n" + "\n".join(f"{i},{i * i}" for i in range(23)) + "\n"
     whole = table(tmp_path, text)
-    monkeypatch.setattr(feature_files, "_CHUNK", 5)
+    monkeypatch.setattr(feature_files, "ROWS_AT_ONCE", 5)
     parts = table(tmp_path, text)
     np.testing.assert_array_equal(whole.X, parts.X)
     np.testing.assert_array_equal(whole.lines, parts.lines)
@@ -127,7 +126,7 @@ def test_files_that_are_none(tmp_path, monkeypatch):
     for name, words in (("t.csv", "t.csv"), ("t.txt", "end in"), ("none.csv", "no data file")):
         with pytest.raises(DataFileError, match=words):
             load_features(tmp_path / name)
-    monkeypatch.setattr(feature_files, "MOST_NUMBERS", 10)
+    monkeypatch.setattr(feature_files, "MAX_NUMBERS", 10)
     with pytest.raises(DataFileError, match="more than 10 numbers"):
         table(tmp_path, "1,2\n" * 6)
 

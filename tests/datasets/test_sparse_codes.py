@@ -102,7 +102,7 @@ def test_independence_is_needed_uncorrelated_is_not_enough():
     [
         ({"dictionary": 2 * np.eye(3)}, "norm 1"),
         ({"dictionary": np.ones(3)}, "matrix"),
-        ({"sparsity": 4}, "from 1 to 3"),
+        ({"sparsity": 4}, "at least 1 and at most 3"),
         ({"sparsity": True}, "integer"),
         ({"low": -1.0}, "0 <= low"),
         ({"low": 5.0, "high": 2.0}, "low <= high"),

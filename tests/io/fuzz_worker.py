@@ -20,7 +20,7 @@ import numpy as np
 from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io import load
 from pindown.io.onnx_writer import onnx_bytes
-from pindown.io.safetensors_file import safetensors_bytes
+from pindown.io.state_dicts import safetensors_bytes
 from tests.io.fuzz_corpus import foreign_safetensors, networks, onnx_models
 from tests.io.fuzz_mutations import mutated_bytes, mutated_model, pick
 

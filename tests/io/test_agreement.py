@@ -11,7 +11,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.affine import Affine
 from pindown.errors import UnsupportedModelError
-from pindown.io import agreement, expression, lowering, onnx_moves, onnx_ops, onnx_spatial
+from pindown.io import agreement, expression, lowering, onnx_moves, onnx_ops
 from pindown.io.onnx_evaluate import GraphEvaluator
 from pindown.io.onnx_numpy import EVALUATE
 from tests.io.fuzz_corpus import onnx_models
@@ -89,7 +89,7 @@ FAULTS = [
     (lowering.Lowering, "clip", _no_upper_bound),
     (lowering.Lowering, "maximum", _wrong_order),
     (expression, "averaging_matrix", _other_count),
-    (onnx_spatial, "per_channel", _no_sign),
+    (onnx_ops, "per_channel", _no_sign),
     (lowering, "_passed_on", _lost_sign),
     (lowering, "_stacked", _other_blocks),
 ]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, pearsonr
 
-from pindown.datasets.gaussian_grid import gaussian_grid, grid_modes
-from pindown.datasets.images import small_digits
+from pindown.datasets.public_data import small_digits
+from pindown.datasets.synthetic import gaussian_grid, grid_modes
 from pindown_reproduction.local_maxima import _detectors as common
 from pindown_reproduction.local_maxima import local_maxima_ablations as ablations
 from pindown_reproduction.local_maxima import local_maxima_grid as grid

@@ -1,5 +1,5 @@
 """Data: files that users bring, the sources' generators, public data sets."""
 
-from pindown.datasets.files import Table, load_table, numbered_alike
+from pindown.lazy import lazy_names
 
-__all__ = ["Table", "load_table", "numbered_alike"]
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,6 +1,8 @@
-"""Reading a table of features: CSV with or without a header, NPZ, NPY, Parquet.
+"""Tables of features with the names of their columns: CSV with or without a header, NPZ, NPY, Parquet.
 
-Nothing is guessed in silence: what is not a number is named by line and column.
+Nothing is guessed in silence: what is not a number is named by line and column. The columns of two
+tables are matched by their names where both have them, else by position, and what was decided is said in
+a note.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import gzip
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,13 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.datasets.feature_table import MOST_CELL, FeatureTable, check_finite, listed
-from pindown.datasets.files import _readable, load_table
+from pindown.datasets.files import load_table, readable
+from pindown.datasets.limits import MAX_CELL, MAX_FIRST_LINE, MAX_NAMED, MAX_NUMBERS, ROWS_AT_ONCE
 from pindown.errors import DataFileError
 
-MOST_NUMBERS = 2**27  # a gigabyte of float64
-_CHUNK = 10_000
-_LONGEST_LOOK = 2**20  # characters of the first line that are looked at
 _ENDINGS = (".csv", ".csv.gz", ".npz", ".npy", ".parquet")
 
 
@@ -55,7 +55,7 @@ def load_features(
     if ending in (".npz", ".npy"):
         table = _from_arrays(file, label, ignore)
     else:
-        with _readable(file):
+        with readable(file):
             table = (
                 _from_csv(file, label, ignore, wanted)
                 if ".csv" in ending
@@ -132,9 +132,9 @@ def _numbers(
         lines.append(line)
         if label_at is not None:
             labels.append(row[label_at].strip())
-        if len(lines) * len(kept) > MOST_NUMBERS:
-            raise DataFileError(f"{file} holds more than {MOST_NUMBERS:,} numbers; take a part of it.")
-        if len(waiting) == _CHUNK:
+        if len(lines) * len(kept) > MAX_NUMBERS:
+            raise DataFileError(f"{file} holds more than {MAX_NUMBERS:,} numbers; take a part of it.")
+        if len(waiting) == ROWS_AT_ONCE:
             convert()
     if waiting:
         convert()
@@ -156,7 +156,7 @@ def _one_by_one(file: str, rows: list[list[str]], lines: list[int], names: list[
                 found[i, j] = float(cell) if cell.strip() else np.nan
     if words:
         name, (line, cell) = next(iter(words.items()))
-        shown = cell if len(cell) <= MOST_CELL else f"{cell[:MOST_CELL]}..."
+        shown = cell if len(cell) <= MAX_CELL else f"{cell[:MAX_CELL]}..."
         raise DataFileError(
             f"{file}: not numbers: {listed(list(words))} (line {line}, {name!r}: {shown!r}); "
             "--ignore-column leaves a column out, or code it as numbers first."
@@ -182,8 +182,8 @@ def _from_parquet(
         raise DataFileError(
             f"{file.name}: not numbers: {listed(words)}; --ignore-column leaves a column out."
         )
-    if len(frame) * len(kept) > MOST_NUMBERS:
-        raise DataFileError(f"{file.name} holds more than {MOST_NUMBERS:,} numbers; take a part of it.")
+    if len(frame) * len(kept) > MAX_NUMBERS:
+        raise DataFileError(f"{file.name} holds more than {MAX_NUMBERS:,} numbers; take a part of it.")
     X = frame.iloc[:, kept].to_numpy(dtype=np.float64)
     labels = None if label_at is None else frame.iloc[:, label_at].to_numpy()
     out = _others(names, kept)
@@ -225,7 +225,7 @@ def _others(names: list[str], kept: list[int]) -> tuple[str, ...]:
 
 def _delimiter(stream: Any) -> str:
     """Return what parts the cells of the first line: a comma, else a semicolon, else a tab."""
-    first = stream.readline(_LONGEST_LOOK)
+    first = stream.readline(MAX_FIRST_LINE)
     stream.seek(0)
     bare = re.sub(r'"[^"]*"', "", first)  # what stands in quotes parts nothing
     return next((mark for mark in ",;\t" if mark in bare), ",")
@@ -250,3 +250,109 @@ def _counts(column: Array) -> bool:
 def _after(first: tuple[int, list[str]], rest: Iterator[tuple[int, list[str]]]) -> Iterator[Any]:
     yield first
     yield from rest
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """Rows of numbers.
+
+    Attributes:
+        file: Name of the file.
+        X: The features (n, d); images keep their shape (n, ...).
+        names: Names of the columns, or empty if the file has none.
+        lines: Of each row, its line in the file, or its number from 1 where there are no lines.
+        labels: The cells of the label column, or None.
+        left_out: Columns that were left out, label column included.
+        notes: What the reader decided and the user should know.
+    """
+
+    file: str
+    X: NDArray[Any]
+    names: tuple[str, ...]
+    lines: NDArray[np.int64]
+    labels: NDArray[Any] | None = None
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_features(self) -> int:
+        """Numbers in a row."""
+        return int(np.prod(self.X.shape[1:]))
+
+    def __str__(self) -> str:
+        return f"{self.file}: {len(self.X):,} rows of {self.n_features:,} features"
+
+
+def matched(table: FeatureTable, names: Sequence[str], n_features: int, model: str) -> FeatureTable:
+    """Return the table with the columns that a model wants, in its order.
+
+    Args:
+        table: What was read.
+        names: Columns the model was fitted on; empty if they had no names.
+        n_features: Their number.
+        model: What to call the model in messages.
+
+    Raises:
+        DataFileError: If columns are missing, too many without names, or too few.
+    """
+    if names and table.names:
+        place = {name: j for j, name in enumerate(table.names)}
+        missing = [name for name in names if name not in place]
+        if missing:
+            raise DataFileError(
+                f"{table.file} lacks {listed(missing)} that {model} was fitted on; "
+                f"it has {listed(table.names)}."
+            )
+        if tuple(names) == table.names:
+            return table
+        wanted = set(names)
+        extra = [name for name in table.names if name not in wanted]
+        order = [place[name] for name in names]
+        note = f"columns put in the order of {model}" if not extra else f"left out {listed(extra)}"
+        return replace(
+            table,
+            X=table.X[:, order],
+            names=tuple(names),
+            left_out=(*table.left_out, *extra),
+            notes=(*table.notes, note),
+        )
+    if table.n_features != n_features:
+        hint = " A column of labels? --label-column or --ignore-column leaves it out." * (
+            table.n_features > n_features and table.X.ndim == 2
+        )
+        raise DataFileError(
+            f"{table.file} has {table.n_features:,} features in a row, {model} was fitted on "
+            f"{n_features:,}.{hint}"
+        )
+    if bool(names) != bool(table.names):
+        which = model if names else table.file
+        note = f"only {which} names its columns: they are taken in the order they have"
+        return replace(table, notes=(*table.notes, note))
+    return table
+
+
+def check_finite(table: FeatureTable) -> None:
+    """Refuse missing and infinite values, naming the lines and columns they are in."""
+    rows = table.X.reshape(len(table.X), -1)
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if not len(bad):
+        return
+    word = ("line" if ".csv" in table.file.lower() else "row") + "s" * (len(bad) > 1)
+    named = ", ".join(str(line) for line in table.lines[bad[:MAX_NAMED]])
+    more = f" and {len(bad) - MAX_NAMED:,} more" if len(bad) > MAX_NAMED else ""
+    columns = np.flatnonzero(~np.isfinite(rows[bad]).all(axis=0))
+    where = f" (in {listed([table.names[j] for j in columns])})" if table.names else ""
+    raise DataFileError(
+        f"{table.file}: missing or infinite values in {word} {named}{more}{where}; "
+        "remove or fill them first."
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return some names as a message shows them.
+
+    >>> listed(["a", "b"]), listed(list("abcdefg"))
+    ("'a', 'b'", "'a', 'b', 'c', 'd', 'e' and 2 more")
+    """
+    shown = ", ".join(repr(name[:MAX_CELL]) for name in names[:MAX_NAMED])
+    return f"{shown} and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else shown

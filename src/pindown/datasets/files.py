@@ -22,10 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.datasets.limits import MAX_BYTES, MAX_CSV_CHARACTERS
 from pindown.errors import DataFileError
 
-MAX_BYTES = 8 * 2**30
-MAX_CSV_CHARACTERS = 2**30  # as text in memory a number takes ten times its eight bytes
 _DAMAGE = (
     *(ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError, NotImplementedError),
     *(zipfile.BadZipFile, zlib.error, csv.Error),
@@ -83,7 +82,7 @@ def load_table(path: str | PathLike[str], target: str | None = None) -> Table:
     ending = next((ending for ending in readers if name.endswith(ending)), None)
     if ending is None:
         raise DataFileError(f"data files end in {', '.join(readers)}; got {file.name!r}.")
-    with _readable(file):
+    with readable(file):
         table = readers[ending](file, target)
     if table.X.ndim == 0 or len(table.X) == 0:
         raise DataFileError(f"{file.name} holds no inputs.")
@@ -117,7 +116,7 @@ def numbered_alike(*tables: Table | None, n_classes: int) -> list[Table | None]:
 
 
 @contextmanager
-def _readable(file: Path) -> Iterator[None]:
+def readable(file: Path) -> Iterator[None]:
     """Turn whatever the libraries raise about a damaged file into one sentence."""
     if not file.is_file():
         raise DataFileError(f"there is no data file {str(file)!r}.")
@@ -132,7 +131,7 @@ def _readable(file: Path) -> Iterator[None]:
 def load_arrays(path: str | PathLike[str], names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Read the named arrays of an NPZ file, sizes checked first."""
     file = Path(path)
-    with _readable(file), zipfile.ZipFile(file) as archive:
+    with readable(file), zipfile.ZipFile(file) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         arrays = {}
         for name in names:

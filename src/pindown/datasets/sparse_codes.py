@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.validation import integer, is_integer, is_number
+from pindown.validation import choice, integer, is_integer, is_number, positive
 
 # Columns built in float64 have norm one up to this.
 _UNIT_NORM_TOLERANCE = 1e-9
@@ -74,15 +74,13 @@ class SparseCodingModel:
                 f"atoms need norm 1: divide columns by their norms; got a norm of {worst:g}."
             )
         k = self.sparsity
-        if not is_integer(k) or k > A.shape[1]:
-            raise ValueError(f"sparsity must be an integer from 1 to {A.shape[1]} atoms; got {k!r}.")
+        integer("sparsity", k, most=A.shape[1])
         ends = (self.low, self.high)
         if not all(is_number(v, 0) for v in ends) or self.low > self.high:
             raise ValueError(f"entries need 0 <= low <= high, both finite; got {ends}.")
         if self.high == 0.0:
             raise ValueError("high must be positive: with high = 0 every signal is zero.")
-        if self.distribution not in _DISTRIBUTIONS:
-            raise ValueError(f"distribution must be one of {_DISTRIBUTIONS}; got {self.distribution!r}.")
+        choice("distribution", self.distribution, _DISTRIBUTIONS)
         A.flags.writeable = False
         object.__setattr__(self, "dictionary", A)
 
@@ -161,14 +159,13 @@ def coherence(dictionary: ArrayLike) -> float:
 
 
 def support_size(n_atoms: int, exponent: float) -> int:
-    """Return the whole number nearest to h^p, at least one; the source leaves the rounding open.
+    """Return the integer nearest to h^p, at least one; the source leaves the rounding open.
 
     >>> support_size(256, 0.01), support_size(256, 0.5)
     (1, 16)
     """
     integer("n_atoms", n_atoms)
-    if not is_number(exponent, 0):
-        raise ValueError(f"exponent must be a number, zero or positive; got {exponent!r}.")
+    positive("exponent", exponent, zero=True)
     return max(1, round(float(n_atoms) ** float(exponent)))
 
 
@@ -241,8 +238,7 @@ def perturbed(dictionary: ArrayLike, distance: float, random_state: Any = 0) -> 
     >>> np.linalg.norm(W - np.eye(3), axis=1).round(12).tolist()
     [0.5, 0.5, 0.5]
     """
-    if not is_number(distance, 0):
-        raise ValueError(f"distance must be a number, zero or positive; got {distance!r}.")
+    positive("distance", distance, zero=True)
     A = np.asarray(dictionary, dtype=np.float64)
     direction = np.random.default_rng(random_state).standard_normal(A.T.shape)
     return A.T + float(distance) * direction / np.linalg.norm(direction, axis=1, keepdims=True)

@@ -19,27 +19,25 @@ import scipy.sparse as sp
 
 from pindown.affine import Affine, Array, stored_entries
 from pindown.errors import UnsupportedModelError
+from pindown.io.limits import AGREEMENT_SIZES, ALLOWED_SPREADS, MANY_PARAMETERS
 from pindown.io.onnx_numpy import as_fractions
 from pindown.network import ReluNetwork
 
 # Outputs at one flat input; the second argument changes numbers on the way, None nothing.
 Reference: TypeAlias = Callable[[Array, Any], Array]
 
-_SIZES = (1.0, 1e4, 1e-3, 1e-12, 1e12)
-_MANY_PARAMETERS = 1_000_000  # beyond, only the first two: the others would take as long as reading
+# At inputs from 1 to this size no digits of the outputs may be lost beyond a relative 2**-25.
 _ORDINARY = 1e4
-_LARGEST_LOSS = 2.0**-25
+_MAX_LOSS = 2.0**-25
 _SHAKY = (
     "Changing the numbers inside the model by a relative 2e-10 changes its outputs altogether: what is "
     "said holds for the layers as they were rounded to float64, and perhaps for no other form of it."
 )
-_RELATIVE = 2.0**-32
-_ALLOWED = 32.0
+_RELATIVE = 2.0**-32  # change of everything on the way
 _COARSER = 2.0**13  # float32 instead of float64, where 2**-32 left room already
 _VANISHING = 1e-280  # products of tiny weights lose digits without any cancellation
-_MANY = 100_000
-_CHUNK_ENTRIES = 2_000_000
-MAX_EXACT_PARAMETERS = 3_000  # rational arithmetic takes microseconds for each
+_MANY = 100_000  # entries beyond which noise is drawn for rows and columns only
+_CHUNK_ENTRIES = 2_000_000  # of |W| that are held at once
 _EXACT_LOSS = Fraction(1, 2**20)
 
 
@@ -77,7 +75,7 @@ def noise(seed: int, relative: float = _RELATIVE) -> Callable[[Any], Any]:
 def sample_rows(in_features: int) -> Array:
     """Return inputs of all sizes, the same in every run."""
     rng = np.random.default_rng(0)
-    return np.stack([size * rng.normal(size=in_features) for size in _SIZES])
+    return np.stack([size * rng.normal(size=in_features) for size in AGREEMENT_SIZES])
 
 
 def require_agreement(
@@ -97,13 +95,13 @@ def require_agreement(
     Raises:
         DisagreementError: If they differ, or no input leads to finite outputs.
     """
-    sizes = _SIZES if net.n_parameters <= _MANY_PARAMETERS else _SIZES[:2]
+    sizes = AGREEMENT_SIZES if net.n_parameters <= MANY_PARAMETERS else AGREEMENT_SIZES[:2]
     rows = sample_rows(net.in_features)[: len(sizes)]
     with np.errstate(all="ignore"):
         last = _activation(net.output_activation if activated else None)
         ours = last(_outputs(net, rows, None))
         changed = [last(_outputs(net, rows, np.random.default_rng(seed))) for seed in (1, 2)]
-        allowed = _ALLOWED * (_COARSER if single else 1.0)
+        allowed = ALLOWED_SPREADS * (_COARSER if single else 1.0)
         originals = [reference(row, None) for row in rows]
         ordinary = [np.abs(y) for y, size in zip(originals, sizes, strict=True) if size <= _ORDINARY]
         scale = float(np.nanmax(ordinary, initial=0.0))
@@ -117,7 +115,7 @@ def require_agreement(
             if 1 <= sizes[i] <= _ORDINARY:
                 shaky |= bool((spread > scale).any())
                 if scale > 0:  # here no digits of the outputs may be lost
-                    ours_spread = np.minimum(ours_spread, _LARGEST_LOSS * scale)
+                    ours_spread = np.minimum(ours_spread, _MAX_LOSS * scale)
             spread = np.maximum(spread, ours_spread)
             sound = np.isfinite(theirs) & np.isfinite(ours[i]) & np.isfinite(spread)
             compared += int(sound.any())

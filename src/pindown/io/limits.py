@@ -1,4 +1,4 @@
-"""How large a model may be, checked before memory is spent on it.
+"""How large a model may be and how long reading may take, checked before memory is spent on it.
 
 A model file is untrusted: a few bytes can claim terabytes. Readers call these checks with what
 the file *claims*, before they allocate.
@@ -7,9 +7,9 @@ the file *claims*, before they allocate.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 
+from pindown.deadline import Deadline
 from pindown.errors import ModelFileError, UnsupportedModelError
 
 MAX_FILE_BYTES = 2 * 2**30  # protobuf's own limit for one message
@@ -22,6 +22,21 @@ MAX_MULTIPLICATIONS = 50_000_000_000  # in one matrix product: seconds dense, a 
 MAX_NODES = 20_000
 MAX_READING_SECONDS = 120.0  # for one model: every node may be bearable and all of them together not
 MAX_RANK = 32  # axes of one tensor: the limit of NumPy 1; NumPy 2 takes 64
+MAX_SPATIAL = 1_000_000  # longest side, stride, pad or kernel anyone may claim
+MAX_FIELDS = 2_000_000  # of protobuf: about 100 bytes each once parsed; real models have thousands
+MAX_PACKED_INTEGERS = 64_000_000  # bytes on the wire, up to eight times as many in memory
+MAX_CHAIN_STEPS = 10_000  # to find the one order in which layers without numbers chain
+MAX_MESSAGE = 1000  # characters of a complaint: names in it come from the file
+
+# What was read is compared with the original (see agreement.py) at inputs of these sizes. Beyond this
+# many parameters only the first two are tried, and a torch module's own numbers are not changed to see
+# what rounding does: either would take as long as reading.
+AGREEMENT_SIZES = (1.0, 1e4, 1e-3, 1e-12, 1e12)
+MANY_PARAMETERS = 1_000_000
+# The two may differ by so many times what a relative change of 2**-32 on the way does to the outputs.
+ALLOWED_SPREADS = 32.0
+# In rational arithmetic only up to here: it takes microseconds for each parameter.
+MAX_EXACT_PARAMETERS = 3_000
 
 
 def check_file_bytes(n_bytes: int, limit: int = MAX_FILE_BYTES) -> None:
@@ -54,9 +69,14 @@ def check_multiplications(*sizes: int) -> None:
         )
 
 
-def check_deadline(started: float) -> None:
-    """Refuse to go on with a model on which too much time was spent since ``time.monotonic()``."""
-    if time.monotonic() - started > MAX_READING_SECONDS:
+def reading_deadline() -> Deadline:
+    """Return when reading a model that begins now has to be over."""
+    return Deadline.after(MAX_READING_SECONDS)
+
+
+def check_deadline(deadline: Deadline) -> None:
+    """Refuse to go on with a model on which ``MAX_READING_SECONDS`` were spent."""
+    if deadline.passed:
         raise UnsupportedModelError(
             f"reading the model takes more than {MAX_READING_SECONDS:,.0f} seconds; that is the limit."
         )

@@ -6,7 +6,6 @@ looked at, and then forwards through the table of operations in :mod:`pindown.io
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +20,6 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from pindown.affine import is_finite, stored_entries
 from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io.agreement import (
-    MAX_EXACT_PARAMETERS,
     DisagreementError,
     noise,
     require_agreement,
@@ -30,23 +28,36 @@ from pindown.io.agreement import (
 )
 from pindown.io.expression import Expression, constant
 from pindown.io.files import read_bytes, read_gzip
-from pindown.io.limits import MAX_TOTAL_ENTRIES, check_deadline, check_entries, check_shape
+from pindown.io.limits import (
+    MAX_EXACT_PARAMETERS,
+    MAX_TOTAL_ENTRIES,
+    check_deadline,
+    check_entries,
+    check_shape,
+    reading_deadline,
+)
 from pindown.io.lowering import Lowering
 from pindown.io.onnx_evaluate import GraphEvaluator, typed
-from pindown.io.onnx_graph import (
+from pindown.io.onnx_node import Node, Value
+from pindown.io.onnx_ops import OPERATIONS, SUPPORTED
+from pindown.io.onnx_schema import (
     DEFAULT_DOMAINS,
     ModelInput,
     batched,
+    check_nodes,
     first_length,
     operator_set,
     producers,
     require_over_classes,
 )
-from pindown.io.onnx_node import Node, Value
-from pindown.io.onnx_ops import OPERATIONS, SUPPORTED
-from pindown.io.onnx_schema import check_nodes
-from pindown.io.onnx_tensors import FLOAT_TYPES, HALF_TYPES, READABLE_TYPES, decode_tensor
-from pindown.io.protobuf_scan import check_structure, damaged
+from pindown.io.onnx_tensors import (
+    FLOAT_TYPES,
+    HALF_TYPES,
+    READABLE_TYPES,
+    check_structure,
+    damaged,
+    decode_tensor,
+)
 from pindown.network import ReluNetwork
 
 _LARGE = 1e19  # the product of two of these is beyond float32
@@ -107,7 +118,7 @@ class _Reader:
         self._tail: list[int] = []  # nodes from the last activation on
         self._charged: set[int] = set()
         self._stored = 0
-        self._started = time.monotonic()
+        self._deadline = reading_deadline()
 
     def network(self) -> ReluNetwork:
         source, output = self._input(), self._output_name()
@@ -295,7 +306,7 @@ class _Reader:
         proto = self._graph.node[index]
         operation = _operation(proto, index)
         with _named(_label(proto, index)):
-            check_deadline(self._started)
+            check_deadline(self._deadline)
             inputs = [self._values[name] if name else None for name in proto.input]
             node = Node(
                 proto,

@@ -1,4 +1,9 @@
-"""Decoding of ONNX tensors: what a tensor claims is checked against what the file holds."""
+"""Decoding of ONNX bytes: what a file or a tensor claims is checked against what is there.
+
+Two bytes on the wire can make protobuf allocate a hundred: a gzipped file of 100 kB that claims
+fifty million empty nodes would take 8 GB before anybody could count them. So the fields are counted
+first, without building anything; the tensors' bytes are stepped over.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,40 @@ from numpy.typing import NDArray
 
 from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io.files import require_file
-from pindown.io.limits import check_entries, check_rank
+from pindown.io.limits import MAX_FIELDS, MAX_PACKED_INTEGERS, check_entries, check_rank
+
+_BFLOAT16 = 16
+_FIELD_DTYPES = {
+    "float_data": "<f4",
+    "double_data": "<f8",
+    "int32_data": "<i8",
+    "int64_data": "<i8",
+    "uint64_data": "<u8",
+}
+FLOAT_TYPES = frozenset({1, 10, 11, _BFLOAT16})
+HALF_TYPES = frozenset({10, _BFLOAT16})
+INTEGER_TYPES = frozenset({2, 3, 4, 5, 6, 7, 12, 13})
+BOOL_TYPE = 9
+# Field numbers of onnx.proto, by message.
+_MESSAGES = {
+    "model": {7: "graph"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
+    "sparse": {1: "tensor", 2: "tensor"},
+    "tensor": {},
+}
+# Strings, bytes and packed floats: in memory they take what they take on the wire.
+_BYTES = {
+    "model": {2, 3, 4, 6},
+    "graph": {2, 10},
+    "node": {1, 2, 3, 4, 6, 7, 8},
+    "attribute": {1, 4, 7, 9, 13},
+    "sparse": set(),
+    "tensor": {4, 6, 8, 9, 10, 12},
+}
+_PACKED_INTEGERS = {"attribute": {8}, "sparse": {3}, "tensor": {1, 5, 7, 11}}
+_VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
 
 
 class _Storage(NamedTuple):
@@ -22,7 +60,6 @@ class _Storage(NamedTuple):
     is_bits: bool = False  # the typed field holds bit patterns, not numbers
 
 
-_BFLOAT16 = 16
 _STORAGE = {
     1: _Storage("<f4", "float_data"),
     2: _Storage("<u1", "int32_data"),
@@ -38,17 +75,6 @@ _STORAGE = {
     13: _Storage("<u8", "uint64_data"),
     _BFLOAT16: _Storage("<u2", "int32_data", is_bits=True),
 }
-_FIELD_DTYPES = {
-    "float_data": "<f4",
-    "double_data": "<f8",
-    "int32_data": "<i8",
-    "int64_data": "<i8",
-    "uint64_data": "<u8",
-}
-FLOAT_TYPES = frozenset({1, 10, 11, _BFLOAT16})
-HALF_TYPES = frozenset({10, _BFLOAT16})
-INTEGER_TYPES = frozenset({2, 3, 4, 5, 6, 7, 12, 13})
-BOOL_TYPE = 9
 READABLE_TYPES = frozenset(_STORAGE)
 
 
@@ -184,3 +210,62 @@ def _external_path(location: str, name: str, folder: Path | None) -> Path:
             f"the data file '{location}' of tensor '{name}' is missing; keep it beside the model."
         )
     return path
+
+
+def check_structure(data: bytes) -> None:
+    r"""Refuse a serialised ONNX model that would take far more memory than its bytes.
+
+    Raises:
+        ModelFileError: If there are too many fields, or the bytes are not protobuf.
+
+    >>> check_structure(b"\x08\x07")  # ir_version: 7
+    """
+    fields = integers = 0
+    stack = [("model", 0, len(data))]
+    while stack:
+        kind, position, end = stack.pop()
+        while position < end:
+            key, position = _varint(data, position, end)
+            number, wire = key >> 3, key & 7
+            fields += 1
+            if wire == _VARINT:
+                _, position = _varint(data, position, end)
+            elif wire in (_FIXED64, _FIXED32):
+                position += 8 if wire == _FIXED64 else 4
+            elif wire == _DELIMITED:
+                length, position = _varint(data, position, end)
+                if number in _MESSAGES[kind]:
+                    stack.append((_MESSAGES[kind][number], position, position + length))
+                elif number in _PACKED_INTEGERS.get(kind, ()):
+                    integers += length
+                elif number not in _BYTES[kind]:
+                    fields += length // 2  # a message that is not looked into: the worst it can hold
+                position += length
+            else:
+                raise damaged()
+            if position > end:
+                raise damaged()
+            if fields > MAX_FIELDS or integers > MAX_PACKED_INTEGERS:
+                raise ModelFileError(
+                    "the file claims millions of nodes or small values; no network looks like that."
+                )
+
+
+def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if position >= end:
+            raise damaged()
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise damaged()
+
+
+def damaged() -> ModelFileError:
+    """Return the complaint about bytes that are not a whole ONNX file."""
+    return ModelFileError(
+        "this is not an ONNX file, or it is cut short or damaged; export or download it again."
+    )

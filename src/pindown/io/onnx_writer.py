@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import dense
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io.dtypes import choose_dtype, narrowed
-from pindown.io.files import write_atomically
+from pindown.io.files import choose_dtype, narrowed, write_atomically
 from pindown.io.limits import MAX_FILE_BYTES
 from pindown.network import ReluNetwork
 

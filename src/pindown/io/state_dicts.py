@@ -1,12 +1,14 @@
-"""Bare named tensors in: plain MLPs, where names and shapes alone say what the layers are.
+"""State dicts and safetensors: bare named tensors, where names and shapes alone say what the layers are.
 
 A state dict holds weights and no operations. Where its tensors can only be the fully connected
 layers of one chain, the caller says what lies between them, and the network's notes repeat it beside
 what else was taken for granted. Anything else is refused: guessing would give another function.
+Safetensors are also written; pindown's own files come back exactly.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import zipfile
@@ -17,11 +19,20 @@ from pickle import UnpicklingError
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from pindown.affine import Array, is_finite
+from pindown.affine import Affine, Array, is_finite
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io.files import require_file
-from pindown.io.limits import check_entries, check_file_bytes
+from pindown.io.files import choose_dtype, narrowed, read_bytes, require_file, write_atomically
+from pindown.io.limits import (
+    MAX_CHAIN_STEPS,
+    MAX_FILE_BYTES,
+    MAX_UNITS,
+    check_entries,
+    check_file_bytes,
+    check_rank,
+)
 from pindown.network import ReluNetwork
 
 PICKLE_REFUSAL = (
@@ -36,7 +47,10 @@ _WAY_OUT = (
 )
 ACTIVATIONS = ("relu",)
 _NESTED = ("state_dict", "model_state_dict")
-_MAX_SEARCH_STEPS = 10_000
+_MARK = "pindown"  # the one key of our metadata, a JSON text: several keys have no fixed order
+_FORMAT = 1
+_FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
+_INTEGERS = {"I64": "<i8", "I32": "<i4"}
 
 
 class _Layer(NamedTuple):
@@ -184,7 +198,7 @@ def _chains(shapes: Sequence[tuple[int, ...]]) -> Iterator[list[int]]:
             yield order
             continue
         steps += 1
-        if steps > _MAX_SEARCH_STEPS:
+        if steps > MAX_CHAIN_STEPS:
             raise UnsupportedModelError(
                 f"the order of {len(shapes)} layers cannot be inferred. {_WAY_OUT}"
             )
@@ -260,3 +274,162 @@ def _numbers(name: str, value: Any) -> Array:
     if count * value.element_size() > value.untyped_storage().nbytes():
         raise ModelFileError(f"the tensor '{name}' claims {count:,} numbers, more than it stores.")
     return np.asarray(value.detach().to(torch.float64).numpy())
+
+
+# ---------------------------------------------------------------------- out
+
+
+def write_safetensors(net: ReluNetwork, path: Path, dtype: str = "auto") -> None:
+    """Write ``.safetensors``; sparse layers stay sparse, and the same network gives the same bytes."""
+    write_atomically(path, safetensors_bytes(net, dtype))
+
+
+def safetensors_bytes(net: ReluNetwork, dtype: str = "auto") -> bytes:
+    """Return the network as the bytes of a safetensors file."""
+    from safetensors.numpy import save
+
+    numbers = choose_dtype(net, dtype)
+    tensors: dict[str, NDArray[Any]] = {}
+    for i, layer in enumerate(net.layers, 1):
+        tensors |= _layer_tensors(layer, f"layers.{i}", numbers)
+    total = sum(tensor.nbytes for tensor in tensors.values())
+    if total >= MAX_FILE_BYTES - 2**20:
+        raise ModelFileError(f"the weights take {total / 2**30:,.1f} GiB; pindown writes up to 2 GiB.")
+    facts = {
+        "format": _FORMAT,
+        "input_shape": net.input_shape,
+        "output_activation": net.output_activation,
+        "notes": net.notes,
+    }
+    return bytes(save(tensors, metadata={_MARK: json.dumps(facts)}))
+
+
+def _layer_tensors(layer: Affine, name: str, numbers: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+    W, b = layer
+    bias = {f"{name}.bias": narrowed(b, numbers, f"{name}.bias")}
+    if not sp.issparse(W):
+        return {f"{name}.weight": narrowed(W, numbers, f"{name}.weight"), **bias}
+    return {
+        f"{name}.data": narrowed(W.data, numbers, f"{name}.data"),
+        f"{name}.indices": W.indices,
+        f"{name}.indptr": W.indptr,
+        f"{name}.shape": np.array(W.shape, dtype=np.int64),
+        **bias,
+    }
+
+
+# ---------------------------------------------------------------------- in
+
+
+def read_safetensors(path: Path, activation: str | None = None) -> ReluNetwork:
+    """Read ``.safetensors``."""
+    return network_from_safetensors(read_bytes(path), activation)
+
+
+def network_from_safetensors(data: bytes, activation: str | None = None) -> ReluNetwork:
+    """Read the bytes of a safetensors file; pindown's own say themselves what lies between layers.
+
+    Raises:
+        ModelFileError: If the bytes are not a sound safetensors file.
+        UnsupportedModelError: If its tensors are not those of a plain fully connected network.
+    """
+    tensors, metadata = _parse(data)
+    try:
+        if _MARK in metadata:
+            return _own(tensors, metadata[_MARK])
+        return network_from_tensors(_all_float(tensors), in_order=False, activation=activation)
+    except (ModelFileError, UnsupportedModelError):
+        raise
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"the tensors do not make up a network: {str(error).rstrip('.')}."
+        ) from None
+
+
+def _parse(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    from safetensors import SafetensorError, deserialize
+
+    try:
+        # The library checks every offset and length against the file before it hands anything out.
+        entries = deserialize(data)  # type: ignore[no-untyped-call]
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    except (SafetensorError, ValueError, RecursionError) as error:
+        raise ModelFileError(
+            f"this is not a safetensors file, or it is damaged: {str(error).rstrip('.')}."
+        ) from None
+    return {name: _decoded(name, entry) for name, entry in entries}, header.get("__metadata__") or {}
+
+
+def _decoded(name: str, entry: Mapping[str, Any]) -> NDArray[Any]:
+    kind, raw = entry["dtype"], entry["data"]
+    shape = check_rank(entry["shape"], f"the tensor '{name}'")
+    check_entries(*shape, what=f"the tensor '{name}'")
+    if kind == "BF16":  # the upper half of a float32
+        return (
+            (np.frombuffer(raw, "<u2").astype("<u4") << 16).view("<f4").astype(np.float64).reshape(shape)
+        )
+    if kind in _FLOATS:
+        return np.frombuffer(raw, _FLOATS[kind]).astype(np.float64).reshape(shape)
+    if kind in _INTEGERS:
+        return np.frombuffer(raw, _INTEGERS[kind]).reshape(shape)
+    raise UnsupportedModelError(
+        f"the tensor '{name}' holds {kind}; pindown reads weights of 16 to 64 bits. "
+        "Export the model with torch.onnx.export and load the .onnx file."
+    )
+
+
+def _all_float(tensors: Mapping[str, NDArray[Any]]) -> Mapping[str, Array]:
+    for name, tensor in tensors.items():
+        if tensor.dtype.kind != "f":
+            raise UnsupportedModelError(
+                f"the tensor '{name}' holds integers, which no plain fully connected network has; "
+                "export the model with torch.onnx.export and load the .onnx file."
+            )
+    return tensors
+
+
+def _own(tensors: dict[str, NDArray[Any]], text: str) -> ReluNetwork:
+    """Read what :func:`write_safetensors` wrote."""
+    facts = json.loads(text)
+    if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
+        raise ModelFileError("the file was written by a newer pindown, or its metadata is damaged.")
+    left = dict(tensors)
+    layers: list[tuple[Any, Array]] = []
+    while f"layers.{len(layers) + 1}.bias" in left:
+        layers.append(_own_layer(left, f"layers.{len(layers) + 1}"))
+    if left:
+        raise ModelFileError(
+            f"the tensor '{next(iter(left))}' belongs to no layer; the file is damaged."
+        )
+    activation, notes = facts["output_activation"], facts["notes"]
+    if not (activation is None or isinstance(activation, str)):
+        raise ModelFileError(f"the output activation must be a text; got {activation!r}.")
+    if not (isinstance(notes, list) and all(isinstance(note, str) for note in notes)):
+        raise ModelFileError("the notes must be a list of texts; the metadata is damaged.")
+    return ReluNetwork.from_layers(
+        layers,
+        input_shape=check_rank(facts["input_shape"], "the input"),
+        output_activation=activation,
+        notes=notes,
+    )
+
+
+def _own_layer(left: dict[str, NDArray[Any]], name: str) -> tuple[Any, Array]:
+    """Take one layer's tensors out of those that are left."""
+    bias = left.pop(f"{name}.bias")
+    if f"{name}.weight" in left:
+        return left.pop(f"{name}.weight"), bias
+    data, indices, indptr, shape = (
+        left.pop(f"{name}.{p}") for p in ("data", "indices", "indptr", "shape")
+    )
+    rows, columns = (int(n) for n in shape)
+    # The number of columns is a bare claim: nothing in the file grows with it.
+    check_entries(columns, what=f"an input of {name}", limit=MAX_UNITS)
+    if (
+        rows != bias.size
+        or data.dtype.kind != "f"
+        or indices.dtype.kind != "i"
+        or indptr.dtype.kind != "i"
+    ):
+        raise ModelFileError(f"the sparse matrix of {name} is damaged.")
+    return sp.csr_array((data, indices, indptr), shape=(rows, columns)), bias

@@ -23,13 +23,13 @@ from pindown.affine import Array, dense
 from pindown.errors import UnsupportedModelError
 from pindown.io.agreement import DisagreementError, Reference, require_agreement, sample_rows
 from pindown.io.expression import Expression
+from pindown.io.limits import MANY_PARAMETERS
 from pindown.io.lowering import Lowering
 from pindown.io.torch_ops import FUNCTIONS, METHODS, MODULES, OUTPUT_ACTIVATIONS, VIEWS, array
 from pindown.network import ReluNetwork
 
 # Hooks that only recompute a weight before forward runs.
 _WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
-_FEW_PARAMETERS = 1_000_000  # beyond, changing all of them takes longer than reading the module
 # What a rule raises when the operation's arguments are not what it reads.
 _MISFITS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
@@ -81,7 +81,7 @@ def _runner(module: nn.Module, shape: tuple[int, ...], dtype: torch.dtype) -> Re
     """Return the module as a function of one flat input, with its numbers in the given precision."""
     own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     floats = {name: t.detach().to(dtype) for name, t in own.items() if t.is_floating_point()}
-    few = sum(tensor.numel() for tensor in floats.values()) <= _FEW_PARAMETERS
+    few = sum(tensor.numel() for tensor in floats.values()) <= MANY_PARAMETERS
     device = next((tensor.device for tensor in own.values()), torch.device("cpu"))
 
     def run(row: Array, change: Any) -> Array:

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.errors import UnsupportedModelError
-from pindown.io.limits import MAX_SPARSE_ENTRIES, MAX_UNITS, check_entries, check_shape
-
-_MAX_SPATIAL = 1_000_000  # longest side, stride, pad or kernel anyone may claim
+from pindown.io.limits import MAX_SPARSE_ENTRIES, MAX_SPATIAL, MAX_UNITS, check_entries, check_shape
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Window:
         fields = (self.kernel, self.strides, self.before, self.after, self.dilations)
         smallest = (1, 1, 0, 0, 1)
         for values, low in zip(fields, smallest, strict=True):
-            if len(values) != rank or any(not low <= v <= _MAX_SPATIAL for v in values):
+            if len(values) != rank or any(not low <= v <= MAX_SPATIAL for v in values):
                 raise UnsupportedModelError(
                     f"window sizes must be sensible and of rank {rank}; got kernel {self.kernel}, "
                     f"strides {self.strides}, pads {self.before} and {self.after}, "

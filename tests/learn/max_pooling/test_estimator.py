@@ -10,10 +10,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pindown.datasets.pattern_detection import digit_patterns, pattern_detection
+from pindown.datasets.synthetic import digit_patterns, pattern_detection
 from pindown.guarantees.bounds import linear_margin_bound
-from pindown.learn.max_pooling import MaxPoolClassifier, joint, max_margin, pooling
-from pindown.learn.max_pooling.halves import independent_halves
+from pindown.learn.max_pooling import MaxPoolClassifier, max_margin, pooling
+from pindown.learn.max_pooling.layerwise import independent_halves
 
 
 @parametrize_with_checks([MaxPoolClassifier()])
@@ -209,13 +209,12 @@ def _generator():
 @pytest.mark.parametrize("schedule", ["layerwise", "joint"])
 def test_an_interruption_keeps_what_was_learnt(schedule, monkeypatch):
     X, y, _ = pattern_detection(100, n_patterns=3)
-    where = {"layerwise": pooling, "joint": joint}[schedule]
 
-    def three_steps(total, verbose, what):
+    def three_steps(steps, what, *, verbose):
         yield from range(3)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(where, "watched", three_steps)
+    monkeypatch.setattr(pooling, "watched", three_steps)
     with pytest.warns(UserWarning, match="interrupted"):
         model = MaxPoolClassifier(schedule=schedule).fit(X, y)
     assert not model.guarantee_
@@ -229,7 +228,7 @@ def test_an_interruption_keeps_what_was_learnt(schedule, monkeypatch):
 def test_an_interruption_of_the_second_phase_keeps_the_best_weights(monkeypatch):
     X, y, _ = pattern_detection(100, n_patterns=3)
 
-    def some_steps(total, verbose, what):
+    def some_steps(steps, what, *, verbose):
         yield from range(30)
         raise KeyboardInterrupt
 

@@ -4,19 +4,21 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pindown.datasets.pattern_detection import pattern_detection
+from pindown.datasets.synthetic import pattern_detection
 from pindown.guarantees.bounds import linear_margin_bound, max_pooling_bound
-from pindown.learn.max_pooling.guarantee import class_patterns, data_assumptions, seen_patterns
-from pindown.learn.max_pooling.lemmas import (
+from pindown.learn.max_pooling.guarantee import (
     UnitSets,
+    class_patterns,
     class_share_failure,
+    data_assumptions,
     learns_pattern,
+    seen_patterns,
     separating_weights,
     unit_set_failure,
     unit_sets,
 )
+from pindown.learn.max_pooling.layerwise import LayerwiseSchedule, layerwise_schedule
 from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
-from pindown.learn.max_pooling.schedule import LayerwiseSchedule, layerwise_schedule
 
 
 @pytest.mark.parametrize("d", [3, 4, 6, 9])

@@ -12,9 +12,9 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
-from pindown.datasets.tables_one_class import ADBENCH, load_adbench, one_class_split
+from pindown.datasets.public_data import ADBENCH, load_adbench, one_class_split
 from pindown.learn.one_class import LocalMaximaDetector
-from pindown.learn.one_class.presets import INGREDIENTS
+from pindown.learn.one_class.plan import INGREDIENTS
 from pindown.learn.one_class.training import Member
 
 SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[4] / "shared")) / "data"
@@ -147,7 +147,7 @@ def test_untrained_copies_are_those_that_training_began_with(monkeypatch):
 
     monkeypatch.setattr(Member, "train", train)
     model = LocalMaximaDetector(max_epochs=3, n_estimators=1, random_state=0).fit(X)
-    from pindown.learn.one_class.evidence import _untrained
+    from pindown.learn.one_class.ensemble import _untrained
 
     again = _untrained(model.plan_, model.ensemble_.beginnings[0]).float().state_dict()
     assert all(torch.equal(again[key], value) for key, value in first[0].items())
@@ -188,7 +188,7 @@ def test_reading_a_file_forgets_no_training(ingredients, tmp_path):
 
 def test_prices_and_orders_by_hand():
     """Cross-entropy of the mean log-odds of the members, and the share of pairs in the right order."""
-    from pindown.learn.one_class.evidence import Prices, _judged, may_vote
+    from pindown.learn.one_class.ensemble import Prices, _judged, may_vote
 
     torch.manual_seed(0)
     nets = [torch.nn.Linear(2, 1).double() for _ in range(3)]

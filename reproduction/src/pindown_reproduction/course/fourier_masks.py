@@ -70,7 +70,7 @@ def run(cell: Cell) -> dict[str, Any]:
 
 def _images(name: str, n: int) -> tuple[Any, Any, Any, Any]:
     """Return training and test images (n, 1, H, W) from 0 to 1 with labels, in an order of their own."""
-    from pindown.datasets.images import load_mnist, small_digits
+    from pindown.datasets.public_data import load_mnist, small_digits
 
     data = small_digits() if name == "digits" else load_mnist(name=name)
     parts = []

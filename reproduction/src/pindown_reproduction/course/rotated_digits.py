@@ -68,11 +68,11 @@ def _digits(
     data: str, n: int, seed: int
 ) -> tuple[Array, NDArray[np.int64], Array, NDArray[np.int64], str]:
     """Return training and test digits in [0, 1], and which they are."""
-    from pindown.datasets.folder import has_data
+    from pindown.datasets.public_data import has_data
 
     rng = np.random.default_rng(seed)
     if data == "mnist" and has_data("mnist"):
-        from pindown.datasets.images import load_mnist
+        from pindown.datasets.public_data import load_mnist
 
         digits = load_mnist()
         chosen = rng.permutation(len(digits.train))[:n]

@@ -98,7 +98,7 @@ def _read(name: str, n: int) -> _Data:
     from sklearn.datasets import load_breast_cancer, load_digits
 
     if name.endswith("mnist"):
-        from pindown.datasets.images import load_mnist
+        from pindown.datasets.public_data import load_mnist
         from pindown_reproduction.relu_thesis._optimisers import data_folder
 
         folder = data_folder()

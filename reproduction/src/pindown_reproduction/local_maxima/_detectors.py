@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.datasets.folder import VARIABLE, has_data
-from pindown.datasets.images import (
+from pindown.datasets.public_data import (
+    VARIABLE,
     ImageClasses,
+    has_data,
     load_cifar10,
     load_gtsrb,
     load_mnist,

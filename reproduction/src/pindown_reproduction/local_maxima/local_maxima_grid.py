@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.affine import Array
-from pindown.datasets.gaussian_grid import gaussian_grid, grid_modes
+from pindown.datasets.synthetic import gaussian_grid, grid_modes
 from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
 from pindown_reproduction.local_maxima._detectors import PRESET_NAMES, fitted, seen, verdict_of
 

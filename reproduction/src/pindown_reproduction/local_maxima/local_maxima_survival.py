@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.datasets.folder import has_data
-from pindown.datasets.survival import SurvivalTable, load_survival
+from pindown.datasets.public_data import SurvivalTable, has_data, load_survival
 from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown_reproduction.local_maxima._detectors import PRESET_NAMES, PRESETS, fitted, seen, verdict_of
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown.datasets.pattern_detection import pattern_detection
-from pindown.learn.max_pooling.lemmas import (
+from pindown.datasets.synthetic import pattern_detection
+from pindown.learn.max_pooling.guarantee import (
     learns_pattern,
     separating_weights,
     unit_set_failure,
     unit_sets,
 )
+from pindown.learn.max_pooling.layerwise import layerwise_schedule
 from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
-from pindown.learn.max_pooling.schedule import layerwise_schedule
 from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
 
 if TYPE_CHECKING:

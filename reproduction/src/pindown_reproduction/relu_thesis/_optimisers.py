@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pindown.datasets.files import load_arrays
-from pindown.datasets.images import read_idx
+from pindown.datasets.public_data import read_idx
 from pindown_reproduction.declaration import Outcome, Results
 
 if TYPE_CHECKING:

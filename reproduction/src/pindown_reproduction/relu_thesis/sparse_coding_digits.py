@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pindown.affine import Array
-from pindown.datasets.images import read_idx
+from pindown.datasets.public_data import read_idx
 from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results, SourceData
 from pindown_reproduction.relu_thesis._optimisers import data_folder
 
@@ -57,7 +57,7 @@ def run(cell: Cell) -> dict[str, Any]:
     """Train with RMSProp on the squared loss; return errors on held-out pictures."""
     import torch
 
-    from pindown.learn.sparse_coding.tied import TiedAutoencoder
+    from pindown.learn.sparse_coding.tied_autoencoder import TiedAutoencoder
     from pindown.optim import RMSProp
 
     X, name = pictures(cell["data"])

@@ -45,10 +45,10 @@ def pictures(data: str, count: int) -> tuple[Array, Array, str]:
     """Return pictures of 0 and 1 as (n, 1, side, side), labels -1 and 1, and where they come from."""
     from sklearn.datasets import load_digits
 
-    from pindown.datasets.folder import has_data
+    from pindown.datasets.public_data import has_data
 
     if data == "mnist" and has_data("mnist"):
-        from pindown.datasets.images import load_mnist
+        from pindown.datasets.public_data import load_mnist
 
         found = load_mnist()
         X, y, side, name = found.train / 255.0, found.train_labels, 28, "MNIST"

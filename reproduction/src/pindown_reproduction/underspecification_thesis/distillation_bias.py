@@ -37,10 +37,10 @@ def digits(data: str) -> tuple[Array, NDArray[Any], Array, str]:
     """Return zeros and ones to train on, their labels, test pictures, and where they come from."""
     from sklearn.datasets import load_digits
 
-    from pindown.datasets.folder import has_data
+    from pindown.datasets.public_data import has_data
 
     if data == "mnist" and has_data("mnist"):
-        from pindown.datasets.images import load_mnist
+        from pindown.datasets.public_data import load_mnist
 
         found = load_mnist()
         kept, tested = np.isin(found.train_labels, (0, 1)), np.isin(found.test_labels, (0, 1))

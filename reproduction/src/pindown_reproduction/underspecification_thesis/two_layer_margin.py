@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.affine import Array
-from pindown.datasets.orthogonally_separable import orthogonally_separable
+from pindown.datasets.synthetic import orthogonally_separable
 from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
 
 if TYPE_CHECKING:

@@ -15,24 +15,30 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.guarantees.bounds import linear_margin_bound, max_pooling_bound
-from pindown.learn.max_pooling.conversion import max_pool_network
-from pindown.learn.max_pooling.directions import class_directions
-from pindown.learn.max_pooling.guarantee import data_assumptions, start_assumptions, summarised
-from pindown.learn.max_pooling.halves import independent_halves
-from pindown.learn.max_pooling.joint import joint_training
-from pindown.learn.max_pooling.lemmas import unit_sets
+from pindown.learn.max_pooling.guarantee import (
+    data_assumptions,
+    start_assumptions,
+    summarised,
+    unit_sets,
+)
+from pindown.learn.max_pooling.layerwise import LayerwiseSchedule, independent_halves, layerwise_schedule
 from pindown.learn.max_pooling.max_margin import max_margin_descent
-from pindown.learn.max_pooling.pooling import first_phase, initial_weights, longest_patch, pooled
-from pindown.learn.max_pooling.schedule import LayerwiseSchedule, layerwise_schedule
-from pindown.validation import is_integer, is_number
+from pindown.learn.max_pooling.pooling import (
+    class_directions,
+    first_phase,
+    initial_weights,
+    joint_training,
+    longest_patch,
+    max_pool_network,
+    pooled,
+)
+from pindown.learn.max_pooling.tuning import JOINT_UNITS, MAX_UNITS
+from pindown.validation import choice, integer, positive, probability
 
-# With 8 d^3 units a patch of 8 x 8 pixels would need two million; the guarantee says when this cuts in.
-_MOST_UNITS = 4096
-_JOINT_UNITS = 64
 # Patches of one length differ by rounding; points may be this much longer before a doubling is counted.
 _ROOM = 1 + 1e-9
 # The theorem is about at least this many patterns.
-_LEAST_PATTERNS = 3
+_MIN_PATTERNS = 3
 _SCHEDULES = ("layerwise", "joint")
 
 
@@ -75,7 +81,7 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes_: The two classes; the second is the positive one.
         n_patches_: Patches of a point.
 
-    >>> from pindown.datasets.pattern_detection import pattern_detection
+    >>> from pindown.datasets.synthetic import pattern_detection
     >>> X, y, patterns = pattern_detection(200, n_patterns=4)
     >>> model = MaxPoolClassifier().fit(X, y)
     >>> model.score(*pattern_detection(500, patterns=patterns, random_state=1)[:2])
@@ -178,7 +184,7 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = X / self.scale_
         known = data_assumptions(X[first], y[first])[1]
         d = X.shape[2] if known is None else len(known)
-        k = min(8 * d**3, _MOST_UNITS) if self.n_units is None else self.n_units
+        k = min(8 * d**3, MAX_UNITS) if self.n_units is None else self.n_units
         schedule = self.schedule_ = layerwise_schedule(
             d, n_units=k, n_steps=self.n_steps, step=self.step, radius=self.radius
         )
@@ -209,7 +215,7 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             share = self.delta / 2 ** (doublings + 2)
             room = _ROOM * reach * 2**doublings
             bound = linear_margin_bound(found.margin, room, len(second), share).value
-        if patterns is not None and all(checks.values()) and d >= _LEAST_PATTERNS:
+        if patterns is not None and all(checks.values()) and d >= _MIN_PATTERNS:
             by_theorem = max_pooling_bound(d, len(second), self.delta / 2, n_first=len(first))
             if by_theorem.value < bound:
                 bound = by_theorem.value
@@ -236,7 +242,7 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         self.scale_ = longest_patch(X)
         X = X / self.scale_
-        k = _JOINT_UNITS if self.n_units is None else self.n_units
+        k = JOINT_UNITS if self.n_units is None else self.n_units
         epochs = max(1, self.max_iter // 10)
         seed, rate = int(rng.integers(2**31 - 1)), float(self.learning_rate)
         self.units_, self.output_weights_, self.n_iter_ = joint_training(
@@ -265,21 +271,14 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         for name in ("n_patches", "n_units"):
-            value = getattr(self, name)
-            if value is not None and not is_integer(value):
-                raise ValueError(f"{name} must be a positive integer or None, got {value!r}")
+            if getattr(self, name) is not None:
+                integer(name, getattr(self, name))
         for name in ("n_steps", "max_iter"):
-            value = getattr(self, name)
-            if not is_integer(value):
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
-        if self.schedule not in _SCHEDULES:
-            raise ValueError(f"schedule must be one of {', '.join(_SCHEDULES)}, got {self.schedule!r}")
-        for name, value in (("tol", self.tol), ("delta", self.delta)):
-            if not is_number(value) or not 0 < value < 1:
-                raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
-        rate = self.learning_rate
-        if not is_number(rate) or rate <= 0:
-            raise ValueError(f"learning_rate must be a positive number, got {rate!r}")
+            integer(name, getattr(self, name))
+        choice("schedule", self.schedule, _SCHEDULES)
+        probability("tol", self.tol)
+        probability("delta", self.delta)
+        positive("learning_rate", self.learning_rate)
 
 
 def _flat(X: Any) -> tuple[Any, int | None]:

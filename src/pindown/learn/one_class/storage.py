@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
+import warnings
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -13,18 +15,37 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
-from pindown.io.files import write_atomically
-from pindown.learn.one_class.density import Calibration
+from pindown.errors import ModelFileError
+from pindown.io.files import read_bytes, write_atomically
+from pindown.learn.one_class.density import Calibration, NeighbourDensity
+from pindown.learn.one_class.ensemble import Ensemble, Prices, settled
+from pindown.learn.one_class.inputs import FARTHEST, Bending, InputScaling
+from pindown.learn.one_class.mixture import Mixture
+from pindown.learn.one_class.networks import build
+from pindown.learn.one_class.plan import ABLATIONS, INGREDIENTS, Plan, check_parameters
+from pindown.learn.one_class.tuning import MAX_MEMBERS, MAX_PIXELS, N_NEIGHBOURS
 
 MARK = "pindown-detector"
 CHECKSUM = "pindown-checksum"
 FORMAT = 3
 UNSEALED = 2  # the last format without a checksum
-
 _BLANK = 64 * "0"
 # In the text that says what a detector is, quotes have a backslash before them.
 _STORED = re.compile(rb'"%s":"([0-9a-f]{64})"' % CHECKSUM.encode())
+_ROUNDING = 1e-9
+_MOST_WORDS = 200  # characters of a reason
+_KINDS = {"float32", "float64", "int64"}
+_DAMAGE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 def write(detector: Any, path: str | PathLike[str]) -> None:
@@ -129,3 +150,211 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, tuple | list):
         return all(_is_plain(part) for part in value)
     return value is None or isinstance(value, bool | int | float | str)
+
+
+def read(cls: Any, path: str | PathLike[str]) -> Any:
+    """Read a detector; a warning says if it is of an earlier version and has no checksum.
+
+    Raises:
+        ModelFileError: (a ValueError) if the file is not a sound detector file.
+    """
+    tensors, facts = _parsed(read_bytes(Path(path)))
+    try:
+        return _detector(cls, tensors, facts)
+    except ModelFileError:
+        raise
+    except _DAMAGE as error:
+        raise ModelFileError(f"the file does not make up a detector: {_short(error)}.") from None
+
+
+def _parsed(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        tensors = load(data)
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        metadata = header.get("__metadata__") or {}
+        facts = json.loads(metadata.get(MARK, "null"))
+    except (SafetensorError, *_DAMAGE) as error:
+        raise ModelFileError(
+            f"this is not a safetensors file, or it is damaged: {_short(error)}."
+        ) from None
+    if facts is None:
+        raise ModelFileError("this safetensors file holds no detector; load takes what save wrote.")
+    version = facts.get("format") if isinstance(facts, dict) else None
+    if type(version) is not int or not 1 <= version <= FORMAT:  # True is an int, but no version
+        raise ModelFileError("the detector was written by a newer pindown, or its text is damaged.")
+    if version > UNSEALED or CHECKSUM in metadata:
+        if not is_as_written(data):
+            raise ModelFileError(
+                "the file was changed since it was saved (its checksum does not fit); "
+                "copy it again from where it was saved."
+            )
+    else:
+        warnings.warn(
+            "the detector was saved by an earlier pindown, without a checksum, so that damage goes "
+            "unnoticed; save it again.",
+            stacklevel=4,
+        )
+    for name, tensor in tensors.items():
+        if str(tensor.dtype) not in _KINDS or not np.isfinite(tensor).all():
+            raise ModelFileError(f"the tensor {name!r} holds something else than finite numbers.")
+    return tensors, facts
+
+
+def _short(error: BaseException) -> str:
+    """Return what went wrong on one line that a terminal can show; files can hold very long things."""
+    text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    return text if len(text) <= _MOST_WORDS else f"{text[:_MOST_WORDS]}..."
+
+
+def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any]) -> Any:
+    given = dict(facts["parameters"])
+    if isinstance(given.get("image_shape"), list):
+        given["image_shape"] = tuple(given["image_shape"])
+    made = cls(**given)
+    check_parameters(made)
+    made.plan_ = plan = _plan(facts["plan"])
+    made.n_features_in_ = n = _whole(facts["n_features"])
+    names = facts["feature_names"]
+    if names:
+        if len(names) != n:
+            raise ValueError(f"there are {len(names)} names for {n} features")
+        if not all(isinstance(name, str) for name in names) or len(set(names)) != n:
+            raise ValueError("the names of the features are no words, or not all different")
+        made.feature_names_in_ = np.array(names, dtype=object)
+    shape = tuple(_whole(length) for length in facts["image_shape"])
+    centre, scale = tensors.pop("frame.centre"), tensors.pop("frame.scale")
+    wanted = (1,) if shape else (n,)
+    if centre.shape != wanted or scale.shape != wanted or not (scale > 0).all():
+        raise ValueError("the scales do not fit the features")
+    if shape and (len(shape) != 3 or math.prod(shape) != n or n > MAX_PIXELS):
+        raise ValueError(f"the image shape {shape} does not hold {n} values")
+    bending = _bending(tensors, n) if not shape and "frame.knots" in tensors else None
+    made.frame_ = InputScaling(centre, scale, shape, bool(facts["channels_first"]), bending)
+    made.offset_ = _number(facts["offset"])
+    made.density_ = _density(tensors, facts["density"], facts["format"])
+    made.mixture_ = _mixture(facts["mixture"])
+    if (made.mixture_ is None) != plan.printed:
+        raise ValueError("the calibration does not fit the preset")
+    made.history_ = _history(facts["history"])
+    costs = facts.get("prices")  # files of earlier versions have none
+    made.prices_ = None if costs is None else Prices(*(_number(cost) for cost in costs))
+    made.ensemble_ = Ensemble(
+        plan.printed,
+        _networks(tensors, "c", plan.membership),
+        _networks(tensors, "h", plan.comparator),
+        made.history_,
+        beginnings=[_seed(value) for value in facts.get("beginnings", [])],  # earlier: none
+    )
+    if len(made.ensemble_.members) != len(made.ensemble_.comparators):
+        raise ValueError("there are not as many networks c as h")
+    if len(made.ensemble_.beginnings) not in (0, len(made.ensemble_.members)):
+        raise ValueError("there are not as many beginnings as networks")
+    if tensors:
+        raise ValueError(f"the tensor {next(iter(tensors))!r} belongs to nothing")
+    # What the parts make of one row shows whether they fit together.
+    row = np.zeros((1, n))
+    with np.errstate(all="ignore"):
+        answers = [made._scores(row), made._qualities(row)]
+    if not np.isfinite(answers).all():
+        raise ValueError("its scores are not finite")
+    return made
+
+
+def _plan(facts: dict[str, Any]) -> Plan:
+    plan = Plan(**{**facts, "ingredients": frozenset(facts["ingredients"])})
+    known = plan.ingredients <= set(INGREDIENTS) and (
+        plan.ablation is None or plan.ablation in ABLATIONS
+    )
+    if not known or not 1 <= _whole(plan.n_members) <= MAX_MEMBERS:
+        raise ValueError("the plan names unknown ingredients or too many members")
+    return plan
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"a positive integer is needed, got {value!r}")
+    return value
+
+
+def _seed(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ValueError(f"a seed is needed, got {value!r}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"a finite number is needed, got {value!r}")
+    return float(value)
+
+
+def _bending(tensors: dict[str, NDArray[Any]], n: int) -> Bending:
+    knots, values = tensors.pop("frame.knots"), tensors.pop("frame.values")
+    if knots.shape != values.shape or knots.ndim != 2 or len(knots) != n or knots.shape[1] < 2:
+        raise ValueError("the bent features do not fit the features")
+    if not (np.diff(knots) > 0).all() or not (np.diff(values) > 0).all():
+        raise ValueError("the maps of the features do not increase")
+    return Bending(knots.astype(float), values.astype(float))
+
+
+def _density(tensors: dict[str, NDArray[Any]], facts: Any, version: int) -> NeighbourDensity | None:
+    if facts is None:
+        return None
+    numbers = [_number(value) for value in list(facts)]
+    if version == 1:  # five neighbours only
+        unit, *rest = numbers
+        numbers = [1.0, unit, 0.0, 1.0, *rest]
+    *pairs, edge, slope = numbers
+    calibration = _calibration(edge, slope)
+    units, weights = np.reshape(pairs, (2, len(N_NEIGHBOURS)))
+    if not ((units > 1 / FARTHEST) & (units < FARTHEST)).all():
+        raise ValueError("the units of distances are damaged")
+    if not (weights >= 0).all() or min(abs(weights.sum() - total) for total in (0, 1)) > _ROUNDING:
+        raise ValueError("the weights of distances are damaged")
+    points = tensors.pop("density.points")
+    if points.ndim != 2 or len(points) < 2:
+        raise ValueError("the points of the density are damaged")
+    return NeighbourDensity(points.astype(np.float32), units, weights, calibration)
+
+
+def _mixture(facts: Any) -> Mixture | None:
+    if facts is None:
+        return None
+    a, b, c, d, weight = (_number(value) for value in facts)
+    if weight < 0:
+        raise ValueError(f"the weight of the networks is {weight}")
+    return Mixture(_calibration(a, b), _calibration(c, d), weight)
+
+
+def _calibration(edge: float, slope: float) -> Calibration:
+    if slope <= 0:  # would turn the order of all rows round
+        raise ValueError(f"the slope of a calibration must be positive, got {slope}")
+    return Calibration(edge, slope)
+
+
+def _history(facts: Any) -> list[dict[str, float]]:
+    return [{str(name): float(value) for name, value in record.items()} for record in facts]
+
+
+def _networks(tensors: dict[str, NDArray[Any]], name: str, description: Any) -> list[nn.Module]:
+    """Take the networks of one kind out of the tensors."""
+    made: list[nn.Module] = []
+    while any(key.startswith(f"{name}.{len(made)}.") for key in tensors):
+        if len(made) >= MAX_MEMBERS:
+            raise ValueError("there are too many networks")
+        start = f"{name}.{len(made)}."
+        layout = build(description, "meta")
+        state = {}
+        for key, wanted in layout.state_dict().items():
+            tensor = tensors.pop(start + key)
+            if tuple(tensor.shape) != tuple(wanted.shape):
+                raise ValueError(f"{start}{key} has shape {tensor.shape}, not {tuple(wanted.shape)}")
+            state[key] = torch.from_numpy(np.array(tensor))
+        layout.load_state_dict(state, assign=True)
+        made.append(settled(layout))
+    if not made:
+        raise ValueError(f"there is no network {name}")
+    return made

@@ -1,10 +1,39 @@
-"""Pattern-detection data: what each class holds, balance, real pictures, bad input."""
+"""Orthogonally separable points: the recipe, its distribution, bad input."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from pindown.datasets.pattern_detection import digit_patterns, pattern_detection
+from pindown.datasets.synthetic import digit_patterns, orthogonally_separable, pattern_detection
+
+
+def test_the_recipe():
+    X, y = orthogonally_separable(200, n_features=6, balanced=True, random_state=1)
+    assert ((X * y[:, None]) > 0).all() and (X @ np.tile([1, -1], 3) >= 0).all() and y.sum() == 0
+    again = orthogonally_separable(200, n_features=6, balanced=True, random_state=1)
+    assert (X == again.X).all() and (y == again.y).all()
+    other = orthogonally_separable(201, n_features=6, balanced=True, random_state=2)
+    assert (other.X[:200] != X).all() and other.y.sum() == 1  # one more of the positive ones
+
+
+def test_the_distribution_is_that_of_plain_rejection():
+    from scipy.stats import ks_2samp
+
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal((40_000, 2))
+    kept = draws[((draws > 0).all(axis=1) | (draws < 0).all(axis=1)) & (draws @ [1, -1] >= 0)]
+    X, y = orthogonally_separable(5000, n_features=2)
+    for column in range(2):
+        assert ks_2samp(X[:, column], kept[:, column]).pvalue > 1e-3
+    assert abs((y > 0).mean() - 0.5) < 0.03
+
+
+@pytest.mark.parametrize("arguments", [{"n_samples": 0}, {"n_features": 3}, {"n_features": 0}])
+def test_bad_input_is_refused(arguments):
+    with pytest.raises(ValueError, match="must be"):
+        orthogonally_separable(**arguments)
 
 
 @pytest.mark.parametrize("d", [3, 5, 9])
@@ -67,7 +96,7 @@ def test_pictures_leave_the_theory():
         ({"n_samples": 0}, "n_samples"),
         ({"n_patterns": 2}, "at least 3"),
         ({"n_patches": 1.5}, "n_patches"),
-        ({"repeat": 2.0}, "probability"),
+        ({"repeat": 2.0}, "repeat must be a number"),
         ({"patterns": np.eye(2)}, "3 or more"),
         ({"patterns": np.full((3, 3), np.nan)}, "finite"),
     ],

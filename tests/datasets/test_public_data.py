@@ -8,11 +8,20 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from pindown.datasets.folder import find_folder, has_data
-from pindown.datasets.gaussian_grid import gaussian_grid, grid_modes
-from pindown.datasets.images import load_cifar10, load_gtsrb, load_mnist, read_idx, small_digits
-from pindown.datasets.survival import load_survival
-from pindown.datasets.tables_one_class import ADBENCH, load_adbench, one_class_split
+from pindown.datasets.public_data import (
+    ADBENCH,
+    find_folder,
+    has_data,
+    load_adbench,
+    load_cifar10,
+    load_gtsrb,
+    load_mnist,
+    load_survival,
+    one_class_split,
+    read_idx,
+    small_digits,
+)
+from pindown.datasets.synthetic import gaussian_grid, grid_modes
 from pindown.errors import DataFileError
 
 SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[3] / "shared")) / "data"
