@@ -22,7 +22,8 @@ import pindown
 from pindown import equivalence, geometry, guarantees, verification
 from pindown.equivalence.comparison import branching, cells, integer_programs, labels
 from pindown.geometry.complex import counting
-from pindown.relaxation import balls, difference_norms, differential, linear
+from pindown.relaxation import difference_norms, differential, linear
+from pindown.relaxation import lp_balls as balls
 from pindown.verification import certificates
 from tests.soundness.cases import Case
 
@@ -46,7 +47,7 @@ _IMPORTS = {
         "certified_accuracy lipschitz_bounds minimum_distance verify",
     ),
     "pindown.verification": (verification, "certified certified_radii"),
-    "pindown.relaxation.balls": (balls, "Balls"),
+    "pindown.relaxation.lp_balls": (balls, "Balls"),
     "pindown.verification.certificates": (certificates, "margin_bounds"),
 }
 

@@ -8,14 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pindown.equivalence.comparison import pairs
-from pindown.equivalence.comparison.run import Comparison
+from pindown.equivalence.comparison import reduced_pairs
+from pindown.equivalence.comparison.run import Run
 from pindown.equivalence.shrinking import engine
 from pindown.geometry.facts import extrema
 from pindown.geometry.facts import lipschitz as steepness
-from pindown.relaxation import balls, intervals, lipschitz
+from pindown.relaxation import intervals, lipschitz
 from pindown.relaxation import linear as linear_bounds
-from pindown.verification import certificates, distance, radii, verification
+from pindown.relaxation import lp_balls as balls
+from pindown.verification import branch_and_bound as verification
+from pindown.verification import certificates, distance
+from pindown.verification import certificates as radii
 from tests.soundness.attack import main
 from tests.soundness.checks import CHECKS, run_checks
 from tests.soundness.families import FAMILIES, make_case
@@ -81,7 +84,7 @@ def flatter(right):
 
 def narrower(right):
     """Take a share off every upper end of a gap."""
-    return lambda self, method, upper=np.inf, **how: right(self, method, upper=0.999 * upper, **how)
+    return lambda self, method, found: right(self, method, replace(found, upper=0.999 * found.upper))
 
 
 def without_cost(right):
@@ -98,8 +101,8 @@ FAULTS = [
     ("interval bounds", intervals, "gamma", times(0.0)),
     ("interval bounds", intervals, "may_underflow", lambda right: lambda *given: False),
     ("linear bounds", linear_bounds, "gamma", times(0.0)),
-    ("linear bounds", linear_bounds, "relu_lines", flipped),
-    ("linear bounds", linear_bounds, "relu_lines", lower_above),
+    ("linear bounds", linear_bounds, "triangle_relaxation", flipped),
+    ("linear bounds", linear_bounds, "triangle_relaxation", lower_above),
     ("optimised bounds", certificates, "_optimised", beyond_one),
     ("optimised bounds", balls, "DUALS", lambda right: right | {"l2": "linf"}),
     ("certified", certificates, "margin_bounds", lowered),
@@ -111,8 +114,8 @@ FAULTS = [
     ("lipschitz bounds", lipschitz, "norm_down", times(1.001)),
     ("lipschitz constant", steepness, "_enclosed", flatter),
     ("verify", verification, "margin_forms", lower_margins),
-    ("diff", Comparison, "take", narrower),
-    ("diff", pairs, "gap_of_changes", without_cost),
+    ("diff", Run, "take", narrower),
+    ("diff", reduced_pairs, "gap_of_changes", without_cost),
     ("shrink", engine, "Shrunk", free),
 ]
 

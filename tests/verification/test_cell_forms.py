@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.relaxation.balls import Balls
 from pindown.relaxation.linear import LinearForms
-from pindown.relaxation.lp_norms import NORMS, length_up
-from pindown.relaxation.margins import interval_margins
-from pindown.verification.cell_forms import Sides, cell_forms
-from pindown.verification.certificates import margin_bounds
-from pindown.verification.distance_state import DistanceState, Problem
+from pindown.relaxation.linear_on_balls import interval_margins
+from pindown.relaxation.lp_balls import NORMS, Balls, length_up
+from pindown.relaxation.optimised_slopes import margin_bounds
+from pindown.verification.cell_forms import Sides, cell_forms, contradict, exact_rows, rounded_forms
+from pindown.verification.distance_problem import DistanceState, Problem
 from pindown.verification.distance_walk import walk_cells
-from pindown.verification.exact_forms import contradict, exact_rows, rounded_forms
 
 
 def rationals(values):

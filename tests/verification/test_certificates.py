@@ -11,12 +11,11 @@ import pindown as pn
 from pindown import ReluNetwork
 from pindown.box import Box
 from pindown.probes import linear_distance
-from pindown.relaxation.balls import Balls
 from pindown.relaxation.linear import linear_bounds
-from pindown.relaxation.lp_norms import NORMS
-from pindown.relaxation.margins import interval_margins, relax_balls
+from pindown.relaxation.linear_on_balls import interval_margins, relax_balls
+from pindown.relaxation.lp_balls import NORMS, Balls
+from pindown.relaxation.optimised_slopes import margin_bounds
 from pindown.verification import certified, certified_accuracy, certified_radii, minimum_distance
-from pindown.verification.certificates import margin_bounds
 from tests.verification.nets import SHARED, random_changes, random_network
 
 

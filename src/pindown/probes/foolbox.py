@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.deadline import NEVER
 from pindown.network import ReluNetwork
-from pindown.relaxation.lp_norms import Norm, as_norm, lengths
-from pindown.verification.classes import classifier, predicted
-from pindown.verification.distance_state import DistanceState, Problem
-from pindown.verification.distance_upper import attacked
-from pindown.verification.inputs import BoxLike, as_inputs
+from pindown.relaxation.lp_balls import Norm, as_norm, lengths
+from pindown.verification.classes import BoxLike, as_inputs, classifier, predicted
+from pindown.verification.distance import attacked
+from pindown.verification.distance_problem import DistanceState, Problem
 
 OURS = "ours"
 # Those that minimise a norm; foolbox spells the maximum norm in two ways.
@@ -167,7 +167,7 @@ def _ours(
     points = rows.copy()
     for i, (x, label) in enumerate(zip(rows, labels, strict=True)):
         problem = Problem(net, x, int(label), norm, box)
-        state = attacked(problem, DistanceState(), deadline=math.inf, seed=seed)
+        state = attacked(problem, DistanceState(), deadline=NEVER, seed=seed)
         points[i] = x if state.witness is None else state.witness
     return points
 

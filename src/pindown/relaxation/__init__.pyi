@@ -4,6 +4,7 @@
 from pindown.relaxation.intervals import Interval as Interval
 from pindown.relaxation.intervals import interval_bounds as interval_bounds
 from pindown.relaxation.linear import linear_bounds as linear_bounds
+from pindown.relaxation.triangle import triangle_relaxation as triangle_relaxation
 
 # norms
 from pindown.relaxation.lipschitz import LipschitzBounds as LipschitzBounds

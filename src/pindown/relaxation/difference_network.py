@@ -11,7 +11,6 @@ Mukherjee 2020, Lemma 2.A.3 (sums of networks), with the padding changed.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ import scipy.sparse as sp
 
 from pindown.affine import Affine, Array, block_diagonal, blocks, compact
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 from pindown.network import ReluNetwork
 from pindown.relaxation.linear import linear_bounds
 from pindown.rounding import fraction_up, gamma
@@ -39,11 +39,13 @@ class _Deep(NamedTuple):
     error: Array
 
 
-def difference(a: ReluNetwork, b: ReluNetwork, box: Box, *, deadline: float = inf) -> Difference | None:
+def difference(
+    a: ReluNetwork, b: ReluNetwork, box: Box, *, deadline: Deadline = NEVER
+) -> Difference | None:
     """Return a network for ``a - b`` on a box; None if its numbers leave float64.
 
-    Past the deadline, as ``time.monotonic()`` counts, bounds are no longer tightened, so that a
-    shallower network is carried on with larger offsets.
+    Past the deadline bounds are no longer tightened, so that a shallower network is carried on with
+    larger offsets.
 
     >>> line = ReluNetwork.from_layers([([[2.0]], [1])])
     >>> relu = ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])])
@@ -82,7 +84,7 @@ def difference(a: ReluNetwork, b: ReluNetwork, box: Box, *, deadline: float = in
     return Difference(ReluNetwork(tuple(layers), a.input_shape), error)
 
 
-def _deepened(net: ReluNetwork, depth: int, box: Box, deadline: float) -> _Deep | None:
+def _deepened(net: ReluNetwork, depth: int, box: Box, deadline: Deadline) -> _Deep | None:
     """Carry the outputs through further ReLUs that are always on."""
     k, extra = net.out_features, depth - net.depth
     if extra == 0:

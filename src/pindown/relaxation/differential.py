@@ -10,7 +10,8 @@ units that stand at the same place. With :math:`\Delta = \rho(z_a) - \rho(z_b)` 
 
 and :math:`\Delta = \delta` where both units are on. Lines around :math:`\Delta` are carried back to
 the input as in :mod:`pindown.relaxation.linear`, rounding charged in the same way. Any two
-networks of equal widths may be tied; the bounds are good if equal places hold like units.
+networks of equal widths may be tied; the bounds are good if equal places hold like units. Networks of
+other widths are bounded each alone.
 
 Paulsen, Wang and Wang 2020, "ReluDiff: differential verification of deep neural networks"; Paulsen et
 al. 2020, "NeuroDiff".
@@ -18,27 +19,35 @@ al. 2020, "NeuroDiff".
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from math import inf
+from math import inf, nextafter
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pindown.affine import Affine, Array
+from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 from pindown.network import ReluNetwork
-from pindown.relaxation.intervals import Interval
+from pindown.relaxation.intervals import Interval, interval_bounds
 from pindown.relaxation.linear import (
     LinearForms,
     Relaxation,
     interval_image,
     largest,
     relax,
-    relu_lines,
     rows_at_once,
     term_sizes,
 )
-from pindown.rounding import TINY, UNIT_ROUNDOFF, add_down, add_up, gamma
+from pindown.relaxation.triangle import triangle_relaxation
+from pindown.rounding import TINY, UNIT_ROUNDOFF, add_down, add_up, gamma, norm_up
+
+# An interval evaluation that keeps this share of the float64 gap is good enough.
+_KEPT = 1.0 - 1e-6
+# Parameters up to which linear bounds at a point take below a second, and layers: time grows with their
+# square.
+_MAX_WEIGHTS, _MAX_DEPTH = 2**22, 100
 
 
 class _Step(NamedTuple):
@@ -81,13 +90,13 @@ class TiedRelaxation:
         return _carried(self, len(self._steps) - 1, rows)
 
 
-def tied(a: Relaxation, b: Relaxation, *, deadline: float = inf) -> TiedRelaxation:
+def tied(a: Relaxation, b: Relaxation, *, deadline: Deadline = NEVER) -> TiedRelaxation:
     """Bound the differences of units at equal places.
 
     Args:
         a: A network between lines.
         b: One of the same widths, on the same boxes.
-        deadline: When to stop tightening, as ``time.monotonic()`` counts; bounds are looser then.
+        deadline: When to stop tightening; bounds are looser then.
 
     Raises:
         ValueError: If the widths differ.
@@ -159,7 +168,7 @@ def _after_relu(z: Interval, za: Interval, zb: Interval) -> Interval:
 def _delta_lines(z: Interval, za: Interval, zb: Interval) -> _Lines:
     """Return lines around Delta = relu(z_a) - relu(z_b), delta = z_a - z_b between the ends of z."""
     a_on, a_off, b_on, b_off = za.lower >= 0, za.upper <= 0, zb.lower >= 0, zb.upper <= 0
-    above, below = relu_lines(z), relu_lines(Interval(-z.upper, -z.lower))
+    above, below = triangle_relaxation(z), triangle_relaxation(Interval(-z.upper, -z.lower))
     # max(0, delta) lies above Delta, min(0, delta) = -max(0, -delta) below.
     up, up_shift = above.slope, above.shift
     low, low_shift = below.slope, -below.shift
@@ -176,7 +185,7 @@ def _delta_lines(z: Interval, za: Interval, zb: Interval) -> _Lines:
 
 
 def _tightened(
-    pair: TiedRelaxation, i: int, z: Interval, za: Interval, zb: Interval, deadline: float
+    pair: TiedRelaxation, i: int, z: Interval, za: Interval, zb: Interval, deadline: Deadline
 ) -> Interval:
     """Intersect interval bounds on delta in layer i with linear ones, where that can matter."""
     settled = [(z.lower >= 0) | (z.upper <= 0) for z in (za, zb)]
@@ -186,7 +195,7 @@ def _tightened(
     low, high = z.lower.copy(), z.upper.copy()
     count = max(1, rows_at_once(pair.a.net, len(low), i) // 3)  # three products for one
     for start in range(0, len(wanted), count):
-        if not last and time.monotonic() > deadline:
+        if not last and deadline.passed:
             break
         units = wanted[start : start + count]
         one = np.zeros((len(units), low.shape[1]))
@@ -210,7 +219,7 @@ def _carried(pair: TiedRelaxation, i: int, rows: Array) -> LinearForms:
         lost = TINY * (1.0 + a.reach[i].sum(axis=1) + step.change_sizes.sum(axis=1))
         for below in range(i - 1, -1, -1):
             step = pair._steps[below]
-            line = relu_lines(a.bounds[below])
+            line = triangle_relaxation(a.bounds[below])
             tie = _delta_lines(pair.deltas[below], a.bounds[below], b.bounds[below])
             shift = row_dots(np.maximum(R, 0.0), line.shift) + row_dots(
                 np.maximum(S, 0.0), tie.above_shift
@@ -257,7 +266,7 @@ def sum_of_forms(first: LinearForms, second: LinearForms, reach: Array) -> Linea
 
 
 def gap_bounds(
-    a: ReluNetwork, b: ReluNetwork, lower: Array, upper: Array, *, deadline: float = inf
+    a: ReluNetwork, b: ReluNetwork, lower: Array, upper: Array, *, deadline: Deadline = NEVER
 ) -> tuple[Array, LinearForms]:
     """Bound the largest difference of two networks on each of n boxes.
 
@@ -266,7 +275,7 @@ def gap_bounds(
         b: One with as many inputs and outputs; tied to a if it has the same widths.
         lower: Lower corners, (n, d).
         upper: Upper corners, (n, d).
-        deadline: When to stop tightening, as ``time.monotonic()`` counts; bounds are looser then.
+        deadline: When to stop tightening; bounds are looser then.
 
     Returns:
         Upper bounds on ``max |a_k - b_k|``, (n,), and the better linear forms of ``+-(a_k - b_k)``.
@@ -292,6 +301,18 @@ def gap_bounds(
     return np.maximum(bounds.max(axis=1), 0.0), forms
 
 
+def interval_gap(a: ReluNetwork, b: ReluNetwork, box: Box) -> float:
+    """Bound ``max |a_k - b_k|`` on a box by intervals of each network; infinite if they say nothing.
+
+    >>> nets = [ReluNetwork.from_layers([([[1.0]], [b])]) for b in (0.0, 0.5)]
+    >>> round(interval_gap(*nets, Box([0], [1])), 9)
+    1.5
+    """
+    za, zb = (interval_bounds(net, box)[-1] for net in (a, b))
+    upper = np.maximum(add_up(za.upper, -zb.lower), add_up(zb.upper, -za.lower))
+    return inf if np.isnan(upper).any() else float(upper.max())
+
+
 def gap_lower_bounds(a: ReluNetwork, b: ReluNetwork, point: Array) -> float:
     """Return a lower bound on ``max |a_k - b_k|`` at one point, from linear bounds; at least 0."""
     first, second = (relax(net, point[None], point[None]) for net in (a, b))
@@ -301,3 +322,34 @@ def gap_lower_bounds(a: ReluNetwork, b: ReluNetwork, point: Array) -> float:
         delta = tied(first, second).deltas[-1]
         lower, upper = np.maximum(lower, delta.lower), np.minimum(upper, delta.upper)
     return max(0.0, float(np.max(lower)), float(np.max(-upper)))
+
+
+def proved_gap(
+    a: ReluNetwork, b: ReluNetwork, x: ArrayLike, relative: bool = False, *, closely: bool = True
+) -> float:
+    r"""Return :math:`\max_k |a_k(x) - b_k(x)|`, rounded down; 0 if float64 cannot tell it from that.
+
+    Args:
+        a: A network.
+        b: One with as many inputs and outputs.
+        x: An input, (d,).
+        relative: Divide by :math:`1 + \|x\|_2`.
+        closely: Whether to look closer where intervals lose much of a small gap; it takes longer.
+
+    >>> nets = [ReluNetwork.from_layers([([[1.0]], [b])]) for b in (0.0, 0.5)]
+    >>> round(proved_gap(*nets, [1.0]), 9), round(proved_gap(*nets, [1.0], relative=True), 9)
+    (0.5, 0.25)
+    """
+    point = np.array(x, dtype=np.float64).reshape(-1)
+    here, there = (interval_bounds(net, Box(point, point))[-1] for net in (a, b))
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = np.maximum(here.lower - there.upper, there.lower - here.upper)
+        middle = np.abs((here.lower - there.lower) / 2 + (here.upper - there.upper) / 2)
+    gap = nextafter(float(np.max(apart, initial=0.0)), 0.0) if np.isfinite(apart).all() else 0.0
+    small = a.n_parameters + b.n_parameters <= _MAX_WEIGHTS and max(a.depth, b.depth) <= _MAX_DEPTH
+    # Intervals spread the rounding of each layer.
+    if small and closely and gap < _KEPT * float(np.max(middle)):
+        gap = max(gap, gap_lower_bounds(a, b, point))
+    if relative and gap > 0.0:
+        gap = nextafter(gap / (1.0 + norm_up(point)) * (1.0 - gamma(8)), 0.0)
+    return gap

@@ -24,9 +24,8 @@ import numpy as np
 from pindown.affine import Affine, Array, Matrix
 from pindown.box import Box
 from pindown.network import ReluNetwork
+from pindown.relaxation.tuning import INTERVAL_BLOCK_ENTRIES
 from pindown.rounding import TINY, add_down, add_up, gamma
-
-_BLOCK_ENTRIES = 2**18  # 2 MB
 
 
 class Interval(NamedTuple):
@@ -90,7 +89,7 @@ def _signed_products(weight: Matrix, ends: Array) -> tuple[Array, Array]:
     if not isinstance(weight, np.ndarray):
         return np.asarray(weight.maximum(0.0) @ ends), np.asarray((-weight).maximum(0.0) @ ends)
     P, N = np.empty((len(weight), ends.shape[1])), np.empty((len(weight), ends.shape[1]))
-    step = max(1, _BLOCK_ENTRIES // weight.shape[1])
+    step = max(1, INTERVAL_BLOCK_ENTRIES // weight.shape[1])
     for start in range(0, len(weight), step):
         rows = slice(start, start + step)
         np.matmul(np.maximum(weight[rows], 0.0), ends, out=P[rows])
@@ -109,7 +108,7 @@ def may_underflow(layer: Affine, *operands: Array) -> bool:
 
 def _smallest_nonzero(values: Array) -> float:
     smallest = 1.0
-    for block in np.array_split(values, max(1, values.size // _BLOCK_ENTRIES)):
+    for block in np.array_split(values, max(1, values.size // INTERVAL_BLOCK_ENTRIES)):
         magnitudes = np.abs(block)
         smallest = min(smallest, float(np.min(magnitudes, initial=1.0, where=magnitudes > 0)))
     return smallest

@@ -1,14 +1,8 @@
 r"""Linear bounds: every unit between two affine functions of the input, on a box, proved.
 
-Where :math:`l \le z \le u` with :math:`l < 0 < u`, a ReLU lies between two lines,
-
-.. math::
-    \lambda z \;\le\; \max(0, z) \;\le\; s z + t, \qquad
-    s = \frac{u}{u - l}, \quad t = -s l, \quad \lambda \in \{0, 1\}.
-
-Put into a linear form of the ReLUs, by the sign of each coefficient, and carried back through the
-layers, these give a linear form of the input that bounds any unit. It keeps what interval bounds
-forget, that units depend on the same inputs.
+The lines of the triangle relaxation (:mod:`~pindown.relaxation.triangle`), put into a linear form of the
+ReLUs by the sign of each coefficient, and carried back through the layers, give a linear form of the
+input that bounds any unit. It keeps what interval bounds forget, that units depend on the same inputs.
 
 The bounds hold for the exact real-number network. The carried coefficients A are float64 numbers and
 taken for what they are; what rounding does to them in the step :math:`A z = (A W) a + A b` is at most
@@ -20,9 +14,7 @@ functions" (CROWN); Singh et al. 2019, "An abstract domain for certifying neural
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,15 +23,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Affine, Array, Matrix, dense
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import Interval, interval_bounds
-from pindown.rounding import TINY, UNIT_ROUNDOFF, add_up, gamma
-
-# Entries of one block of carried coefficients: 64 MB.
-_BLOCK_ENTRIES = 2**23
-_CACHED_ENTRIES = 2**17  # of weights, worked on before they leave the cache: 1 MB
-_SPARSE_COST = 16  # a product with a stored entry of a sparse matrix, in dense ones
-_BLOCK_PRODUCTS = 2**29  # in one block: a tenth of a second
+from pindown.relaxation.triangle import triangle_relaxation
+from pindown.relaxation.tuning import (
+    CACHED_WEIGHT_ENTRIES,
+    LINEAR_BLOCK_ENTRIES,
+    LINEAR_BLOCK_PRODUCTS,
+    SPARSE_PRODUCT_COST,
+)
+from pindown.rounding import TINY, add_up, gamma
 
 
 class LinearForms(NamedTuple):
@@ -52,14 +46,6 @@ class LinearForms(NamedTuple):
 
     weight: Array
     offset: Array
-
-
-class Lines(NamedTuple):
-    """For each ReLU of a layer ``lower * z <= relu(z) <= slope * z + shift``, each (n, m)."""
-
-    lower: Array
-    slope: Array
-    shift: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,7 +76,7 @@ class Relaxation:
 
 
 def linear_bounds(
-    net: ReluNetwork, box: Box, *, outputs: ArrayLike | None = None, deadline: float = inf
+    net: ReluNetwork, box: Box, *, outputs: ArrayLike | None = None, deadline: Deadline = NEVER
 ) -> tuple[Interval, ...]:
     """Bound what enters every ReLU, and the output, for all inputs in the box.
 
@@ -99,7 +85,7 @@ def linear_bounds(
         box: The inputs; ``box.dim`` must equal ``net.in_features``.
         outputs: Linear forms of the outputs, (q, k), to bound instead of the outputs themselves, such
             as ``[[1, -1]]`` for the difference of two.
-        deadline: When to stop tightening, as ``time.monotonic()`` counts; bounds are looser then.
+        deadline: When to stop tightening; bounds are looser then.
 
     Returns:
         One :class:`Interval` per affine layer, the output last; never wider than those of
@@ -136,10 +122,10 @@ def linear_bounds(
     return tuple(tight)
 
 
-def relax(net: ReluNetwork, lower: Array, upper: Array, *, deadline: float = inf) -> Relaxation:
+def relax(net: ReluNetwork, lower: Array, upper: Array, *, deadline: Deadline = NEVER) -> Relaxation:
     """Put a network between lines on the boxes ``lower[i] <= x <= upper[i]``, both (n, d).
 
-    After the deadline, as ``time.monotonic()`` counts, hidden units keep their interval bounds.
+    After the deadline hidden units keep their interval bounds.
     """
     low, high = lower, upper
     bounds: tuple[Interval, ...] = ()
@@ -152,24 +138,6 @@ def relax(net: ReluNetwork, lower: Array, upper: Array, *, deadline: float = inf
         bounds = (*bounds, z)
         low, high = np.maximum(z.lower, 0.0), np.maximum(z.upper, 0.0)
     return Relaxation(net, lower, upper, bounds, reach)
-
-
-def relu_lines(z: Interval) -> Lines:
-    """Return lines below and above each ReLU, proved for all ``z.lower <= z <= z.upper``.
-
-    >>> relu_lines(Interval(np.array([[-1.0, 2.0]]), np.array([[3.0, 4.0]]))).slope
-    array([[0.75, 1.  ]])
-    """
-    low, high = z
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        slope = np.clip(high / (high - low), 0.0, 1.0)
-        slope = np.where(np.isfinite(slope), slope, 1.0)
-        # A line is above a convex function if it is at both ends, whatever its slope came out as.
-        shift = np.maximum(-slope * low, high * (1.0 - slope)) * (1.0 + 8.0 * UNIT_ROUNDOFF) + TINY
-    on, off = low >= 0, high <= 0
-    slope = np.where(on, 1.0, np.where(off, 0.0, slope))
-    shift = np.where(on | off, 0.0, shift)
-    return Lines(np.where(on | (~off & (high > -low)), 1.0, 0.0), slope, shift)
 
 
 def largest(forms: LinearForms, lower: Array, upper: Array) -> Array:
@@ -188,22 +156,24 @@ def largest(forms: LinearForms, lower: Array, upper: Array) -> Array:
 
 def rows_at_once(net: ReluNetwork, n: int, i: int) -> int:
     """Return how many forms of layer i to carry back on n boxes between two looks at the clock."""
-    costs = [_SPARSE_COST if sp.issparse(layer.weight) else 1 for layer in net.layers]
+    costs = [SPARSE_PRODUCT_COST if sp.issparse(layer.weight) else 1 for layer in net.layers]
     below = sum(
         cost * layer.n_parameters for cost, layer in zip(costs[: i + 1], net.layers, strict=False)
     )
     widest = max(net.widths[: i + 1])
-    return max(1, min(_BLOCK_ENTRIES // (2 * n * widest), _BLOCK_PRODUCTS // (2 * n * below)))
+    return max(
+        1, min(LINEAR_BLOCK_ENTRIES // (2 * n * widest), LINEAR_BLOCK_PRODUCTS // (2 * n * below))
+    )
 
 
-def _tightened(known: Relaxation, i: int, z: Interval, deadline: float) -> Interval:
+def _tightened(known: Relaxation, i: int, z: Interval, deadline: Deadline) -> Interval:
     """Intersect interval bounds on layer i with linear ones, where that can matter."""
     last = i == known.net.depth - 1
     undecided = np.flatnonzero(last | ((z.lower < 0) & (z.upper > 0)).any(axis=0))
     low, high = z.lower.copy(), z.upper.copy()
     step = rows_at_once(known.net, len(known.lower), i)
     for start in range(0, len(undecided), step):
-        if not last and time.monotonic() > deadline:
+        if not last and deadline.passed:
             break
         units = undecided[start : start + step]
         forms = _carried(known, i, units)
@@ -221,7 +191,7 @@ def _carried(known: Relaxation, i: int, rows: NDArray[Any]) -> LinearForms:
         A, c, terms = _first_step(layers[i], rows, sizes)
         lost = np.zeros(n)  # what underflow can take
         for below in range(i - 1, -1, -1):
-            lines = relu_lines(known.bounds[below])
+            lines = triangle_relaxation(known.bounds[below])
             shift = _dot(np.maximum(A, 0.0), lines.shift)
             A = A * np.where(A > 0, lines.slope[:, None], lines.lower[:, None])
             layer, reach = layers[below], known.reach[below]
@@ -290,7 +260,7 @@ def _signed_products(weight: Matrix, rows: Array) -> tuple[Array, Array]:
         return times(weight.maximum(0.0), rows), times((-weight).maximum(0.0), rows)
     columns = np.ascontiguousarray(rows.T)
     P, N = np.empty((len(weight), len(rows))), np.empty((len(weight), len(rows)))
-    step = max(1, _CACHED_ENTRIES // weight.shape[1])
+    step = max(1, CACHED_WEIGHT_ENTRIES // weight.shape[1])
     for start in range(0, len(weight), step):
         part = slice(start, start + step)
         np.matmul(np.maximum(weight[part], 0.0), columns, out=P[part])

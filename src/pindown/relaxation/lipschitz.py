@@ -9,7 +9,6 @@ that was found, evaluated with rounding bounded.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -20,23 +19,29 @@ import numpy as np
 from pindown.affine import Array, Matrix, stored_entries
 from pindown.bound_text import rounded_down, rounded_up
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.operator_norms import (
-    FLOPS_PER_SECOND,
-    LARGEST_GRAM,
     NormBound,
     absolute_product_norm,
     balanced_weights,
     spectral_norm,
     tight_cost,
 )
+from pindown.relaxation.tuning import (
+    ABSOLUTE_NORM_SHARE,
+    BALANCING_SHARE,
+    FLOPS_PER_SECOND,
+    LAYER_NORM_SHARE,
+    MAX_GRAM_SIZE,
+    MAX_MERGED_ENTRIES,
+    MAX_MERGING_SECONDS,
+    MERGING_SHARE,
+    SECONDS_PER_MERGED_PRODUCT,
+    STEEP_PAIR_STEPS,
+)
 from pindown.rounding import TINY, gamma, norm_down, norm_up, product_up, times_power_up
-
-_LARGEST_MERGED = 2**24  # entries of a merged weight matrix: 128 MB
-_SECONDS_PER_PRODUCT = 1.5e-4  # of a product of small matrices and its norm, whatever their size
-_LONGEST = 20.0  # seconds for merged products, also without a budget
-_STEPS = (1e-3, 1e-2, 1e-1, 1e-4, 1e-5)  # the likeliest first: time may run out
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,23 +104,23 @@ def lipschitz_bounds(
     >>> round(bounds.lower, 6), round(bounds.upper, 6)
     (1.0, 2.0)
     """
-    end = time.monotonic() + budget
+    deadline = Deadline.after(budget)
     weights = [layer.weight for layer in net.layers]
-    absolute = absolute_product_norm(weights, budget=0.1 * budget)
+    absolute = absolute_product_norm(weights, budget=ABSOLUTE_NORM_SHARE * budget)
     if layer_norms is None:
-        layer_norms = layer_spectral_norms(weights, budget=0.3 * budget)
+        layer_norms = layer_spectral_norms(weights, budget=LAYER_NORM_SHARE * budget)
     product_of_norms = norm_product(layer_norms)
-    averaged = averaged_bound(weights, budget=0.5 * (end - time.monotonic()))
-    lower, witness, tried = steepest_pair(net, _points(net, X, box, n_points, seed), end=end)
+    averaged = averaged_bound(weights, budget=MERGING_SHARE * deadline.left)
+    lower, witness, tried = steepest_pair(net, _points(net, X, box, n_points, seed), deadline=deadline)
     uppers = [bound for bound in (product_of_norms, absolute, averaged) if bound is not None]
     return LipschitzBounds(lower, min(uppers), witness, product_of_norms, absolute, averaged, tried)
 
 
 def layer_spectral_norms(weights: Sequence[Matrix], *, budget: float = inf) -> list[NormBound]:
     """Return the spectral norm of every layer, tight where the time suffices."""
-    end, norms = time.monotonic() + budget, []
+    deadline, norms = Deadline.after(budget), []
     for W in sorted(weights, key=tight_cost):  # cheap ones first: what they leave over, others get
-        norms.append((W, spectral_norm(W, budget=max(0.0, end - time.monotonic()))))
+        norms.append((W, spectral_norm(W, budget=deadline.left)))
     return [next(norm for known, norm in norms if known is W) for W in weights]
 
 
@@ -144,9 +149,9 @@ def averaged_bound(weights: list[Matrix], *, budget: float = inf) -> float | Non
     Combettes and Pesquet 2020, "Lipschitz certificates for layered network structures driven by
     averaged activation operators", Theorem 4.2.
     """
-    if _merging_cost(weights) > min(budget, _LONGEST):
+    if _merging_cost(weights) > min(budget, MAX_MERGING_SECONDS):
         return None
-    weights = balanced_weights(weights, until=time.monotonic() + 0.2 * budget)
+    weights = balanced_weights(weights, deadline=Deadline.after(BALANCING_SHARE * budget))
     depth = len(weights)
     totals = [0.0] * (depth + 1)
     totals[0] = 1.0
@@ -185,15 +190,15 @@ def _merging_cost(weights: list[Matrix]) -> float:
         for W in weights[i:]:
             rows = W.shape[0]
             n = min(rows, columns)
-            if n > LARGEST_GRAM or (W is not first and rows * columns > _LARGEST_MERGED):
+            if n > MAX_GRAM_SIZE or (W is not first and rows * columns > MAX_MERGED_ENTRIES):
                 return inf
             flops += 2.0 * stored_entries(W) * columns + 1.0 * n * (rows * columns + n**2)
     pairs = len(weights) * (len(weights) + 1) / 2
-    return flops / FLOPS_PER_SECOND + _SECONDS_PER_PRODUCT * pairs
+    return flops / FLOPS_PER_SECOND + SECONDS_PER_MERGED_PRODUCT * pairs
 
 
 def steepest_pair(
-    net: ReluNetwork, points: Array, *, end: float = inf
+    net: ReluNetwork, points: Array, *, deadline: Deadline = NEVER
 ) -> tuple[float, tuple[Array, Array] | None, int]:
     r"""Find two points with a steep slope between them.
 
@@ -206,20 +211,20 @@ def steepest_pair(
     """
     steep: list[tuple[float, int, Array]] = []
     for i, x in enumerate(points):
-        if i and time.monotonic() > end:
+        if i and deadline.passed:
             break
         norm, direction = _top_direction(net, x, seed=i)
         steep.append((norm, i, direction))
     tried = len(steep)
     best, witness = 0.0, None
     candidates = sorted(steep, key=lambda entry: -entry[0])[:3]
-    for (_, i, direction), step in product(candidates, _STEPS):
+    for (_, i, direction), step in product(candidates, STEEP_PAIR_STEPS):
         x = points[i]
         other = x + step * max(1.0, norm_up(x)) * direction
         slope = proved_slope(net, x, other) if np.isfinite(other).all() else 0.0
         if slope > best:
             best, witness = slope, (x, other)
-        if time.monotonic() > end:
+        if deadline.passed:
             break
     return best, witness, tried
 
@@ -258,7 +263,7 @@ def _top_direction(net: ReluNetwork, x: Array, seed: int) -> tuple[float, Array]
 
 def _local_matrix(net: ReluNetwork, x: Array) -> Array | None:
     """Return A with f = A x + c near x, or None if it is too large to form or leaves float64."""
-    if net.out_features * net.in_features > _LARGEST_MERGED:
+    if net.out_features * net.in_features > MAX_MERGED_ENTRIES:
         return None
     try:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, is_finite
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.network import ReluNetwork
 from pindown.programs import IGNORED_COEFFICIENT, MAX_COEFFICIENT, SOLVER_TOLERANCE, Rows
 from pindown.relaxation.intervals import Interval, interval_bounds
@@ -226,16 +227,13 @@ def _ignored(layer: Affine) -> Array:
     return np.asarray(small.sum(axis=1)).reshape(-1)
 
 
-def tight_encoding(net: ReluNetwork, box: Box, *, deadline: float) -> Encoding | None:
+def tight_encoding(net: ReluNetwork, box: Box, *, deadline: Deadline) -> Encoding | None:
     """Encode a network on a box; None if its numbers are too far apart for a solver.
 
     Args:
         net: The network.
         box: The inputs.
-        deadline: Time (``time.monotonic``) by which the linear bounds must be done.
-
-    Raises:
-        TimeoutError: If they are not.
+        deadline: When to stop tightening bounds; they are looser then.
     """
     plain = encode(net, box)
     if plain is None:

@@ -9,7 +9,6 @@ Rump 2006, "Verification of positive definiteness"; Higham 2002, Theorem 10.3.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import frexp, inf, ldexp, sqrt
@@ -20,6 +19,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array, Matrix, dense, stored_entries
+from pindown.deadline import NEVER, Deadline
+from pindown.relaxation.tuning import (
+    BALANCING_SETTLED,
+    BALANCING_SWEEPS,
+    FLOPS_PER_SECOND,
+    MAX_GRAM_SIZE,
+    NORM_POWER_STEPS,
+)
 from pindown.rounding import (
     SMALLEST,
     TINY,
@@ -30,11 +37,6 @@ from pindown.rounding import (
     times_power_up,
 )
 
-FLOPS_PER_SECOND = 1e10  # a cautious guess for two cores; only decides what is worth starting
-LARGEST_GRAM = 4096
-_POWER_STEPS = 30
-_SWEEPS = 200
-_SETTLED = 1e-9
 # Any positive scales are valid. Those are chosen as if weights and scales were within these, where all
 # products stay in float64: a unit must not look idle only because its weights are small.
 _WEIGHTS = (1e-30, 1e30)
@@ -81,7 +83,7 @@ def spectral_norm(matrix: Matrix, *, budget: float = inf) -> NormBound:
     whole = norm_up(matrix.data if sp.issparse(matrix) else matrix)
     if min(matrix.shape) == 1:
         return NormBound(whole, "frobenius")
-    if min(matrix.shape) <= LARGEST_GRAM and tight_cost(matrix) <= budget:
+    if min(matrix.shape) <= MAX_GRAM_SIZE and tight_cost(matrix) <= budget:
         proved = _proved_by_cholesky(_divided(matrix, scale), whole / scale)
         if proved is not None:
             return NormBound(product_up([proved, scale]), "cholesky")
@@ -145,7 +147,7 @@ def absolute_product_norm(matrices: Sequence[Matrix], *, budget: float = inf) ->
     >>> absolute_product_norm([np.array([[3.0, -4.0]])]).__round__(6)
     5.0
     """
-    end = time.monotonic() + budget
+    deadline = Deadline.after(budget)
     scales = [_scale(W) for W in matrices]
     if 0.0 in scales:
         return 0.0
@@ -153,7 +155,7 @@ def absolute_product_norm(matrices: Sequence[Matrix], *, budget: float = inf) ->
     scaled = [_divided(W, scale) for W, scale in zip(matrices, scales, strict=True)]
     p = np.ones(scaled[0].shape[1])
     best = (inf, 1.0)  # an exponent e and a fraction m, for m 2^e may leave float64
-    for _ in range(_POWER_STEPS):
+    for _ in range(NORM_POWER_STEPS):
         q, exponent = p, 0
         for W in scaled:
             q, shift = _near_one(_absolute_times(W, q), W.shape[1])
@@ -164,7 +166,7 @@ def absolute_product_norm(matrices: Sequence[Matrix], *, budget: float = inf) ->
         fraction, shift = frexp(float(np.max(q / p)))
         previous, best = best, min(best, (exponent + shift, fraction))
         settled = best[0] == previous[0] and best[1] > (1.0 - 1e-9) * previous[1]
-        if settled or time.monotonic() > end:
+        if settled or deadline.passed:
             break
         p = np.maximum(q / q.max(), 1e-12)
     half, odd = divmod(int(best[0]), 2)
@@ -255,7 +257,7 @@ def _largest_eigenvalue(gram: Array) -> float:
         return float(np.linalg.eigvalsh(gram)[-1])
 
 
-def balanced_weights(weights: list[Matrix], *, until: float = inf) -> list[Matrix]:
+def balanced_weights(weights: list[Matrix], *, deadline: Deadline = NEVER) -> list[Matrix]:
     r"""Return :math:`D_l W_l D_{l-1}^{-1}` with balanced units.
 
     Units without incoming or without outgoing weights cannot move the output: their weights become
@@ -263,13 +265,13 @@ def balanced_weights(weights: list[Matrix], *, until: float = inf) -> list[Matri
 
     Args:
         weights: :math:`W_1, \dots, W_L`, dense or sparse.
-        until: Time (``time.monotonic``) at which to stop balancing; the result is valid anyway.
+        deadline: When to stop balancing; the result is valid anyway.
 
     >>> W1, W2 = balanced_weights([np.array([[8.0]]), np.array([[0.5]])])
     >>> W1.item(), W2.item()
     (2.0, 2.0)
     """
-    squares = _balancing_squares(weights, until)
+    squares = _balancing_squares(weights, deadline)
     with np.errstate(over="ignore"):
         return [
             _scaled(W, np.sqrt(row), np.sqrt(column))
@@ -277,21 +279,21 @@ def balanced_weights(weights: list[Matrix], *, until: float = inf) -> list[Matri
         ]
 
 
-def balancing_scales(weights: list[Matrix], *, until: float = inf) -> list[Array]:
+def balancing_scales(weights: list[Matrix], *, deadline: Deadline = NEVER) -> list[Array]:
     r"""Return the scales s of all hidden units at which they are balanced; 0 for units without effect.
 
     >>> balancing_scales([np.array([[8.0]]), np.array([[0.5]])])
     [array([0.25])]
     """
-    return [np.sqrt(squares) for squares, _ in _balancing_squares(weights, until)[1:-1]]
+    return [np.sqrt(squares) for squares, _ in _balancing_squares(weights, deadline)[1:-1]]
 
 
-def _balancing_squares(weights: list[Matrix], until: float) -> list[tuple[Array, Array]]:
+def _balancing_squares(weights: list[Matrix], deadline: Deadline) -> list[tuple[Array, Array]]:
     """Return per layer of units ``(s^2, 1 / s^2)``, both zero for units without effect."""
     Q = [_moderate_squares(W) for W in weights]
     ends = [np.ones(weights[0].shape[1]), *(np.ones(W.shape[0]) for W in weights)]
     squares = [(one, one) for one in ends]
-    for _ in range(_SWEEPS):
+    for _ in range(BALANCING_SWEEPS):
         change = 0.0
         for layer in range(1, len(weights)):
             incoming = np.asarray(Q[layer - 1] @ squares[layer - 1][1])
@@ -302,7 +304,7 @@ def _balancing_squares(weights: list[Matrix], until: float) -> list[tuple[Array,
             moved = np.abs(new - squares[layer][0])[alive] / new[alive]
             change = max(change, float(moved.max(initial=0.0)))
             squares[layer] = (new, np.where(alive, 1.0 / np.where(alive, new, 1.0), 0.0))
-        if change < _SETTLED or time.monotonic() > until:
+        if change < BALANCING_SETTLED or deadline.passed:
             break
     return squares
 

@@ -1,97 +1,56 @@
-r"""Is the class the same on a whole ball? Proved yes, or not known.
+r"""Certificates: is the class the same on a whole ball? Proved yes, or not known.
 
-Margins are bounded by linear relaxation. Where that does not suffice, the slopes below the open ReLUs
-are improved by gradient steps, for each margin on its own; any slopes in [0, 1] give a proved bound.
+Margins are bounded by linear relaxation, with optimised slopes where that does not suffice
+(:mod:`~pindown.relaxation.optimised_slopes`). Bisection gives certified radii. On a data set, at radius
+:math:`\epsilon`, with every input either proved safe, attacked, or neither,
 
-Xu et al. 2021, "Fast and complete: enabling complete verification with massively parallel incomplete
-verifiers" (optimised slopes).
+.. math::
+    \frac{\#\{\text{proved}\}}{n} \;\le\;
+    \frac{\#\{i : f \text{ gives } y_i \text{ on the whole ball around } x_i\}}{n}
+    \;\le\; 1 - \frac{\#\{\text{attacked}\}}{n} .
+
+Zhang et al. 2018, "Efficient neural network robustness certification with general activation
+functions" (CROWN); Xu et al. 2021, "Fast and complete" (optimised slopes).
 """
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 from pindown.network import ReluNetwork
-from pindown.relaxation.balls import Balls
-from pindown.relaxation.linear import LinearForms
-from pindown.relaxation.lp_norms import as_norm
-from pindown.relaxation.margins import (
-    RelaxedBalls,
+from pindown.parallel import each
+from pindown.progress import watched
+from pindown.relaxation.linear_on_balls import (
     balls_at_once,
-    dot,
     interval_margins,
-    output_bounds,
-    output_forms,
-    relax_balls,
 )
-from pindown.verification.classes import as_classes, classifier, margin_rows, predicted
-from pindown.verification.inputs import BoxLike, as_inputs, as_radii
+from pindown.relaxation.lp_balls import Balls, Norm, as_norm
+from pindown.relaxation.optimised_slopes import (
+    margin_bounds,
+)
+from pindown.verification.classes import (
+    BoxLike,
+    as_classes,
+    as_inputs,
+    as_radii,
+    classifier,
+    margin_rows,
+    predicted,
+)
+from pindown.verification.counterexamples import gradient_attack
+from pindown.verification.distance_problem import Problem, distance_up
+from pindown.verification.tuning import ACCURACY_ATTACK_SHARE, ACCURACY_BLOCK_INPUTS, MIN_BALLS_TOGETHER
 
-_RATES = (0.5, 0.35, 0.25, 0.15, 0.1, 0.06, 0.03)  # steps, in shares of the range [0, 1] of a slope
-_FEWEST_TOGETHER = 32  # balls whose margins are carried back in one product, also for wide networks
-_BLOCK_ENTRIES = 2**21  # numbers of one layer's forms in a round of gradient steps: 16 MB
-
-
-def margin_bounds(
-    net: ReluNetwork,
-    balls: Balls,
-    rows: Array,
-    *,
-    improve: bool = True,
-    goal: float = 0.0,
-    deadline: float = inf,
-) -> Array:
-    """Bound ``rows[i] @ f`` from above on ball i, (n, q).
-
-    Args:
-        net: The network.
-        balls: The inputs, n balls.
-        rows: Linear forms of the outputs, (n, q, k).
-        improve: Whether to optimise the slopes of forms that stay at or above the goal.
-        goal: What the bounds should get below.
-        deadline: When to stop tightening, as ``time.monotonic()`` counts; bounds are looser then.
-
-    >>> net = ReluNetwork.from_layers([([[1.0], [1.0]], [2, 1]), ([[1.0, -1.0]], [0])])  # 1 for x > -1
-    >>> balls = Balls.around(np.array([[4.0]]), np.array([3.0]), "linf")
-    >>> margin_bounds(net, balls, np.array([[[1.0]]])).round(9)
-    array([[1.]])
-
-    Zhang et al. 2018, Theorem 3.2; Xu et al. 2021, section 3.2.
-    """
-    return _refined_bounds(relax_balls(net, balls, deadline=deadline), rows, improve, goal, deadline)
-
-
-def margin_forms(
-    net: ReluNetwork, balls: Balls, rows: Array, *, deadline: float = inf
-) -> tuple[Array, LinearForms]:
-    """Bound ``rows[i] @ f`` from above on ball i, (n, q), and return the forms behind the bounds."""
-    known = relax_balls(net, balls, deadline=deadline)
-    forms = output_forms(known, rows)
-    return output_bounds(known, forms, rows), forms
-
-
-def _refined_bounds(
-    known: RelaxedBalls, rows: Array, improve: bool, goal: float, deadline: float
-) -> Array:
-    """Bound margins with the usual slopes, and those that stay above the goal with better ones."""
-    forms = output_forms(known, rows)
-    upper = output_bounds(known, forms, rows)
-    left = np.argwhere(np.isfinite(upper) & (upper >= goal) & (improve and bool(known.lines)))
-    step = max(1, _BLOCK_ENTRIES // (len(known.lines) * max(known.net.widths) + 1))
-    for start in range(0, len(left), step):
-        if time.monotonic() > deadline:
-            break
-        ball, row = left[start : start + step].T
-        few, own = known.take(ball), rows[ball, row][:, None]
-        slopes = _optimised(few, own, goal, deadline)
-        again = few.balls.largest(output_forms(few, own, slopes))[:, 0]
-        upper[ball, row] = np.minimum(upper[ball, row], again)
-    return upper
+_WITHIN = 1.0 - 1e-10  # of a radius: so that rounding leads no attack out of the ball
 
 
 def certified(
@@ -103,7 +62,7 @@ def certified(
     norm: str = "linf",
     box: BoxLike = None,
     method: str = "linear",
-    deadline: float = inf,
+    deadline: Deadline = NEVER,
 ) -> NDArray[np.bool_]:
     """Return for each input whether its class is proved to be y on the whole ball around it, (n,).
 
@@ -115,7 +74,7 @@ def certified(
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.
         box: Where inputs lie, if not anywhere: balls are cut to it. X must lie in it.
         method: ``"interval"``, ``"linear"``, or ``"optimised"`` (linear with optimised slopes).
-        deadline: When to stop, as ``time.monotonic()`` counts; what is not decided then is False.
+        deadline: When to stop; what is not decided then is False.
 
     Returns:
         True is a proof, also for rounded arithmetic; False only means that none was found. A tie
@@ -137,9 +96,9 @@ def certified(
     labels = predicted(deep, inputs) if y is None else as_classes(y, len(inputs), deep.out_features)
     balls = Balls.around(inputs, as_radii(radius, len(inputs)), as_norm(norm), limits)
     found = np.zeros(len(inputs), bool)
-    step = max(balls_at_once(deep), _FEWEST_TOGETHER)
+    step = max(balls_at_once(deep), MIN_BALLS_TOGETHER)
     for start in range(0, len(inputs), step):
-        if time.monotonic() > deadline:
+        if deadline.passed:
             break
         part = slice(start, start + step)
         rows = margin_rows(labels[part], deep.out_features)
@@ -152,49 +111,238 @@ def certified(
     return found
 
 
-def _optimised(known: RelaxedBalls, rows: Array, goal: float, deadline: float) -> tuple[Array, ...]:
-    """Return slopes (n, q, m) for each hidden layer that bring the bounds down, not rounded safely."""
-    n, q, _ = rows.shape
-    slopes = [np.repeat(line.lower[:, None], q, axis=1) for line in known.lines]
-    best, lowest = [s.copy() for s in slopes], np.full((n, q), inf)
-    free = [(line.slope > 0) & (line.slope < 1) for line in known.lines]
-    for rate in (*_RATES, 0.0):
-        value, gradients = _slope_gradients(known, rows, slopes)
-        better = value < lowest
-        lowest = np.where(better, value, lowest)
-        for kept, now in zip(best, slopes, strict=True):
-            kept[better] = now[better]
-        if rate == 0.0 or np.all(lowest < goal) or time.monotonic() > deadline:
+def certified_radii(
+    net: ReluNetwork,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    norm: str = "linf",
+    box: BoxLike = None,
+    largest: float = 1.0,
+    steps: int = 8,
+    deadline: Deadline = NEVER,
+) -> Array:
+    """Return for each input a radius within which its class is proved not to change, (n,).
+
+    Found by bisection between 0 and ``largest``; 0 for inputs that are wrong already. A larger radius
+    may be safe, too.
+
+    >>> net = ReluNetwork.from_layers([([[1.0]], [0])])
+    >>> certified_radii(net, [[0.75], [3.0]], largest=1.0)
+    array([0.74609375, 1.        ])
+
+    Zhang et al. 2018, section 4.
+    """
+    deep = classifier(net)
+    inputs, limits = as_inputs(deep, X, box)
+    labels = predicted(deep, inputs) if y is None else as_classes(y, len(inputs), deep.out_features)
+    top = float(as_radii(largest, 1)[0])
+    proved, failed = np.zeros(len(inputs)), np.full(len(inputs), np.nan)
+    for radii in _guesses(proved, failed, top, steps):
+        if deadline.passed:
             break
-        for s, gradient, mask in zip(slopes, gradients, free, strict=True):
-            g = np.nan_to_num(gradient)  # any slopes give a bound, also where gradients leave float64
-            scale = np.max(np.abs(g), axis=2, keepdims=True)
-            # Between the gradient and its sign: units with small gradients still move.
-            move = np.sign(g) * np.sqrt(np.abs(g) / np.where(scale > 0, scale, 1.0))
-            np.clip(s - rate * move * mask[:, None], 0.0, 1.0, out=s)
-    return tuple(best)
+        ok = certified(deep, inputs, labels, radius=radii, norm=norm, box=limits, deadline=deadline)
+        proved[:] = np.where(ok, np.maximum(proved, radii), proved)
+        failed[:] = np.where(ok, failed, np.fmin(failed, radii))
+    return proved
 
 
-def _slope_gradients(known: RelaxedBalls, rows: Array, slopes: list[Array]) -> tuple[Array, list[Array]]:
-    """Return the bounds (n, q) to rounding and their gradients with respect to the slopes."""
-    layers, lines = known.net.layers, known.lines
-    n, q, _ = rows.shape
-    A, c = rows, np.zeros((n, q))
-    met: list[Array] = []
-    with np.errstate(over="ignore", invalid="ignore"):
-        for i in range(len(layers) - 1, -1, -1):
-            if i < len(lines):
-                met.append(A)
-                c = c + dot(np.maximum(A, 0.0), lines[i].shift)
-                A = A * np.where(A > 0, lines[i].slope[:, None], slopes[i])
-            c = c + A @ layers[i].bias
-            A = layers[i].pull_back(A.reshape(n * q, -1)).reshape(n, q, layers[i].in_features)
-        point = known.balls.farthest(A)
-        value = np.einsum("nqd,nqd->nq", A, point) + c
-        # The same lines forth: what each unit is, in the relaxation, where the bound is attained.
-        gradients, a = [], point
-        for layer, line, slope, B in zip(layers[:-1], lines, slopes, met[::-1], strict=True):
-            z = layer(a.reshape(n * q, -1)).reshape(n, q, layer.out_features)
-            gradients.append(np.minimum(B, 0.0) * z)
-            a = np.where(B > 0, line.slope[:, None] * z + line.shift[:, None], slope * z)
-    return value, gradients
+def _guesses(proved: Array, failed: Array, top: float, steps: int) -> Iterator[Array]:
+    """Yield radii to try: the largest, then the middle between what was proved and what was not."""
+    yield np.full(len(proved), top)
+    for _ in range(steps):
+        yield np.where(np.isnan(failed), top, 0.5 * (proved + np.nan_to_num(failed)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CertifiedAccuracy:
+    """Accuracy under all changes of a length, enclosed at several radii.
+
+    Attributes:
+        radii: Ascending, (m,).
+        lower: Share of inputs proved right on the whole ball, (m,).
+        upper: Share of inputs on which no attack succeeded, (m,).
+        certified_radius: Of each input the largest of the radii at which it is proved; -1: none, (n,).
+        attacked_radius: The smallest at which it is wrong or was attacked; infinite: none, (n,).
+        norm: In which lengths are measured.
+        complete: Whether the budget sufficed.
+        kind: ``"exact"``: both ends are proved for the real-number network, the upper one by inputs that
+            are surely wrong; at radius 0 the class is the one that float64 gives.
+    """
+
+    radii: Array
+    lower: Array
+    upper: Array
+    certified_radius: Array
+    attacked_radius: Array
+    norm: Norm
+    complete: bool
+    kind: str = "exact"
+
+    @property
+    def undecided(self) -> Array:
+        """Share of inputs that are neither proved nor attacked, (m,)."""
+        return self.upper - self.lower
+
+    def __repr__(self) -> str:
+        rows = [
+            f"{low:.1%} to {high:.1%} at {radius:.4g}"
+            for radius, low, high in zip(self.radii, self.lower, self.upper, strict=True)
+        ]
+        shown = "; ".join(rows if len(rows) <= 4 else [*rows[:2], "...", rows[-1]])
+        end = "" if self.complete else ", time ran out"
+        return f"CertifiedAccuracy({len(self.certified_radius):,} inputs, {self.norm}: {shown}{end})"
+
+
+def certified_accuracy(
+    net: ReluNetwork,
+    X: ArrayLike,
+    y: ArrayLike,
+    radii: ArrayLike,
+    *,
+    norm: str = "linf",
+    box: BoxLike = None,
+    budget: float = inf,
+    optimise: bool = True,
+    n_jobs: int | None = None,
+    seed: int = 0,
+    verbose: int = 1,
+) -> CertifiedAccuracy:
+    """Enclose the accuracy under all input changes of given lengths.
+
+    Args:
+        net: The network; one output means two classes by its sign.
+        X: Inputs (n, d).
+        y: Their true classes, (n,).
+        radii: Lengths of changes, any order; 0 gives the plain accuracy.
+        norm: ``"l1"``, ``"l2"`` or ``"linf"``.
+        box: Where inputs lie, such as ``(0, 1)`` for images: balls are cut to it.
+        budget: Seconds; what is not decided then counts as undecided.
+        optimise: Whether to optimise slopes where plain linear bounds do not suffice.
+        n_jobs: Workers, -1 for all cores; None: as an enclosing ``pindown.parallel.workers`` says,
+            else one. What comes out does not depend on it, unless time runs out.
+        seed: Of the attacks.
+        verbose: 0 shows no progress bar.
+
+    Returns:
+        The two ends of the curve and what is known about each input.
+
+    Raises:
+        ValueError: If X is empty, or shapes, labels, radii, norm or box do not fit.
+
+    >>> net = ReluNetwork.from_layers([([[1.0]], [0])])  # the class is the sign
+    >>> certified_accuracy(net, [[1.0], [3.0]], [1, 1], [0.5, 2.0])
+    CertifiedAccuracy(2 inputs, linf: 100.0% to 100.0% at 0.5; 50.0% to 50.0% at 2)
+
+    Zhang et al. 2018 (certificates); Madry et al. 2018 (attacks).
+    """
+    deep, kind = classifier(net), as_norm(norm)
+    inputs, limits = as_inputs(deep, X, box)
+    if not len(inputs):
+        raise ValueError("X is empty; give at least one input.")
+    labels = as_classes(y, len(inputs), deep.out_features)
+    ascending = np.unique(as_radii(radii, np.size(radii)))
+    if not len(ascending):
+        raise ValueError("radii is empty; give at least one radius.")
+    deadline = Deadline.of(budget)
+    run = _Run(deep, inputs, labels, kind, limits, optimise, seed, deadline)
+    safe, broken, complete = _curve(run, ascending, n_jobs, verbose)
+    return CertifiedAccuracy(
+        ascending,
+        np.array([float(np.mean(safe >= radius)) for radius in ascending]),
+        np.array([float(np.mean(broken > radius)) for radius in ascending]),
+        safe,
+        broken,
+        kind,
+        complete,
+    )
+
+
+class _Task(NamedTuple):
+    """Inputs at a radius that are neither wrong nor attacked there; which of them may be proved."""
+
+    radius: float
+    rows: NDArray[np.intp]
+    hopeful: NDArray[np.bool_]
+
+
+class _Decided(NamedTuple):
+    """Which rows of a task were attacked, which proved, and whether there was time for it."""
+
+    attacked: NDArray[np.bool_]
+    proved: NDArray[np.bool_]
+    complete: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """What does not change from radius to radius: sent once to each worker."""
+
+    net: ReluNetwork
+    X: Array
+    y: NDArray[np.intp]
+    norm: Norm
+    box: Box | None
+    optimise: bool
+    seed: int
+    deadline: Deadline
+
+    def decide(self, task: _Task) -> _Decided:
+        """Attack and certify some inputs at a radius."""
+        radius, rows, hopeful = task
+        attacked, proved = np.zeros(len(rows), bool), np.zeros(len(rows), bool)
+        late = self.deadline.passed
+        if late or not len(rows):
+            return _Decided(attacked, proved, not late)
+        if radius == 0.0:
+            return _Decided(attacked, ~proved, True)
+        attack = gradient_attack(
+            self.net, self.X[rows], self.y[rows], radius=_WITHIN * radius, norm=self.norm,
+            box=self.box, seed=self.seed, deadline=self.deadline.share(ACCURACY_ATTACK_SHARE),
+        )  # fmt: skip
+        attacked[:] = attack.success
+        for i in np.flatnonzero(attacked):
+            attacked[i] = self._is_witness(rows[i], attack.X[i], radius)
+        worth = np.flatnonzero(hopeful & ~attacked)
+        proved[worth] = certified(
+            self.net, self.X[rows[worth]], self.y[rows[worth]], radius=radius, norm=self.norm,
+            box=self.box, method="optimised" if self.optimise else "linear", deadline=self.deadline,
+        )  # fmt: skip
+        return _Decided(attacked, proved, not self.deadline.passed)
+
+    def _is_witness(self, row: int, point: Array, radius: float) -> bool:
+        """Return whether a changed input is surely wrong and surely within the radius."""
+        problem = Problem(self.net, self.X[row], int(self.y[row]), self.norm, self.box)
+        near = distance_up(point, problem.x, self.norm) <= radius
+        return near and bool(problem.changed(point[None])[0])
+
+
+def _curve(run: _Run, radii: Array, n_jobs: int | None, verbose: int) -> tuple[Array, Array, bool]:
+    """Return the certified and the attacked radius of each input, and whether time sufficed."""
+    n = len(run.X)
+    safe, broken = np.full(n, -1.0), np.full(n, inf)
+    broken[predicted(run.net, run.X) != run.y] = 0.0
+    failed = np.full(n, inf)  # the least radius without a proof: none is to be expected beyond
+    blocks = [
+        np.arange(n)[start : start + ACCURACY_BLOCK_INPUTS]
+        for start in range(0, n, ACCURACY_BLOCK_INPUTS)
+    ]
+
+    def decided() -> Iterator[tuple[_Task, _Decided]]:
+        for radius in radii:  # what is decided at one is left out at the next
+            kept = [block[broken[block] > radius] for block in blocks]
+            tasks = [_Task(float(radius), rows, failed[rows] > radius) for rows in kept]
+            for index, result in each(run.decide, tasks, n_jobs=n_jobs):
+                yield tasks[index], result
+
+    complete = True
+    try:
+        n_tasks = len(radii) * len(blocks)
+        for task, found in watched(decided(), "certifying", total=n_tasks, verbose=verbose):
+            complete &= found.complete
+            broken[task.rows[found.attacked]] = task.radius
+            safe[task.rows[found.proved]] = task.radius
+            failed[task.rows[task.hopeful & ~found.attacked & ~found.proved]] = task.radius
+    except KeyboardInterrupt:  # what was finished stays
+        complete = False
+    return safe, broken, complete

@@ -1,4 +1,4 @@
-r"""The class of an input, as a comparison of outputs that attacks and certificates share.
+r"""The class of an input, as a comparison of outputs, and what questions about it are given.
 
 The class of x is the first largest output. A network with one output is a two-class one by its sign:
 class 1 where :math:`f(x) > 0`, else class 0. Written as the outputs :math:`(0, f)`, this is the first
@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Affine, Array, dense
+from pindown.box import Box, as_box
 from pindown.network import ReluNetwork
+
+BoxLike = Box | tuple[ArrayLike, ArrayLike] | None
 
 
 def classifier(net: ReluNetwork) -> ReluNetwork:
@@ -103,3 +106,45 @@ def pulled_back(net: ReluNetwork, values: list[Array], A: Array) -> Array:
         A = layer.pull_back(A)
         A *= z >= 0.0
     return net.layers[0].pull_back(A)
+
+
+def as_inputs(net: ReluNetwork, X: ArrayLike, box: BoxLike) -> tuple[Array, Box | None]:
+    """Return inputs as rows and the box, if there is one; the rows must lie in it.
+
+    >>> net = ReluNetwork.from_layers([([[1.0]], [0])])
+    >>> as_inputs(net, [0.5], (0, 1))
+    (array([[0.5]]), Box(1 dimension, 0 <= x_1 <= 1))
+    """
+    rows, _ = net.as_rows(X)
+    if box is None:
+        return rows, None
+    limits = as_box(box, net.in_features)
+    inside = limits.contains(rows)
+    if not inside.all():
+        raise ValueError(
+            f"{int(np.count_nonzero(~inside))} of {len(rows)} inputs lie outside the box; "
+            f"changes are measured from inputs inside it."
+        )
+    return rows, limits
+
+
+def one_input(net: ReluNetwork, x: ArrayLike, box: BoxLike) -> tuple[Array, Box | None]:
+    """Return the single input (d,) that x is, and the box."""
+    rows, limits = as_inputs(net, x, box)
+    if len(rows) != 1:
+        raise ValueError(f"x must be one input of {net.in_features} numbers; got {len(rows)} inputs.")
+    return rows[0], limits
+
+
+def as_radii(radius: ArrayLike, n: int) -> Array:
+    """Return one radius >= 0 for each of n inputs.
+
+    >>> as_radii(0.5, 2)
+    array([0.5, 0.5])
+    """
+    radii = np.asarray(radius, dtype=np.float64)
+    if radii.ndim > 1 or (radii.ndim == 1 and radii.shape != (n,)):
+        raise ValueError(f"radius must be a number or one for each of {n} inputs; got {radii.shape}.")
+    if not (np.isfinite(radii).all() and np.all(radii >= 0)):
+        raise ValueError(f"a radius must be a finite number >= 0; got {radius!r}.")
+    return np.broadcast_to(radii, (n,)).astype(np.float64)

@@ -13,7 +13,6 @@ outputs touch without crossing.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from math import inf, isfinite, nan
 
@@ -22,30 +21,46 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.network import ReluNetwork
 from pindown.notebook import card
 from pindown.parallel import few_threads
 from pindown.relaxation.intervals import interval_bounds
-from pindown.relaxation.lp_norms import Norm, as_norm
-from pindown.verification.classes import classifier
-from pindown.verification.distance_milp import programs
-from pindown.verification.distance_state import DistanceState, Problem
-from pindown.verification.distance_upper import attacked
+from pindown.relaxation.lp_balls import DUALS, Norm, as_norm, lengths
+from pindown.validation import choice
+from pindown.verification.certificates import certified_radii
+from pindown.verification.classes import BoxLike, classifier, margin_slopes, one_input
+from pindown.verification.counterexamples import deepfool, gradient_attack
+from pindown.verification.distance_milp import distance_by_programs
+from pindown.verification.distance_problem import (
+    NUDGES,
+    DistanceState,
+    Problem,
+    float32_margins,
+    stepped_in,
+)
 from pindown.verification.distance_walk import walk_cells
-from pindown.verification.float32 import float32_margins, stepped_in
-from pindown.verification.inputs import BoxLike, as_seconds, one_input
-from pindown.verification.radii import certified_radii
+from pindown.verification.tuning import (
+    ATTACK_SHRINK,
+    DISTANCE_ATTACK_SHARE,
+    DISTANCE_MAX_RATIONAL_PARAMETERS,
+    DISTANCE_RELAXATION_SHARE,
+    DISTANCE_SAMPLES,
+    DISTANCE_WALK_SHARE,
+    MAX_ATTACK_MISSES,
+    MAX_ATTACK_ROUNDS,
+    MAX_RADIUS_DOUBLINGS,
+    MILP_MAX_UNITS,
+    RADIUS_HALVINGS,
+    RELAXATION_REACH,
+    WALK_MAX_INPUTS,
+    WALK_MAX_UNITS,
+)
 
 METHODS = ("auto", "relaxation", "cells", "programs")
 _MEET = 1e-7  # bounds that differ by this share have met
 _PROGRAM_MEET = 1e-4  # what the solver's tolerances leave of a relative difference
-_ATTACK_SHARE, _RELAX_SHARE = 0.15, 0.3  # of the time left
-_FEW_INPUTS, _FEW_UNITS = 64, 1024  # what walking cells is tried on
-_WALK_SHARE = 0.5  # of the time left, where programs can take over
-_MOST_BINARIES = 2000  # units of which programs are tried
-_HALVINGS = 14  # of the radius: to a share of 6e-5
-_MOST_RATIONALS = 1_000_000  # parameters of networks that are evaluated in rational numbers
-_FAR = 1e3  # times the size of x: how far to look for a certificate if no other class is known
+_SEGMENT_HALVINGS = 60  # of a segment: to the last place
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,7 +158,7 @@ def minimum_distance(
     Jordan, Lewis and Dimakis 2019 (cells); Tjeng, Xiao and Tedrake 2019 (programs); Zhang et al. 2018
     (relaxation).
     """
-    end = time.monotonic() + _checked(budget, norm, method)
+    deadline = _checked(budget, norm, method)
     deep, kind = classifier(net), as_norm(norm)
     point, limits = one_input(deep, x, box)
     label, tied = _class_at(deep, point)
@@ -152,7 +167,7 @@ def minimum_distance(
         return MinimumDistance(0.0, 0.0, point, label, tied, kind, "a tie at x", True)
     problem = Problem(deep, point, label, kind, limits)
     with few_threads(deep):
-        state = _enclosed(problem, method, end, seed)
+        state = _enclosed(problem, method, deadline, seed)
     meets = _meets(state, _PROGRAM_MEET if "programs" in state.method else _MEET)
     found = MinimumDistance(
         state.lower, state.upper, state.witness, label, None, kind, state.method or "nothing", meets
@@ -175,7 +190,7 @@ def _class_at(net: ReluNetwork, x: Array) -> tuple[int, int | None]:
     label = int(np.argmax(outputs))
     here = interval_bounds(net, Box(x, x))[-1]
     sure = np.delete(here.upper, label).max() < here.lower[label]
-    if sure or net.n_parameters > _MOST_RATIONALS:
+    if sure or net.n_parameters > DISTANCE_MAX_RATIONAL_PARAMETERS:
         return label, None
     values = net.as_fractions()(x.tolist())
     label = max(range(len(values)), key=values.__getitem__)
@@ -183,43 +198,43 @@ def _class_at(net: ReluNetwork, x: Array) -> tuple[int, int | None]:
     return label, ties[0] if ties else None
 
 
-def _checked(budget: float, norm: str, method: str) -> float:
-    seconds = as_seconds(budget)
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+def _checked(budget: float, norm: str, method: str) -> Deadline:
+    deadline = Deadline.of(budget)
+    choice("method", method, METHODS)
     if method == "programs" and as_norm(norm) == "l2":
         raise ValueError("programs are linear: with norm='l2' choose method='cells' or 'auto'.")
-    return seconds
+    return deadline
 
 
-def _enclosed(problem: Problem, method: str, end: float, seed: int) -> DistanceState:
+def _enclosed(problem: Problem, method: str, deadline: Deadline, seed: int) -> DistanceState:
     """Attack, relax, then search exactly, as far as the time goes."""
-    state = attacked(problem, DistanceState(), deadline=_share(end, _ATTACK_SHARE), seed=seed)
+    state = attacked(problem, DistanceState(), deadline=deadline.share(DISTANCE_ATTACK_SHARE), seed=seed)
     if method in ("auto", "relaxation"):
-        state = _relaxed(problem, state, _share(end, _RELAX_SHARE))
+        state = _relaxed(problem, state, deadline.share(DISTANCE_RELAXATION_SHARE))
     bounded = isfinite(state.upper) or problem.box is not None
-    programs_fit = problem.norm != "l2" and bounded and problem.net.size <= _MOST_BINARIES
-    small = problem.net.in_features <= _FEW_INPUTS and problem.net.size <= _FEW_UNITS
+    programs_fit = problem.norm != "l2" and bounded and problem.net.size <= MILP_MAX_UNITS
+    small = problem.net.in_features <= WALK_MAX_INPUTS and problem.net.size <= WALK_MAX_UNITS
     if method == "cells" or (method == "auto" and small and not _meets(state, _MEET)):
-        until = _share(end, _WALK_SHARE) if method == "auto" and programs_fit else end
+        shared = method == "auto" and programs_fit
         if _has_interior(problem):
-            state = walk_cells(problem, state, deadline=until)
+            walking = deadline.share(DISTANCE_WALK_SHARE) if shared else deadline
+            state = walk_cells(problem, state, deadline=walking)
     wanted = method == "programs" or (method == "auto" and programs_fit and not _meets(state, _MEET))
-    if wanted and time.monotonic() < end:
-        state = programs(problem, state, deadline=end)
+    if wanted and not deadline.passed:
+        state = distance_by_programs(problem, state, deadline=deadline)
     return state
 
 
-def _relaxed(problem: Problem, state: DistanceState, deadline: float) -> DistanceState:
+def _relaxed(problem: Problem, state: DistanceState, deadline: Deadline) -> DistanceState:
     """Raise the lower bound by certificates on balls."""
     top = state.upper
     if not isfinite(top):
-        top = _FAR * (1.0 + float(np.abs(problem.x).max()))
+        top = RELAXATION_REACH * (1.0 + float(np.abs(problem.x).max()))
         if problem.box is not None:
             top = 2.0 * problem.box.dim * float(problem.box.radius.max()) + 1.0
     radius = certified_radii(
         problem.net, problem.x[None], norm=problem.norm, box=problem.box, largest=top,
-        steps=_HALVINGS, deadline=deadline,
+        steps=RADIUS_HALVINGS, deadline=deadline,
     )  # fmt: skip
     proved = float(radius[0])
     if proved == top and problem.box is not None and not isfinite(state.upper):
@@ -237,6 +252,73 @@ def _meets(state: DistanceState, share: float) -> bool:
     return isfinite(state.upper) and state.upper - state.lower <= share * state.upper
 
 
-def _share(end: float, fraction: float) -> float:
-    now = time.monotonic()
-    return now + fraction * max(0.0, end - now)
+def attacked(
+    problem: Problem, state: DistanceState, *, deadline: Deadline, seed: int = 0
+) -> DistanceState:
+    """Look for near inputs of another class, with ever smaller radii until attacks fail."""
+    found = deepfool(problem.net, problem.x[None], norm=problem.norm, box=problem.box)
+    state = _pulled_in(problem, state, found.X)
+    radius, misses = state.upper, 0
+    if not np.isfinite(radius):
+        first = _first_radius(problem, deadline, seed)
+        if first is None:
+            return _sampled(problem, state, seed)
+        radius = first
+    for turn in range(MAX_ATTACK_ROUNDS):
+        if misses >= MAX_ATTACK_MISSES or deadline.passed:
+            break
+        attack = gradient_attack(
+            problem.net, problem.x[None], radius=radius, norm=problem.norm, box=problem.box,
+            restarts=2, seed=seed + turn, deadline=deadline,
+        )  # fmt: skip
+        before = state.upper
+        state = _pulled_in(problem, state, attack.X)
+        misses = 0 if state.upper < before else misses + 1
+        radius = ATTACK_SHRINK * state.upper if np.isfinite(state.upper) else 2.0 * radius
+    return state
+
+
+def _first_radius(problem: Problem, deadline: Deadline, seed: int) -> float | None:
+    """Return a radius at which an attack succeeds, by doubling; None if there seems to be none."""
+    slopes = margin_slopes(problem.net, problem.x[None], np.array([problem.label]))
+    steep = float(lengths(slopes.gradient, DUALS[problem.norm])[0])
+    radius = (
+        float(slopes.margin[0]) / steep if steep > 0 else 1e-3 * (1.0 + float(np.abs(problem.x).max()))
+    )
+    for _ in range(MAX_RADIUS_DOUBLINGS):
+        if deadline.passed or not np.isfinite(radius):
+            return None
+        attack = gradient_attack(
+            problem.net, problem.x[None], radius=radius, norm=problem.norm, box=problem.box,
+            restarts=3, seed=seed, deadline=deadline,
+        )  # fmt: skip
+        if attack.success[0]:
+            return radius
+        radius *= 2.0
+        if problem.box is not None and radius > 2.0 * problem.box.dim * float(problem.box.radius.max()):
+            return None
+    return None
+
+
+def _sampled(problem: Problem, state: DistanceState, seed: int) -> DistanceState:
+    """Try random points: where gradients vanish, nothing else points anywhere."""
+    rng = np.random.default_rng(seed)
+    if problem.box is not None:
+        return _pulled_in(problem, state, problem.box.sample(DISTANCE_SAMPLES, rng))
+    scale = 10.0 ** rng.uniform(-2, 4, (DISTANCE_SAMPLES, 1))
+    return _pulled_in(
+        problem, state, problem.x + scale * rng.standard_normal((DISTANCE_SAMPLES, len(problem.x)))
+    )
+
+
+def _pulled_in(problem: Problem, state: DistanceState, points: Array) -> DistanceState:
+    """Move points of another class towards x, as long as they stay so, and keep the nearest."""
+    other = np.argmax(problem.net(points), axis=1) != problem.label
+    outer = points[other]
+    inner = np.broadcast_to(problem.x, outer.shape).copy()
+    for _ in range(_SEGMENT_HALVINGS if len(outer) else 0):
+        middle = 0.5 * inner + 0.5 * outer
+        changed = np.argmax(problem.net(middle), axis=1) != problem.label
+        outer[changed], inner[~changed] = middle[changed], middle[~changed]
+    farther = [problem.x + (1.0 + nudge) * (outer - problem.x) for nudge in NUDGES]
+    return state.tried(problem, np.concatenate(farther))

@@ -11,7 +11,6 @@ Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mix
 
 from __future__ import annotations
 
-import time
 from math import inf, isfinite
 from typing import NamedTuple
 
@@ -20,17 +19,16 @@ import scipy.sparse as sp
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 from pindown.geometry.regions.point_location import varying_sides
 from pindown.programs import SOLVER_TOLERANCE, Rows, integer_program
-from pindown.relaxation.balls import Balls
-from pindown.relaxation.lp_norms import lengths
+from pindown.relaxation.lp_balls import Balls, lengths
 from pindown.relaxation.mixed_integer import Encoding, tight_encoding
-from pindown.verification.distance_state import DistanceState, Problem, beyond
+from pindown.verification.distance_problem import DistanceState, Problem, beyond
+from pindown.verification.tuning import MILP_BOUNDS_SHARE, MILP_MIN_SECONDS
 
 _METHOD = "mixed-integer programs"
-_BOUNDS_SHARE = 0.2  # of the time, for bounds that make the programs smaller
 _ROOM = 1.0 + 2.0**-40  # for the rounding of lengths, far below the tolerance of the solver
-_SHORTEST = 0.05  # seconds; the solver takes 0 for no limit
 
 
 class _Program(NamedTuple):
@@ -51,14 +49,16 @@ class _Program(NamedTuple):
         return SOLVER_TOLERANCE * (2.0 * float(self.cost.sum()) + 2.0)
 
 
-def programs(problem: Problem, state: DistanceState, *, deadline: float = inf) -> DistanceState:
+def distance_by_programs(
+    problem: Problem, state: DistanceState, *, deadline: Deadline = NEVER
+) -> DistanceState:
     """Improve bounds on the distance to another class by mixed-integer programs.
 
     Args:
         problem: The question, in ``"linf"`` or ``"l1"``.
         state: What is known; its ``upper`` or else the box bounds the search. Without both, nothing is
             done.
-        deadline: When to stop, as ``time.monotonic()`` counts.
+        deadline: When to stop.
 
     Returns:
         Bounds up to the solver itself, whose tolerances are taken off; witnesses are evaluated anew.
@@ -66,7 +66,7 @@ def programs(problem: Problem, state: DistanceState, *, deadline: float = inf) -
     >>> from pindown.network import ReluNetwork
     >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0], [0.0, 0.0]], [0, 2])])
     >>> start = DistanceState(upper=4.0, witness=np.array([4.5]))
-    >>> found = programs(Problem(net, np.array([0.5]), 1, "linf", None), start)
+    >>> found = distance_by_programs(Problem(net, np.array([0.5]), 1, "linf", None), start)
     >>> round(found.lower, 4), round(found.upper, 6)
     (1.5, 1.5)
 
@@ -74,21 +74,18 @@ def programs(problem: Problem, state: DistanceState, *, deadline: float = inf) -
     """
     if problem.norm == "l2":
         raise ValueError("programs are linear: norm must be 'linf' or 'l1'; got 'l2'.")
-    now = time.monotonic()
-    program = _program(
-        problem, min(state.upper, _across(problem)), now + _BOUNDS_SHARE * (deadline - now)
-    )
+    bounding = deadline.share(MILP_BOUNDS_SHARE)
+    program = _program(problem, min(state.upper, _across(problem)), bounding)
     if program is None:
         return state
     rows = problem.differences
     # What the solver excludes it excludes up to its tolerances, also if it finds nothing nearer.
     proved = state.upper if not isfinite(state.upper) else state.upper * (1.0 - program.doubt)
     for i, row in enumerate(rows):
-        left = deadline - time.monotonic()
-        if left <= 0:
+        if deadline.passed:
             proved = 0.0
             break
-        bound, point = _solve(program, row, left / (len(rows) - i))
+        bound, point = _solve(program, row, deadline.left / (len(rows) - i))
         proved = min(proved, bound)
         if point is not None:
             state = _polished(problem, state, point, row)
@@ -103,7 +100,7 @@ def _across(problem: Problem) -> float:
     return float(lengths(ends, problem.norm)) * _ROOM
 
 
-def _program(problem: Problem, radius: float, deadline: float) -> _Program | None:
+def _program(problem: Problem, radius: float, deadline: Deadline) -> _Program | None:
     """Encode the network on the ball, and the length of the change; None if it leaves float64."""
     if not 0.0 < radius < inf:
         return None
@@ -152,7 +149,7 @@ def _solve(program: _Program, row: Array, seconds: float) -> tuple[float, Array 
         np.concatenate([encoding.integrality, np.zeros(len(program.cost) - len(form))]),
         lower=program.lower,
         upper=program.upper,
-        time=max(seconds, _SHORTEST),
+        time=max(seconds, MILP_MIN_SECONDS),
     )
     if result.status == "infeasible":
         return inf, None  # nothing nearer than what is known, or in the box

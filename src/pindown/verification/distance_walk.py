@@ -22,7 +22,6 @@ union of polytopes".
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heappop, heappush
@@ -33,18 +32,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.deadline import NEVER, Deadline
 from pindown.geometry.complex.proportional_units import proportional_units
 from pindown.geometry.exact.integer_network import exact_signs
-from pindown.relaxation.lp_norms import length_up
+from pindown.relaxation.lp_balls import length_up
 from pindown.rounding import add_up
-from pindown.verification.cell_forms import CellForms, Sides, cell_forms
-from pindown.verification.distance_state import DistanceState, Problem
-from pindown.verification.exact_forms import contradict, exact_rows, rounded_forms
-from pindown.verification.nearest import contradiction, nearest_point
+from pindown.verification.cell_forms import (
+    CellForms,
+    Sides,
+    cell_forms,
+    contradict,
+    exact_rows,
+    rounded_forms,
+)
+from pindown.verification.distance_problem import DistanceState, Problem
+from pindown.verification.least_distance import contradiction, nearest_point
+from pindown.verification.tuning import WALK_CONTRADICTION_BOUND, WALK_MAX_RATIONAL_PARAMETERS
 
 _METHOD = "cell walking"
-_FEW_PARAMETERS = 5_000  # of networks whose cells are computed in rational numbers where it helps
-_FAR = 1e6  # bounds beyond may stand for contradictions
 _ROUNDING = 1e-9
 
 Pattern = NDArray[np.bool_]
@@ -55,7 +60,7 @@ class _Walk:
     """Walls to look behind, by a proved lower bound on their distance."""
 
     problem: Problem
-    deadline: float
+    deadline: Deadline
     heap: list[tuple[float, int, bool, CellForms, int]] = field(default_factory=list)
     seen: set[bytes] = field(default_factory=set)
     numbers: count[int] = field(default_factory=count)
@@ -80,7 +85,7 @@ class _Walk:
         """Look behind walls until the nearest point is proved, or the time is over."""
         state = self._visit(self._first_pattern(), state)
         while self.heap and self.heap[0][0] < state.upper:
-            if time.monotonic() > self.deadline:
+            if self.deadline.passed:
                 return state.raised(min(self.heap[0][0], self.tie), _METHOD)
             bound, _, refined, cell, unit = heappop(self.heap)
             pattern = self._across(cell, unit)
@@ -117,7 +122,7 @@ class _Walk:
         scale = upper if isfinite(upper) else float(np.abs(problem.x).max())
         near = (-cell.units).distances() < upper
         coarse = cell.margins.coarse(scale).any() or (near & cell.units.coarse(scale)).any()
-        if coarse and problem.net.n_parameters <= _FEW_PARAMETERS:
+        if coarse and problem.net.n_parameters <= WALK_MAX_RATIONAL_PARAMETERS:
             return rounded_forms(problem.net, problem.x, pattern, problem.differences, problem.norm)
         return cell
 
@@ -173,7 +178,7 @@ class _Walk:
             except ArithmeticError:
                 return state, bound
             bound = max(bound, self._beyond(sides.distance(weights)))
-        if bound > _FAR and isfinite(bound) and state.upper == inf:
+        if bound > WALK_CONTRADICTION_BOUND and isfinite(bound) and state.upper == inf:
             units, margins = exact_rows(problem.net, problem.x, cell.pattern, problem.differences)
             every = [*(units[u] for u in names[:-1]), *self.box_rows, margins[names[-1]]]
             bound = inf if contradict([every[i] for i in _used(weights)]) else bound
@@ -193,7 +198,7 @@ class _Walk:
                 return bound
             if near is not None:
                 bound = max(bound, self._beyond(sides.distance(near.weights)))
-        if bound > _FAR and isfinite(bound) and upper == inf:
+        if bound > WALK_CONTRADICTION_BOUND and isfinite(bound) and upper == inf:
             units, _ = exact_rows(problem.net, problem.x, cell.pattern, problem.differences)
             own = units[unit]
             every = [*(units[u] for u in names), *self.box_rows, own, [-v for v in own]]
@@ -219,13 +224,13 @@ def _used(weights: Array) -> list[int]:
     return found
 
 
-def walk_cells(problem: Problem, state: DistanceState, *, deadline: float = inf) -> DistanceState:
+def walk_cells(problem: Problem, state: DistanceState, *, deadline: Deadline = NEVER) -> DistanceState:
     """Improve bounds on the distance to another class by walking cells outwards from x.
 
     Args:
         problem: The question.
         state: What is known already; a near witness saves cells.
-        deadline: When to stop, as ``time.monotonic()`` counts.
+        deadline: When to stop.
 
     Returns:
         Bounds that meet, to rounding, if the walk was completed. Both are proved, for the real-number

@@ -8,12 +8,19 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.box import Box
+from pindown.geometry.conditions.full_rank import rank_violations, seen_patterns, seen_rank_violations
 from pindown.geometry.conditions.generality import check_generality
-from pindown.geometry.conditions.generality.parallel import parallel_violations, seen_parallel_violations
-from pindown.geometry.conditions.generality.patterns import seen_patterns
-from pindown.geometry.conditions.generality.rank import rank_violations, seen_rank_violations
-from pindown.geometry.exact.integers import as_integers, direction, integer_rank
-from pindown.geometry.exact.modular import PRIME, directions, multiply, ranks, residues
+from pindown.geometry.conditions.parallel_maps import parallel_violations, seen_parallel_violations
+from pindown.geometry.exact.linear_algebra import (
+    PRIME,
+    as_integers,
+    direction,
+    directions,
+    integer_rank,
+    multiply,
+    ranks,
+    residues,
+)
 
 
 def gaussian(rng, widths):

@@ -191,9 +191,9 @@ def test_flat_boxes():
 
 def test_bad_input():
     net = gaussian(np.random.default_rng(0), (2, 3, 1))
-    with pytest.raises(ValueError, match="budget and samples must be at least 0; got -1"):
+    with pytest.raises(ValueError, match="budget must be a number of at least 0; got -1"):
         check_transparency(net, (-1, 1), budget=-1)
-    with pytest.raises(ValueError, match="budget and samples must be at least 0; got nan"):
+    with pytest.raises(ValueError, match="budget must be a number of at least 0; got nan"):
         check_transparency(net, (-1, 1), budget=float("nan"))
     with pytest.raises(ValueError, match="the box has 3 dimensions"):
         check_transparency(net, Box.cube(3, 0, 1))

@@ -14,7 +14,6 @@ neural networks using symbolic intervals" (cutting the input box).
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, nan
@@ -24,19 +23,17 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.box import Box, as_box
+from pindown.deadline import Deadline
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
-from pindown.relaxation.balls import Balls
 from pindown.relaxation.linear import LinearForms
-from pindown.relaxation.margins import balls_at_once, interval_margins
+from pindown.relaxation.linear_on_balls import balls_at_once, interval_margins
+from pindown.relaxation.lp_balls import Balls
+from pindown.relaxation.optimised_slopes import margin_forms
 from pindown.rounding import add_up
-from pindown.verification.certificates import margin_forms
-from pindown.verification.float32 import float32_outputs
-from pindown.verification.inputs import BoxLike, as_seconds
-
-_MOST_RATIONALS = 20_000  # parameters of networks that are evaluated in rational numbers
-_SAMPLES = 4096  # points to try before anything is cut
-_WIDTH_SHARE = 0.05  # a coordinate whose slopes cancel here need not be harmless: its width counts, too
+from pindown.verification.classes import BoxLike
+from pindown.verification.counterexamples import float32_outputs
+from pindown.verification.tuning import CUT_WIDTH_SHARE, VERIFY_MAX_RATIONAL_PARAMETERS, VERIFY_SAMPLES
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,15 +100,14 @@ def verify(
 
     Wang et al. 2018, section 4.
     """
-    began = time.monotonic()
+    deadline = Deadline.of(budget)
     if not isinstance(net, ReluNetwork):
         raise TypeError(f"net must be a ReluNetwork; got {type(net).__name__}.")
-    end = began + as_seconds(budget)
     region = as_box(box, net.in_features)
     forms, tops = _read(net, rows, limits)
     with few_threads(net):
-        verdict, witness, boxes = _search(net, region, forms, tops, end, seed)
-    found = Verification(verdict, witness, boxes, time.monotonic() - began)
+        verdict, witness, boxes = _search(net, region, forms, tops, deadline, seed)
+    found = Verification(verdict, witness, boxes, deadline.spent)
     if witness is None:
         return found
     outputs = net(witness), float32_outputs(net, witness[None])[0]
@@ -134,14 +130,14 @@ def _read(net: ReluNetwork, rows: ArrayLike, limits: ArrayLike) -> tuple[Array, 
 
 
 def _search(
-    net: ReluNetwork, box: Box, rows: Array, limits: Array, end: float, seed: int
+    net: ReluNetwork, box: Box, rows: Array, limits: Array, deadline: Deadline, seed: int
 ) -> tuple[str, Array | None, int]:
-    points = box.sample(_SAMPLES, np.random.default_rng(seed))
+    points = box.sample(VERIFY_SAMPLES, np.random.default_rng(seed))
     witness = _violating(net, points, rows, limits)
     lower, upper = box.lower[None], box.upper[None]
     step, boxes = balls_at_once(net), 0
     while witness is None and len(lower):
-        if time.monotonic() > end:
+        if deadline.passed:
             return "undecided", None, boxes
         # The last boxes first: what waits stays short.
         low, high, lower, upper = lower[-step:], upper[-step:], lower[:-step], upper[:-step]
@@ -180,7 +176,7 @@ def _violates(net: ReluNetwork, point: Array, rows: Array, limits: Array) -> boo
     upper = interval_margins(net, Balls.around(point[None], np.zeros(1), "linf"), rows[None])[0]
     if np.all(add_up(upper, -limits) <= 0.0):
         return True
-    if net.n_parameters > _MOST_RATIONALS:
+    if net.n_parameters > VERIFY_MAX_RATIONAL_PARAMETERS:
         return False
     values = np.array(net.as_fractions()(point.tolist()), dtype=object)
     exact = [np.array([Fraction(r) for r in row], dtype=object).dot(values) for row in rows.tolist()]
@@ -192,7 +188,7 @@ def _cut(lower: Array, upper: Array, slope: Array) -> tuple[Array, Array, bool]:
     width = upper - lower
     scale = np.max(np.abs(slope), axis=1, keepdims=True)
     share = np.abs(slope) / np.where((scale > 0) & (scale < inf), scale, 1.0)
-    cut = np.argmax(width * (np.minimum(share, 1.0) + _WIDTH_SHARE), axis=1)
+    cut = np.argmax(width * (np.minimum(share, 1.0) + CUT_WIDTH_SHARE), axis=1)
     at = np.arange(len(lower)), cut
     middle = lower[at] / 2 + upper[at] / 2
     left, right = upper.copy(), lower.copy()

@@ -1,4 +1,4 @@
-"""Bounds on the distance to another class, as they get better."""
+"""The question of the distance to another class, and what is known of it: both ends and a witness."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.network import ReluNetwork
-from pindown.relaxation.balls import Balls
-from pindown.relaxation.lp_norms import DUALS, Norm, length_up, lengths, steepest_step
-from pindown.relaxation.margins import interval_margins
+from pindown.relaxation.linear_on_balls import interval_margins
+from pindown.relaxation.lp_balls import DUALS, Balls, Norm, length_up, lengths, steepest_step
 from pindown.rounding import add_up
-from pindown.verification.classes import margin_rows
-from pindown.verification.nearest import contradiction, nearest_point
+from pindown.verification.classes import margin_rows, margin_slopes
+from pindown.verification.counterexamples import float32_outputs
+from pindown.verification.least_distance import contradiction, nearest_point
 
+# Of the distance: how far behind the boundary to look inside a cell.
+_DEEPER = 1e-8
+# Shares of the distance by which to step further in for float32.
+_FLOAT32_STEPS = 10.0 ** np.arange(-9, -1.75, 0.25)
 # How far beyond the boundary float64 may have to look for the other class, in shares of the way.
-_DEEPER = 1e-8  # of the distance: how far behind the boundary to look inside a cell
 NUDGES = (0.0, *(10.0**power for power in range(-15, -5)))
 
 
@@ -135,3 +138,38 @@ def beyond(problem: Problem, point: Array, form: Array) -> Array:
     steps = np.array(NUDGES)[:, None] * way * steepest_step(form, problem.norm)
     along = np.array(NUDGES)[:, None] * (point - problem.x)  # keeps the length where the form allows
     return np.concatenate([point - steps, point + along])
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def float32_margins(problem: Problem, points: Array) -> Array:
+    """Return the class's output minus the best other one, evaluated in float32, (n,)."""
+    return np.asarray((float32_outputs(problem.net, points) @ problem.differences.T).min(axis=1))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def stepped_in(problem: Problem, witness: Array) -> Array | None:
+    """Return the nearest point found beyond a witness that has another class in float32 as well.
+
+    Its margin is twice the largest difference of float32 and float64 that was seen nearby, so that other
+    orders of sums agree as a rule. None if no step of up to 1 % of the distance leads to one.
+    """
+    slope = margin_slopes(problem.net, witness[None], np.array([problem.label])).gradient[0]
+    way = float(lengths(witness - problem.x, problem.norm))
+    steps = np.concatenate([[0.0], _FLOAT32_STEPS])[:, None]
+    points = np.concatenate(
+        [
+            witness - steps * way * steepest_step(slope, problem.norm),
+            witness + steps * (witness - problem.x),
+        ]
+    )
+    if problem.box is not None:
+        points = np.clip(points, problem.box.lower, problem.box.upper)
+    margins = float32_margins(problem, points)
+    rounding = np.abs(margins - (problem.net(points) @ problem.differences.T).min(axis=1)).max()
+    good = np.flatnonzero((margins < 0.0) & (margins <= -2.0 * rounding) & problem.changed(points))
+    if not len(good):
+        return None
+    gaps = [distance_up(points[i], problem.x, problem.norm) for i in good]
+    best = points[good[int(np.argmin(gaps))]].copy()
+    best.flags.writeable = False
+    return best

@@ -1,16 +1,13 @@
-r"""Certificates by linear relaxation: bounds on margins over balls of inputs, proved.
+r"""Linear bounds on balls of inputs: of any linear forms of the outputs, such as margins, proved.
 
-Every ReLU whose sign is open lies between two lines,
-:math:`\lambda z \le \max(0, z) \le s z + t`, and *any* slope :math:`\lambda \in [0, 1]` below is
-valid. Put into a linear form of the ReLUs, by the sign of each coefficient, and carried back through the
-layers, they bound every unit, and in the end the margins
+The lines of the triangle relaxation, carried back through the layers as in
+:mod:`~pindown.relaxation.linear`, bound every unit, and in the end the margins
 
 .. math::
     f_j(x') - f_c(x') \quad \text{for all } \|x' - x\| \le \epsilon \text{ and } j \ne c .
 
-The bounds hold for the exact real-number network. The carried coefficients A are float64 numbers and
-taken for what they are; what rounding does to them in the step :math:`A z = (A W) a + A b` is at most
-:math:`\gamma_n |A| |W| |a|`, and that is charged against proved bounds on :math:`|a|`.
+*Any* slope :math:`\lambda \in [0, 1]` below a ReLU is valid, also another one for each form. Rounding is
+charged to the offsets.
 
 Zhang et al. 2018, "Efficient neural network robustness certification with general activation
 functions" (CROWN).
@@ -18,7 +15,6 @@ functions" (CROWN).
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -27,14 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
+from pindown.deadline import NEVER, Deadline
 from pindown.network import ReluNetwork
-from pindown.relaxation.balls import Balls
 from pindown.relaxation.intervals import Interval
-from pindown.relaxation.linear import LinearForms, Lines, interval_image, relu_lines, term_sizes
+from pindown.relaxation.linear import LinearForms, interval_image, term_sizes
+from pindown.relaxation.lp_balls import Balls
+from pindown.relaxation.triangle import Lines, triangle_relaxation
+from pindown.relaxation.tuning import BALL_BLOCK_ENTRIES, MAX_BALLS_AT_ONCE
 from pindown.rounding import TINY, add_up, gamma
-
-_BLOCK_ENTRIES = 2**19  # of carried coefficients at once: 4 MB stay near the processor
-_MOST_BALLS = 1024  # bounded together, to look at the clock now and then
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +77,13 @@ class Carried(NamedTuple):
 def balls_at_once(net: ReluNetwork) -> int:
     """Return how many balls to carry forms back on together: many for small networks, one for wide."""
     widest = max(net.hidden_widths, default=1)
-    return max(1, min(_MOST_BALLS, _BLOCK_ENTRIES // (2 * widest * max(net.widths))))
+    return max(1, min(MAX_BALLS_AT_ONCE, BALL_BLOCK_ENTRIES // (2 * widest * max(net.widths))))
 
 
-def relax_balls(net: ReluNetwork, balls: Balls, *, deadline: float = inf) -> RelaxedBalls:
+def relax_balls(net: ReluNetwork, balls: Balls, *, deadline: Deadline = NEVER) -> RelaxedBalls:
     """Put the hidden layers of a network between lines on balls of inputs.
 
-    After the deadline, as ``time.monotonic()`` counts, units keep their interval bounds.
+    After the deadline units keep their interval bounds.
     """
     low, high = balls.lower, balls.upper
     known = RelaxedBalls(net, balls, (), (), (), ())
@@ -105,19 +101,24 @@ def relax_balls(net: ReluNetwork, balls: Balls, *, deadline: float = inf) -> Rel
         if i > 0 or balls.norm != "linf":  # there intervals are exact
             z = _tightened(known, i, z, deadline)
         known = RelaxedBalls(
-            net, balls, (*known.lines, relu_lines(z)), (*known.bounds, z), known.sizes, known.lost
+            net,
+            balls,
+            (*known.lines, triangle_relaxation(z)),
+            (*known.bounds, z),
+            known.sizes,
+            known.lost,
         )
         low, high = np.maximum(z.lower, 0.0), np.maximum(z.upper, 0.0)
     return known
 
 
-def _tightened(known: RelaxedBalls, i: int, z: Interval, deadline: float) -> Interval:
+def _tightened(known: RelaxedBalls, i: int, z: Interval, deadline: Deadline) -> Interval:
     """Intersect interval bounds on layer i with linear ones, where that can matter."""
     low, high = z.lower.copy(), z.upper.copy()
     W, b = dense(known.net.layers[i].weight), known.net.layers[i].bias
     step = balls_at_once(known.net)
     for start in range(0, len(known.balls), step):
-        if time.monotonic() > deadline:
+        if deadline.passed:
             break
         part = slice(start, start + step)
         units = np.flatnonzero(((low[part] < 0) & (high[part] > 0)).any(axis=0))

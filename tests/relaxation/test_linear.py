@@ -1,6 +1,5 @@
 """Linear bounds hold for the real-number network, and are never worse than intervals."""
 
-import time
 from fractions import Fraction
 from itertools import pairwise
 
@@ -9,16 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import Interval, interval_bounds
-from pindown.relaxation.linear import (
-    LinearForms,
-    interval_image,
-    largest,
-    linear_bounds,
-    relax,
-    relu_lines,
-)
+from pindown.relaxation.linear import LinearForms, interval_image, largest, linear_bounds, relax
+from pindown.relaxation.triangle import triangle_relaxation
 
 
 def random_net(widths, rng, scale=1.0):
@@ -112,7 +106,7 @@ def test_lines_enclose_relu():
     rng = np.random.default_rng(6)
     ends = np.sort(rng.normal(size=(2, 1, 500)) * 10.0 ** rng.integers(-300, 300, (1, 1, 500)), axis=0)
     ends[:, :, ::7] *= 0.0
-    lines = relu_lines(Interval(ends[0], ends[1]))
+    lines = triangle_relaxation(Interval(ends[0], ends[1]))
     for z in (ends[0], ends[1], np.zeros_like(ends[0]), (ends[0] + ends[1]) / 2):
         inside = (z >= ends[0]) & (z <= ends[1])
         relu = np.maximum(z, 0.0)
@@ -124,7 +118,7 @@ def test_lines_enclose_relu_in_rationals():
     rng = np.random.default_rng(6)
     ends = rng.random((2, 1, 300)) * 10.0 ** rng.integers(-12, 12, (2, 1, 300))
     ends[:, :, :20] *= 2.0**-1060
-    lines = relu_lines(Interval(-ends[0], ends[1]))
+    lines = triangle_relaxation(Interval(-ends[0], ends[1]))
     for low, high, *line in zip(-ends[0, 0], ends[1, 0], *(part[0] for part in lines), strict=True):
         below, slope, shift = map(Fraction, line)
         for z in (Fraction(low), Fraction(high)):
@@ -133,7 +127,7 @@ def test_lines_enclose_relu_in_rationals():
 
 def test_lines_are_the_chord_and_the_nearer_axis():
     low, high = np.array([[-1.0, -3.0, 2.0, -4.0]]), np.array([[3.0, 1.0, 5.0, -2.0]])
-    lines = relu_lines(Interval(low, high))
+    lines = triangle_relaxation(Interval(low, high))
     assert lines.lower.tolist() == [[1, 0, 1, 0]]
     np.testing.assert_allclose(lines.slope, [[0.75, 0.25, 1, 0]], rtol=1e-14)
     np.testing.assert_allclose(lines.shift, [[0.75, 0.75, 0, 0]], rtol=1e-14)
@@ -225,7 +219,7 @@ def test_bad_input():
 def test_after_the_deadline_bounds_are_looser_and_hold():
     rng = np.random.default_rng(7)
     net, box = random_net((4, 12, 12, 12, 2), rng), Box.cube(4, -1, 1)
-    late, good = linear_bounds(net, box, deadline=time.monotonic() - 1), linear_bounds(net, box)
+    late, good = linear_bounds(net, box, deadline=Deadline.after(0.0)), linear_bounds(net, box)
     values = net(box.sample(5000, rng))
     assert np.all((values >= late[-1].lower) & (values <= late[-1].upper))
     assert np.max(late[-1].upper - late[-1].lower) > np.max(good[-1].upper - good[-1].lower)

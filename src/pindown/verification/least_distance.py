@@ -18,7 +18,8 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.programs import EXACT, linear_program
-from pindown.relaxation.lp_norms import Norm, lengths
+from pindown.relaxation.lp_balls import Norm, lengths
+from pindown.verification.tuning import NEAREST_REFINEMENTS
 
 # A row may be violated by this share of the distance or of its own terms: what the solvers leave.
 FEASIBLE = 1e-8
@@ -27,7 +28,6 @@ FEASIBLE = 1e-8
 _NO_SOLUTION = 1e-12
 # The solver of linear programs takes entries below 1e-9 for zero; what it leaves out may move a row by
 LEFT_OUT, LEFT_OUT_MOVES = 2e-9, 1e-9  # this much, in units of the worst violation.
-_ROUNDS = 3  # of refinement; the second mostly changes nothing
 
 
 class Nearest(NamedTuple):
@@ -130,7 +130,7 @@ def _least_length(rows: Array, room: Array, limit: float) -> tuple[Array, Array]
 
 def _refined(change: Array, rows: Array, room: Array) -> Array:
     """Put a change exactly on its active rows: the shortest change that fulfils them as equations."""
-    for _ in range(_ROUNDS):
+    for _ in range(NEAREST_REFINEMENTS):
         step, *_ = np.linalg.lstsq(rows, room - rows @ change, rcond=None)
         change = change + step
     return change

@@ -1,0 +1,54 @@
+"""Tuned numbers of the relaxations: sizes of blocks, shares of the time, limits."""
+
+# How much is worked on at once.
+
+# Entries of weights in one block of interval bounds: 2 MB stay in the cache.
+INTERVAL_BLOCK_ENTRIES = 2**18
+# Entries of one block of carried coefficients of linear bounds: 64 MB.
+LINEAR_BLOCK_ENTRIES = 2**23
+# Products in one such block: a tenth of a second.
+LINEAR_BLOCK_PRODUCTS = 2**29
+# Entries of weights worked on before they leave the cache: 1 MB.
+CACHED_WEIGHT_ENTRIES = 2**17
+# A product with a stored entry of a sparse matrix, in dense ones.
+SPARSE_PRODUCT_COST = 16
+# Entries of carried coefficients on balls at once: 4 MB stay near the processor.
+BALL_BLOCK_ENTRIES = 2**19
+# Balls bounded together, to look at the clock now and then.
+MAX_BALLS_AT_ONCE = 1024
+
+# Optimised slopes.
+
+# Gradient steps, in shares of the range [0, 1] of a slope.
+SLOPE_STEP_SHARES = (0.5, 0.35, 0.25, 0.15, 0.1, 0.06, 0.03)
+# Numbers of one layer's forms in a round of gradient steps: 16 MB.
+SLOPE_BLOCK_ENTRIES = 2**21
+
+# Norms.
+
+# A cautious guess for two cores; only decides what is worth starting.
+FLOPS_PER_SECOND = 1e10
+# Rows of the largest Gram matrix that is factorised.
+MAX_GRAM_SIZE = 4096
+# Power steps for the norm of absolute weights.
+NORM_POWER_STEPS = 30
+# Sweeps over the layers that balance units, and the relative change at which they stop.
+BALANCING_SWEEPS = 200
+BALANCING_SETTLED = 1e-9
+
+# Lipschitz bounds.
+
+# Entries of a merged weight matrix: 128 MB.
+MAX_MERGED_ENTRIES = 2**24
+# Of a product of small matrices and its norm, whatever their size.
+SECONDS_PER_MERGED_PRODUCT = 1.5e-4
+# Seconds for merged products, also without a budget.
+MAX_MERGING_SECONDS = 20.0
+# Distances at which the steepest direction is tried; the likeliest first: time may run out.
+STEEP_PAIR_STEPS = (1e-3, 1e-2, 1e-1, 1e-4, 1e-5)
+# Shares of the budget for absolute weights and for the norms of layers; of what is left then, for merged
+# products; and of that, for balancing.
+ABSOLUTE_NORM_SHARE = 0.1
+LAYER_NORM_SHARE = 0.3
+MERGING_SHARE = 0.5
+BALANCING_SHARE = 0.2
