@@ -66,6 +66,17 @@ def integer(name: str, value: Any, *, least: int = 1, most: int | None = None) -
     return int(value)
 
 
+def at_least(least: int, **values: Any) -> None:
+    """Refuse, by name, what is not an integer of at least ``least``.
+
+    >>> at_least(1, depth=2, width=0)
+    Traceback (most recent call last):
+    pindown.errors.ParameterError: width must be an integer of at least 1; got 0.
+    """
+    for name, value in values.items():
+        integer(name, value, least=least)
+
+
 def number(
     name: str,
     value: Any,

@@ -13,8 +13,12 @@ from pindown.circuits.hard_functions import composed_zigzags
 from pindown.circuits.one_variable import compile_1d
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
 from pindown.geometry.counts.bounds import min_size
-from pindown.geometry.counts.piece_families import zonotope_min_size, zonotope_vertex_count
-from pindown.geometry.counts.zonotope import sample_extremal, zonotope_network
+from pindown.geometry.counts.piece_families import (
+    sample_extremal,
+    zonotope_min_size,
+    zonotope_network,
+    zonotope_vertex_count,
+)
 from pindown.geometry.exact.complex import exact_complex
 
 
@@ -95,8 +99,8 @@ def test_printing_large_numbers():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: depth_gap(1, 2, 1), "width must be an integer >= 2"),
-        (lambda: depth_gap(2, 2, 3), "layers must be an integer >= 3"),
+        (lambda: depth_gap(1, 2, 1), "width must be an integer of at least 2"),
+        (lambda: depth_gap(2, 2, 3), "layers must be an integer of at least 3"),
         (lambda: depth_gap(2, 2, 0), "shallow_layers must be"),
         (lambda: power_gap(3, Fraction(1, 2)), "integer number of layers; got 3"),
         (lambda: power_gap(3, -1), "positive; got -1"),

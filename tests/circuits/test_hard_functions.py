@@ -14,7 +14,7 @@ from pindown.circuits.hard_functions import (
     zigzag_function,
 )
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
-from pindown.geometry.counts.zonotope import zigzag
+from pindown.geometry.counts.piece_families import zigzag
 
 
 def random_peaks(rng, p, height=1):
@@ -97,7 +97,7 @@ def test_printed_shape_of_the_sawtooth_is_wrong():
         (lambda: zigzag_function([0.5], float("nan")), "finite"),
         (lambda: composed_zigzags([]), "got none"),
         (lambda: pieces_of_zigzags([]), "got none"),
-        (lambda: pieces_of_zigzags([2, 1]), r"widths\[1\] must be an integer >= 2"),
+        (lambda: pieces_of_zigzags([2, 1]), r"widths\[1\] must be an integer of at least 2"),
         (lambda: even_sawtooth(1, 2), "width must be"),
         (lambda: even_sawtooth(2, 0), "layers must be"),
     ],

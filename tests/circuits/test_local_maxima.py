@@ -13,7 +13,7 @@ from pindown.circuits.local_maxima import (
     smallest_local_maxima_network,
 )
 from pindown.geometry.complex.polyhedral import polyhedral_complex
-from pindown.geometry.facts.local_extrema import local_maxima
+from pindown.geometry.facts.extrema import local_maxima
 from pindown.geometry.slices.segment import count_pieces_on_line
 from tests.geometry.exact_extrema import exact_local_maxima
 

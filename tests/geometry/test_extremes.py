@@ -13,7 +13,7 @@ from pindown.geometry.complex.counting import region_count
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.nearness import ASLEEP, layer_scales, leaves_float64
-from pindown.geometry.regions.scaled import deep_point
+from pindown.geometry.regions.polar import deep_point
 from tests.geometry.oracles import cube, degenerate_network, random_network, reference_network
 
 
@@ -194,7 +194,7 @@ def test_complexes_are_pickled():
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_errors_of_a_progress_callback_come_out(n_jobs):
-    def stop(_):
+    def stop(*_):
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):

@@ -14,9 +14,10 @@ import pytest
 from pindown import ReluNetwork
 from pindown.errors import DataFileError
 from pindown.geometry import Grid, polyhedral_complex, read_complex, stream_complex
-from pindown.geometry.subboxes import folder as folder_module
+from pindown.geometry.subboxes import shards as folder_module
 from pindown.geometry.subboxes import streaming
-from pindown.geometry.subboxes.shards import LIBRARY_BYTES, as_bytes
+from pindown.geometry.subboxes.shards import as_bytes
+from pindown.geometry.tuning import LIBRARY_BYTES
 from pindown.json_files import sealed
 from pindown.whole_files import FolderInUseError, only_writer
 from tests.geometry.oracles import cube, degenerate_network, random_network, reference_network
@@ -112,7 +113,7 @@ def test_interrupted_and_resumed_is_byte_identical(tmp_path, tight):
 
     calls = []
 
-    def stop(done, total):
+    def stop(what, done, total):
         calls.append(total)
         if len(calls) in (2, 5, 10):  # the last one among cells on cuts, all sub-boxes being done
             raise KeyboardInterrupt
@@ -145,7 +146,7 @@ KILLED = """
 import os, signal, sys
 from tests.geometry.oracles import cube, reference_network
 from pindown.geometry import stream_complex
-def die(done, total):
+def die(what, done, total):
     if done == 3:
         os.kill(os.getpid(), signal.SIGKILL)
 stream_complex(reference_network((2, 8, 8, 1), 0), cube(2), sys.argv[1], splits=6, progress=die)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pindown.circuits.hard_functions import pieces_of_zigzags
-from pindown.geometry.counts.bounds import min_size, require_at_least
+from pindown.geometry.counts.bounds import min_size
+from pindown.validation import at_least
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,9 @@ def depth_gap(width: int, layers: int, shallow_layers: int) -> DepthGap:
 
     Mukherjee 2020, Theorem 2.3.1.
     """
-    require_at_least(2, width=width)
-    require_at_least(1, shallow_layers=shallow_layers)
-    require_at_least(shallow_layers, layers=layers)
+    at_least(2, width=width)
+    at_least(1, shallow_layers=shallow_layers)
+    at_least(shallow_layers, layers=layers)
     pieces = pieces_of_zigzags([width] * layers, on_line=True)
     # (2 (s + 1) / k')^k' >= w^k in integers
     root = integer_root(shallow_layers**shallow_layers * width**layers, shallow_layers)
@@ -78,7 +79,7 @@ def depth_gaps(width: int, layers: int) -> list[DepthGap]:
     >>> [gap.least for gap in depth_gaps(width=3, layers=4)]
     [81, 17, 11, 9]
     """
-    require_at_least(1, layers=layers)
+    at_least(1, layers=layers)
     return [depth_gap(width, layers, shallow) for shallow in range(1, layers + 1)]
 
 
@@ -102,7 +103,7 @@ def power_gap(k: int, power: int | Fraction = 1) -> DepthGap:
     Mukherjee 2020, Corollaries 2.3.3 and 2.3.4. The first is printed with :math:`k^\epsilon` in place of
     :math:`k^{k^\epsilon}`, and with one simplex in place of :math:`k^{1 + \epsilon}` of them.
     """
-    require_at_least(2, k=k)
+    at_least(2, k=k)
     epsilon = Fraction(power)
     if epsilon <= 0:
         raise ValueError(f"power must be positive; got {power}.")

@@ -17,7 +17,7 @@ from math import prod
 from pindown.circuits.arithmetic import Net, Number, alike, compose
 from pindown.circuits.one_variable import compile_1d
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
-from pindown.geometry.counts.bounds import require_at_least
+from pindown.validation import at_least
 
 
 def zigzag_function(peaks: Sequence[Number], height: Number = 1) -> PiecewiseLinear1D:
@@ -39,7 +39,7 @@ def zigzag_function(peaks: Sequence[Number], height: Number = 1) -> PiecewiseLin
         (PiecewiseLinear1D(4 pieces, kinks at 0, 0.333333, 0.5, exact), ['0', '0', '1', '0', '1'])
 
     Mukherjee 2020, Definition 5. In float64 it is the function of
-    :func:`pindown.geometry.counts.zonotope.zigzag`.
+    :func:`pindown.geometry.counts.piece_families.zigzag`.
     """
     *inner, M = alike([*peaks, height], "peaks and height")
     knots = [0 * M, *inner, M]
@@ -96,7 +96,7 @@ def pieces_of_zigzags(widths: Sequence[int], *, on_line: bool = False) -> int:
 
     Mukherjee 2020, Lemma 2.3.5, which says "at most :math:`w^k + 2`" for the whole line.
     """
-    require_at_least(2, **{f"widths[{i}]": w for i, w in enumerate(widths)})
+    at_least(2, **{f"widths[{i}]": w for i, w in enumerate(widths)})
     if not len(widths):
         raise ValueError("widths must hold one or more integers; got none.")
     outside = 1 + any(w % 2 == 0 for w in widths[:-1]) if on_line else 0
@@ -114,6 +114,6 @@ def even_sawtooth(width: int, layers: int) -> Net:
     Mukherjee 2020, proof of Theorem 2.3.6, where the vector is said to have :math:`w^k - 1` entries and
     the layers w + 1 ReLUs; w - 1 and w are right.
     """
-    require_at_least(2, width=width)
-    require_at_least(1, layers=layers)
+    at_least(2, width=width)
+    at_least(1, layers=layers)
     return composed_zigzags([[Fraction(i, width) for i in range(1, width)]] * layers)

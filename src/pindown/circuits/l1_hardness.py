@@ -19,7 +19,8 @@ from typing import Any
 from pindown.circuits.arithmetic import Number, alike
 from pindown.circuits.depth_separation import integer_root
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
-from pindown.geometry.counts.bounds import min_size, require_at_least
+from pindown.geometry.counts.bounds import min_size
+from pindown.validation import at_least
 
 
 def l1_distance(f: PiecewiseLinear1D, g: PiecewiseLinear1D, lower: Number = 0, upper: Number = 1) -> Any:
@@ -64,8 +65,8 @@ def l1_lower_bound(width: int, layers: int, pieces: int) -> Fraction:
 
     Mukherjee 2020, Theorem 2.3.6.
     """
-    require_at_least(2, width=width)
-    require_at_least(1, layers=layers, pieces=pieces)
+    at_least(2, width=width)
+    at_least(1, layers=layers, pieces=pieces)
     q = width**layers
     return max(Fraction(0), Fraction(q // 2 - (pieces - 1), 2 * q))
 
@@ -149,7 +150,7 @@ def telgarsky_comparison(k: int, error: Number = Fraction(1, 8)) -> TelgarskyCom
 
     Mukherjee 2020, section 2.3.1, first improvement on Telgarsky 2016.
     """
-    require_at_least(1, k=k)
+    at_least(1, k=k)
     least = hard_size(2, k**3, k, error) + 1
     return TelgarskyComparison(k, 2 * k**3, least, 2**k, Fraction(error))
 
@@ -162,9 +163,9 @@ def _mean_of_absolute_line(u: Any, v: Any) -> Any:
 
 
 def _checked(width: int, layers: int, shallow_layers: int, error: Number) -> tuple[Fraction, int]:
-    require_at_least(2, width=width)
-    require_at_least(1, shallow_layers=shallow_layers)
-    require_at_least(shallow_layers, layers=layers)
+    at_least(2, width=width)
+    at_least(1, shallow_layers=shallow_layers)
+    at_least(shallow_layers, layers=layers)
     delta = Fraction(alike([error], "error")[0])
     if not 0 < delta < Fraction(1, 4):
         raise ValueError(

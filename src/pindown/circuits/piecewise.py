@@ -27,9 +27,16 @@ from pindown.box import Box, as_box
 from pindown.circuits.arithmetic import Net, alike, require_networks
 from pindown.circuits.lattice import LatticeForm
 from pindown.circuits.radon import Map
-from pindown.geometry.exact.cell import Cell, Vertex, cut, homogeneous, value_at
 from pindown.geometry.exact.complex import exact_complex
-from pindown.geometry.exact.faces import merged, neighbour_pairs
+from pindown.geometry.exact.polytope import (
+    Cell,
+    Vertex,
+    cut,
+    homogeneous,
+    merged,
+    neighbour_pairs,
+    value_at,
+)
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork, reduce_rows, solve
 

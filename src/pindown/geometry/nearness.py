@@ -13,10 +13,11 @@ through it: cells thinner than about :math:`10^{-12}` of the scale are not seen.
 found fit no hyperplane (a short edge within the tolerance of one that cuts the faces at that edge),
 the cell goes to exact rational arithmetic as below.
 
-**Certified.** Every vertex and every affine map carries a proved error bound (``kernels/vertices.py``,
-``kernels/layers.py``). A sign is used only if the value exceeds its bound, or if the value is proved to
-be exactly zero (``kernels/vanishing.py``): folds through corners, duplicated units and zero biases are
-such ties. A cell with a sign that neither decides goes to exact rational arithmetic (``exact/``).
+**Certified.** Every vertex and every affine map carries a proved error bound
+(``compiled/vertex_errors.py``, ``compiled/layer_maps.py``). A sign is used only if the value exceeds its
+bound, or if the value is proved to be exactly zero (``compiled/zero_proofs.py``): folds through corners,
+duplicated units and zero biases are such ties. A cell with a sign that neither decides goes to exact
+rational arithmetic (``exact/``).
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def test_printed_claim_leaves_out_the_mask():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="n must be an integer >= 4"):
+    with pytest.raises(ValueError, match="n must be an integer of at least 4"):
         andreev_function([0, 1, 1])
     with pytest.raises(ValueError, match="0 and 1"):
         andreev_function([-1, 1, 1, 1])

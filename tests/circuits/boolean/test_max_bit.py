@@ -128,11 +128,11 @@ def test_bad_input():
         odd_max_bit([0, 1])
     with pytest.raises(ValueError, match="layout"):
         chattopadhyay_mande([1, 1], 1, t=1, layout="mixed")
-    with pytest.raises(ValueError, match="integer >= 1"):
+    with pytest.raises(ValueError, match="integer of at least 1"):
         chattopadhyay_mande_circuit(0)
-    with pytest.raises(ValueError, match="integer >= 1"):
+    with pytest.raises(ValueError, match="integer of at least 1"):
         chattopadhyay_mande([1, 1], 1, t=0)
-    with pytest.raises(ValueError, match="integer >= 1"):
+    with pytest.raises(ValueError, match="integer of at least 1"):
         odd_max_bit_gate(0)
     with pytest.raises(ValueError, match="variant"):
         log2_sign_rank_lower(5, variant="printed")

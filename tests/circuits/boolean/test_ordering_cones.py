@@ -147,7 +147,7 @@ def test_bad_input():
         cone_members([np.inf, 1], 1)
     with pytest.raises(ValueError, match="2m inputs"):
         weight_restriction(ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])]), 1)
-    with pytest.raises(ValueError, match="bound must be an integer >= 1"):
+    with pytest.raises(ValueError, match="bound must be an integer of at least 1"):
         random_restricted_network(2, (3,), 0, rng)
     with pytest.raises(ValueError, match="hidden widths"):
         random_restricted_network(2, (), 1, rng)

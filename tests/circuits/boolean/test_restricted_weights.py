@@ -131,11 +131,11 @@ def test_bottom_width_of_the_function():
 def test_bad_input():
     with pytest.raises(ValueError, match="whole weights"):
         distinct_rows_bound(ReluNetwork.from_layers([([[0.5, 1]], [0]), ([[1.0]], [0])]))
-    with pytest.raises(ValueError, match="integer >= 1"):
+    with pytest.raises(ValueError, match="integer of at least 1"):
         sign_rank_bound(0, 1, 1)
-    with pytest.raises(ValueError, match="integer >= 1"):
+    with pytest.raises(ValueError, match="integer of at least 1"):
         blocks_of_sum(0, 1)
-    with pytest.raises(ValueError, match="integer >= 1"):
+    with pytest.raises(ValueError, match="integer of at least 1"):
         printed_sign_rank_bound([], 1, 1)
     with pytest.raises(ValueError, match="depth"):
         printed_size_bound(4, 1, 1)

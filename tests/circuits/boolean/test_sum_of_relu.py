@@ -117,7 +117,7 @@ def test_bad_input(monkeypatch):
         fourier_network({tuple(range(3000)): 1}, 3000)
     with pytest.raises(ValueError, match=r"2\^n values"):
         smallest_sum_of_relu([])
-    with pytest.raises(ValueError, match="integer >= 1"):
+    with pytest.raises(ValueError, match="integer of at least 1"):
         fourier_network({}, 0)
     with pytest.raises(TypeError):
         fourier_network({}, 2.5)

@@ -9,7 +9,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.exact.complex import exact_complex
-from pindown.geometry.exact.faces import face_numbers
+from pindown.geometry.exact.polytope import face_numbers
 from tests.geometry.oracles import KINDS, cube, degenerate_network, random_network, reference_network
 
 

@@ -302,9 +302,9 @@ def test_networks_without_hidden_layers():
 
 def test_bad_input():
     net = gaussian(np.random.default_rng(0), (2, 3, 1))
-    with pytest.raises(ValueError, match="must be at least 0; got 30 and -1"):
+    with pytest.raises(ValueError, match="samples must be an integer of at least 0; got -1"):
         check_generality(net, samples=-1, budget=30)
-    with pytest.raises(ValueError, match="must be at least 0; got nan"):
+    with pytest.raises(ValueError, match="budget must be a number of at least 0; got nan"):
         check_generality(net, budget=float("nan"))
     with pytest.raises(ValueError, match="the box has 3 dimensions"):
         check_generality(net, Box.cube(3, 0, 1))

@@ -8,6 +8,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from pindown import ReluNetwork
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.conditions.margins import at_point, by_cells, by_intervals, by_program, on_cell
 from pindown.geometry.conditions.transparency import check_transparency, dead_zones
@@ -44,7 +45,7 @@ def test_margins_agree_with_a_grid(seed):
 def test_cells_and_mixed_integer_program_agree(widths, seed):
     g = gaussian(np.random.default_rng(seed), widths)[:-1]
     box = Box.cube(widths[0], -1, 1)
-    cells, program = by_cells(g, box, 60.0), by_program(g, box, 60.0)
+    cells, program = by_cells(g, box, Deadline.after(60.0)), by_program(g, box, Deadline.after(60.0))
     assert cells.lower <= program.upper + 1e-9 and program.lower <= cells.upper + 1e-9
     assert cells.upper - cells.lower < 1e-6 and program.upper - program.lower < 1e-2
     assert abs(cells.upper - program.upper) < 1e-6
@@ -140,7 +141,7 @@ def test_points_are_rounded_up():
 def test_overflowing_bounds_give_no_program():
     net = ReluNetwork.from_layers([([[1e200]], [0]), ([[1e200]], [0]), ([[1.0]], [0])])
     assert encode(net, Box([-1], [1])) is None
-    assert by_program(net, Box([-1], [1]), 1.0).lower == -np.inf
+    assert by_program(net, Box([-1], [1]), Deadline.after(1.0)).lower == -np.inf
 
 
 def test_small_programs_on_a_triangle():

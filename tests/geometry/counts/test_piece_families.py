@@ -54,9 +54,9 @@ def test_lower_bound_falls_with_depth():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: montufar(3, 2, 2), "width must be an integer >= 3"),
+        (lambda: montufar(3, 2, 2), "width must be an integer of at least 3"),
         (lambda: telgarsky(0, 2), "hidden_layers must be"),
-        (lambda: zonotope_pieces(2, 1, 1, 3), "width must be an integer >= 2"),
+        (lambda: zonotope_pieces(2, 1, 1, 3), "width must be an integer of at least 2"),
         (lambda: zonotope_pieces(2, 1, 2, 0), "generators must be"),
     ],
 )

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pindown.geometry.facts.chains import join_segments
+from pindown.geometry.facts.polylines import join_segments
 
 
 def test_chains_stop_where_three_lines_meet():

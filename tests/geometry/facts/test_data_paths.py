@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.geometry.facts.data_paths import pieces_between
+from pindown.geometry.facts.data_cells import pieces_between
 from tests.geometry.oracles import reference_network
 
 
@@ -46,7 +46,7 @@ def test_bad_input():
     net = reference_network((2, 4, 1), 0)
     with pytest.raises(ValueError, match="at least two inputs; got 1"):
         pieces_between(net, [[0.0, 1.0]])
-    with pytest.raises(ValueError, match="n_pairs must be at least 1; got 0"):
+    with pytest.raises(ValueError, match="n_pairs must be an integer of at least 1; got 0"):
         pieces_between(net, np.zeros((3, 2)), n_pairs=0)
     with pytest.raises(ValueError, match="one class for each"):
         pieces_between(net, np.zeros((3, 2)), [1])

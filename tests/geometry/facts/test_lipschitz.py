@@ -150,5 +150,5 @@ def test_partial_search_gives_a_lower_bound():
 
 
 def test_bad_norm():
-    with pytest.raises(ValueError, match='"l1", "l2" or "linf"; got 3'):
+    with pytest.raises(ValueError, match="norm must be one of 'l1', 'l2', 'linf'; got 3"):
         lipschitz_constant(reference_network((2, 4, 1), 0), (-1, 1), norm=3)

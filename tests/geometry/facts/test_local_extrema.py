@@ -6,7 +6,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.geometry import Box
 from pindown.geometry.complex.polyhedral import polyhedral_complex
-from pindown.geometry.facts.local_extrema import local_maxima, local_minima
+from pindown.geometry.facts.extrema import local_maxima, local_minima
 from tests.geometry.exact_extrema import exact_local_maxima
 from tests.geometry.oracles import KINDS, cube, degenerate_network, random_network
 from tests.geometry.partial import first_cells
@@ -152,7 +152,7 @@ def test_bad_input():
         local_maxima(net)
     with pytest.raises(TypeError, match="its own box"):
         local_maxima(polyhedral_complex(net, (-1, 1)), (-1, 1))
-    with pytest.raises(ValueError, match="numbered 0 to 0; got 1"):
+    with pytest.raises(ValueError, match="output must be an integer of at least 0 and at most 0; got 1"):
         local_maxima(net, (-1, 1), output=1)
     with pytest.raises(TypeError, match="ReluNetwork or a PolyhedralComplex"):
         local_maxima(np.eye(2), Box([0], [1]))

@@ -6,7 +6,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.exact.complex import exact_complex
-from pindown.geometry.facts.slopes import computed_anew, slope_jumps, slope_signs
+from pindown.geometry.facts.values_and_slopes import computed_anew, slope_jumps, slope_signs
 from tests.geometry.oracles import KINDS, cube, degenerate_network, random_network
 
 

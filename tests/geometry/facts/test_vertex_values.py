@@ -6,7 +6,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.geometry import Box
 from pindown.geometry.complex.polyhedral import polyhedral_complex
-from pindown.geometry.facts.vertex_values import (
+from pindown.geometry.facts.values_and_slopes import (
     cell_edges,
     complex_of,
     on_box_boundary,
@@ -62,9 +62,9 @@ def test_which_complex_and_which_output():
     net = reference_network((2, 4, 3), 0)
     cx = polyhedral_complex(net, (-1, 1))
     assert complex_of(cx) is cx and output_number(net, np.int64(2)) == 2
-    with pytest.raises(ValueError, match="numbered 0 to 2; got -1"):
+    with pytest.raises(ValueError, match="of at least 0 and at most 2; got -1"):
         output_number(net, -1)
-    with pytest.raises(TypeError, match="float"):
+    with pytest.raises(TypeError, match="output must be an integer"):
         output_number(net, 1.5)
     with pytest.raises(TypeError, match="not certified"):
         complex_of(cx, certified=True)

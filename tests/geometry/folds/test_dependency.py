@@ -6,11 +6,11 @@ import pytest
 from pindown import ReluNetwork
 from pindown.box import Box
 from pindown.geometry.conditions.generality import check_generality
+from pindown.geometry.folds.canonical_surface import canonical_surface
 from pindown.geometry.folds.dependency import attribute_layers, dependency_graph
 from pindown.geometry.folds.fold_set import fold_set
-from pindown.geometry.folds.surface import canonical_surface
 from tests.geometry.fold_nets import gaussian, symmetric_copy
-from tests.geometry.folds.test_surface import layers_of, picture
+from tests.geometry.folds.test_canonical_surface import layers_of, picture
 
 SQUARE = Box.cube(2, -1, 1)
 

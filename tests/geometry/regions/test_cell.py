@@ -9,7 +9,8 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 
 from pindown.box import Box
-from pindown.geometry.regions.cell import MAX_CORNER_DIM, Cell, box_halfspaces
+from pindown.geometry.regions.cell import Cell, box_halfspaces
+from pindown.geometry.tuning import MAX_CORNER_DIM
 
 
 def random_polytope(rng, d, m):

@@ -5,7 +5,7 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.geometry.exact.complex import exact_complex
-from pindown.geometry.regions.explore import explore
+from pindown.geometry.regions.neighbours import explore
 from tests.geometry.oracles import (
     KINDS,
     brute_force_cells,
@@ -71,8 +71,8 @@ def test_inputs_of_one_cell_share_it():
 def test_an_interrupt_returns_what_was_found():
     calls = []
 
-    def stop_after_three(visited, waiting):
-        calls.append((visited, waiting))
+    def stop_after_three(what, visited, seen):
+        calls.append((visited, seen))
         if visited == 3:
             raise KeyboardInterrupt
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from pindown import ReluNetwork
 from pindown.geometry.regions import fold_distance
 from pindown.geometry.regions.fold_distance import distance_to_nearest_fold
-from pindown.geometry.regions.unit_forms import unit_forms
+from pindown.geometry.regions.point_location import unit_forms
 
 
 def random_net(rng, widths):
@@ -86,7 +86,7 @@ def test_small_blocks_and_sparse_layers_change_nothing(monkeypatch):
     rest = [(rng.standard_normal((5, 300)), rng.standard_normal(5)), (np.ones((1, 5)), [0])]
     X = rng.standard_normal((7, 250))
     whole = distance_to_nearest_fold(ReluNetwork.from_layers([(W.toarray(), np.ones(300)), *rest]), X)
-    monkeypatch.setattr(fold_distance, "_BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(fold_distance, "GRADIENT_NUMBERS_PER_BLOCK", 1)
     sparse = ReluNetwork.from_layers([(W, np.ones(300)), *rest])
     assert sp.issparse(sparse.layers[0].weight)
     found = distance_to_nearest_fold(sparse, X)

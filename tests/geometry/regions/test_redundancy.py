@@ -6,9 +6,9 @@ from scipy.optimize import linprog
 
 from pindown.box import Box
 from pindown.geometry.regions.cell import box_halfspaces
-from pindown.geometry.regions.facet_points import facet_points
+from pindown.geometry.regions.neighbours import facet_points
+from pindown.geometry.regions.polar import ScaledCell, deep_point, parallel_groups
 from pindown.geometry.regions.redundancy import facet_rows
-from pindown.geometry.regions.scaled import ScaledCell, deep_point, parallel_groups
 
 
 def random_sides(rng, m, d, rank=None):

@@ -201,9 +201,9 @@ E1, E2 = np.eye(4)[:2]
         ((np.zeros(4), E1, E2), {"extent": (-1, 1)}, "extent must be"),
         ((np.zeros(4), E1, E2), {"extent": ((0, 0), (0, 1))}, "the smaller ones first"),
         ((np.zeros(4), E1, E2), {"extent": ((0, np.inf), (0, 1))}, "finite numbers"),
-        ((np.zeros(4), E1, E2), {"budget": -1}, "a budget is a number of seconds >= 0"),
-        ((np.zeros(4), E1, E2), {"max_cells": 0}, "max_cells must be at least 1"),
-        ((np.zeros((2, 4)), E1, E2), {"n_jobs": 0}, "n_jobs is a number of threads"),
+        ((np.zeros(4), E1, E2), {"budget": -1}, "budget must be a number of at least 0"),
+        ((np.zeros(4), E1, E2), {"max_cells": 0}, "max_cells must be a number of at least 1"),
+        ((np.zeros((2, 4)), E1, E2), {"n_jobs": 0}, "n_jobs must be a number of threads"),
     ],
 )
 def test_what_spans_no_plane_is_refused(arguments, options, message):
@@ -229,7 +229,7 @@ def test_through_refuses_batches_and_margins_that_are_none():
     with pytest.raises(ValueError, match="takes three inputs of 4 numbers"):
         through(NET, np.zeros((2, 4)), E1, E2)
     for margin in (-0.1, np.nan, np.inf):
-        with pytest.raises(ValueError, match="margin must be a finite number >= 0"):
+        with pytest.raises(ValueError, match="margin must be a finite number of at least 0"):
             through(NET, np.zeros(4), E1, E2, margin=margin)
     with pytest.raises(ValueError, match=r"shape \(n, 2\) or \(2,\)"):
         through(NET, np.zeros(4), E1, E2).lift([1.0, 2.0, 3.0])

@@ -12,7 +12,7 @@ import pindown as pn
 from pindown import ReluNetwork
 from pindown.box import Box
 from pindown.geometry.exact.complex import exact_complex
-from pindown.geometry.slices import sweep
+from pindown.geometry.slices import segment_sweep as sweep
 from pindown.geometry.slices.segment import (
     along_segment,
     along_segments,
@@ -174,9 +174,9 @@ def test_many_at_once_is_the_same_as_one_by_one_and_in_small_blocks(monkeypatch)
     a, b = 3 * rng.standard_normal((2, 40, 4))
     b[7] = a[7]
     many = along_segments(net, a, b)
-    monkeypatch.setattr(sweep, "_BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(sweep, "SWEEP_NUMBERS_PER_BLOCK", 1)
     for rows in (2, 3, 7, 16):
-        monkeypatch.setattr(sweep, "_FEWEST_ROWS", rows)
+        monkeypatch.setattr(sweep, "MIN_SWEEP_ROWS", rows)
         check_equal_folds(along_segments(net, a, b), many)
     monkeypatch.undo()
     for i in (0, 7, 39):
@@ -202,8 +202,8 @@ def test_small_blocks_do_not_lose_ties(kind, monkeypatch):
     net = degenerate_network(kind, 2, rng, (8, 8))
     a, b = rng.integers(-3, 4, (2, 60, 2)).astype(float)
     whole = along_segments(net, a, b)
-    monkeypatch.setattr(sweep, "_BLOCK_NUMBERS", 1)
-    monkeypatch.setattr(sweep, "_FEWEST_ROWS", 2)
+    monkeypatch.setattr(sweep, "SWEEP_NUMBERS_PER_BLOCK", 1)
+    monkeypatch.setattr(sweep, "MIN_SWEEP_ROWS", 2)
     check_equal_folds(along_segments(net, a, b), whole)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from pindown.circuits.boolean.cube import Alphabet, Signs, sign_rows, to_bits, to_pm
 from pindown.circuits.boolean.restrictions import Restriction
-from pindown.geometry.counts.bounds import require_at_least
+from pindown.validation import at_least
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class AndreevLayout:
     n: int
 
     def __post_init__(self) -> None:
-        require_at_least(4, n=self.n)  # fewer have no address
+        at_least(4, n=self.n)  # fewer have no address
 
     @property
     def table_size(self) -> int:

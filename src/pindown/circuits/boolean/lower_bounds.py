@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pindown.geometry.counts.bounds import require_at_least
+from pindown.validation import at_least
 
 Variant: TypeAlias = Literal["corrected", "as_printed"]
 
@@ -90,8 +90,8 @@ def ltf_of_relu_functions(n: int, gates: int) -> Shape:
 
     Mukherjee 2020, section 2.6 (from Maass 1997).
     """
-    require_at_least(1, n=n)
-    require_at_least(0, gates=gates)
+    at_least(1, n=n)
+    at_least(0, gates=gates)
     q = gates * n + 2 * gates + 2
     return Shape(q * q * math.log2(q), "log2 of the number of functions: q^2 log2(q), q = wn + 2w + 2")
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from pindown.circuits.boolean.cube import Signs, sign_rows
 from pindown.circuits.boolean.lower_bounds import Variant
 from pindown.circuits.boolean.threshold import ThresholdCircuit, ThresholdGate
-from pindown.geometry.counts.bounds import require_at_least
+from pindown.validation import at_least
 
 Layout: TypeAlias = Literal["pairs", "halves"]
 
@@ -59,7 +59,7 @@ def odd_max_bit_gate(n: int, *, active: int = 1) -> ThresholdGate:
     -1
     """
     _require_active(active)
-    require_at_least(1, n=n)
+    at_least(1, n=n)
     powers = _alternating_powers(n)
     # +1 exactly where the sum is below 1/2; the sum is whole, so it is never equal to 1/2.
     return ThresholdGate.of([-active * p for p in powers], Fraction(1, 2) - sum(powers))
@@ -71,7 +71,7 @@ def or_width(n: int) -> int:
     >>> or_width(8), or_width(4096)
     (5, 28)
     """
-    require_at_least(1, n=n)
+    at_least(1, n=n)
     return max(1, round(n ** (1 / 3) + float(np.log2(n))))
 
 
@@ -199,7 +199,7 @@ def _alternating_powers(n: int) -> list[int]:
 
 def _fan_in(n: int, t: int | None) -> int:
     t = or_width(n) if t is None else t
-    require_at_least(1, n=n, t=t)
+    at_least(1, n=n, t=t)
     return t
 
 

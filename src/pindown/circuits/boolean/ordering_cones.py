@@ -22,9 +22,9 @@ from pindown.affine import dense
 from pindown.circuits.boolean.cube import require_cube, vertices
 from pindown.circuits.boolean.exact_numbers import Number
 from pindown.circuits.boolean.linear_form import LinearForm
-from pindown.geometry.counts.bounds import require_at_least
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork
+from pindown.validation import at_least
 
 MAX_ORDER_BITS = 16  # the values of all forms at 2^16 vertices
 _MAX_CANDIDATES = 2**22  # whole vectors to go through in cone_members
@@ -206,7 +206,7 @@ def random_restricted_network(
     >>> net.widths, weight_restriction(net, 2).holds
     ((6, 4, 2, 1), True)
     """
-    require_at_least(1, m=m, bound=bound)
+    at_least(1, m=m, bound=bound)
     if not hidden_widths or min(hidden_widths) < 1:
         raise ValueError(f"hidden widths must be positive and at least one; got {tuple(hidden_widths)}.")
     sides = [cone_members(_near_whole_vector(m, bound, rng), bound) for _ in range(2)]

@@ -16,9 +16,9 @@ from pindown.affine import dense
 from pindown.circuits.boolean.lower_bounds import Shape
 from pindown.circuits.boolean.max_bit import log2_sign_rank_lower, or_width
 from pindown.circuits.boolean.ordering_cones import common_order
-from pindown.geometry.counts.bounds import require_at_least
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork
+from pindown.validation import at_least
 
 _LARGEST_EXPONENT = 1000  # of two, in float64, with some room
 
@@ -30,7 +30,7 @@ def blocks_of_sum(n_matrices: int, blocks: int) -> int:
 
     Mukherjee 2020, Claim 5.
     """
-    require_at_least(1, n_matrices=n_matrices, blocks=blocks)
+    at_least(1, n_matrices=n_matrices, blocks=blocks)
     return n_matrices * (blocks - 1) + 1
 
 
@@ -82,7 +82,7 @@ def sign_rank_bound(bottom_width: int, m: int, bound: int) -> int:
 
     Mukherjee 2020, Theorem 2.5.5, sharpened: the printed bound grows with all widths.
     """
-    require_at_least(1, bottom_width=bottom_width, m=m, bound=bound)
+    at_least(1, bottom_width=bottom_width, m=m, bound=bound)
     return 1 + bottom_width * m * bound
 
 
@@ -113,7 +113,7 @@ def printed_size_bound(m: int, depth: int, bound: int) -> Shape:
 
     Mukherjee 2020, Theorem 2.5.5; its proof has :math:`m^{1/4}`, which is more.
     """
-    require_at_least(2, depth=depth)
+    at_least(2, depth=depth)
     sign_rank_bound(1, m, bound)
     exponent = (m ** (1 / 8) - math.log2(m * bound)) / (depth - 1)
     _require_float(exponent)

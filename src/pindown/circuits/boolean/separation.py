@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 from pindown.circuits.boolean.cube import sign_rows, variables_of_table
 from pindown.circuits.boolean.exact_numbers import Number, fractions_of
 from pindown.circuits.boolean.threshold import ThresholdGate
-from pindown.geometry.counts.bounds import require_at_least
 from pindown.rational import RationalNetwork
+from pindown.validation import at_least
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def binary_value_network(n: int, *, gates: int = 1) -> RationalNetwork:
 
     Mukherjee 2020, Proposition 2.5.3.
     """
-    require_at_least(1, n=n)
+    at_least(1, n=n)
     if gates not in (1, 2):
         raise ValueError(f"gates must be 1 or 2; got {gates}.")
     weights = [Fraction(2**i, 2) for i in range(1, n + 1)]
@@ -100,7 +100,7 @@ def binary_value_thresholds(n: int) -> SumOfThresholds:
     >>> binary_value_thresholds(3).gate_count, int(binary_value_thresholds(3)([1, 1, 1]))
     (3, 14)
     """
-    require_at_least(1, n=n)
+    at_least(1, n=n)
     gates = tuple(ThresholdGate.of([int(i == j) for j in range(n)]) for i in range(n))
     halves = fractions_of([2**i for i in range(n)], "weights")
     return SumOfThresholds(gates, halves, sum(halves, Fraction(0)))

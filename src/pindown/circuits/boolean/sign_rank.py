@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from pindown.circuits.boolean.cube import require_cube, vertices
 from pindown.circuits.boolean.exact_numbers import fractions_of
-from pindown.geometry.exact.integers import integer_rank
+from pindown.geometry.exact.linear_algebra import integer_rank
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork
 

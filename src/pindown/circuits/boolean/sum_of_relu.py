@@ -24,9 +24,9 @@ from pindown.circuits.boolean.cube import (
     vertices,
 )
 from pindown.circuits.boolean.exact_numbers import Number, fractions_of
-from pindown.geometry.counts.bounds import require_at_least
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork
+from pindown.validation import at_least
 
 # A fraction in an array takes about a hundred bytes: half a gigabyte of weights at most.
 MAX_WEIGHTS = 2**22
@@ -99,7 +99,7 @@ def fourier_network(
 
     Mukherjee 2020, Lemma 2.5.1. Appendix 2.D there has one gate more for each parity.
     """
-    require_at_least(1, n=n)
+    at_least(1, n=n)
     terms = fourier_terms(coefficients, n)
     _require_room(max(1, sum(map(len, terms))), n)
     gates: list[Gate] = []

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.box import Box
-from pindown.network import ReluNetwork
+from pindown.box import Box, as_box
+from pindown.geometry.tuning import MAX_COMPLEX_INPUTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +27,7 @@ class Cells:
         masks: For d >= 3, bit k of a vertex: the cell's k-th facet passes through it.
         patterns: Bits of the units that are on, every layer from a new word on.
         keys: One hash per cell: exclusive or of the ``hashes`` of its units that are on.
-        flips: What a key changes by across the zero set of a unit, its twins included.
+        flips: What a key changes by across the zero set of a unit, its multiples included.
         maps: Affine maps (n, d + 1, k): slopes, then the offset.
     """
 
@@ -84,7 +82,7 @@ class Cells:
             return np.maximum(np.add.reduceat(cross, self.vertex_starts[:-1]) / 2, 0.0)
         from scipy.spatial import QhullError
 
-        from pindown.geometry.kernels.volume import cell_volumes
+        from pindown.geometry.compiled.faces import cell_volumes
         from pindown.geometry.regions.hull import volume as hull_volume
 
         volumes, doubtful = cell_volumes(
@@ -133,24 +131,19 @@ class Found(NamedTuple):
     n_exact: int = 0
 
 
-def cells_of(
-    net: ReluNetwork,
-    box: Box,
-    deadline: float | None,
-    max_cells: int,
-    certified: bool,
-    progress: Callable[[int], None] | None = None,
-) -> Found:
-    """Find the cells of a network, by the fastest way for its dimension."""
-    late = deadline is not None and time.monotonic() >= deadline
-    if net.size == 0 or late:
-        from pindown.geometry.complex.sources import whole_box
-
-        return whole_box(net, box, empty=late)
-    if net.in_features == 1:
-        from pindown.geometry.complex.sources import cells_on_line
-
-        return cells_on_line(net, box, certified, deadline, max_cells)
-    from pindown.geometry.complex.sources import cells_by_walk
-
-    return cells_by_walk(net, box, deadline, max_cells, certified, progress)
+def full_box(box: Box | tuple[ArrayLike, ArrayLike], dim: int) -> Box:
+    """Return a full-dimensional box for ``dim`` inputs, or say what is wrong with the one given."""
+    domain = as_box(box, dim)
+    flat = domain.lower >= domain.upper
+    if flat.any():
+        i = int(flat.argmax())
+        raise ValueError(
+            f"the box is flat in coordinate {i} ({domain.lower[i]:g} to {domain.upper[i]:g}); cells "
+            "there have no volume. Give it some width, or use along_segment or on_plane."
+        )
+    if dim > MAX_COMPLEX_INPUTS:
+        raise ValueError(
+            f"all cells can be listed for up to {MAX_COMPLEX_INPUTS} inputs; the network takes {dim}. "
+            "Use region_at, explore, along_segment or on_plane instead."
+        )
+    return domain

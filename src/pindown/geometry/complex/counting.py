@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import heapq
 from dataclasses import dataclass
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.box import Box, as_box
+from pindown.box import Box
+from pindown.deadline import Deadline, Stopwatch
+from pindown.geometry.complex.cells import full_box
+from pindown.geometry.tuning import SUBTREES_PER_THREAD
 from pindown.network import ReluNetwork
 from pindown.notebook import card
+from pindown.progress import Report
+from pindown.validation import refuse
 
-MOST_INPUTS = 12  # a box has 2^d corners, and cells many more
+if TYPE_CHECKING:
+    from pindown.geometry.complex.traversal import Walk
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ def region_count(
     budget: float | None = None,
     certified: bool = False,
     n_jobs: int | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Report | None = None,
 ) -> RegionCount:
     """Count cells within a time budget; see :func:`count_regions`.
 
@@ -93,73 +99,119 @@ def region_count(
         budget: Seconds; when they are over, the count so far is returned as a lower bound.
         certified: Prove every sign; undecided ones go to exact rational arithmetic.
         n_jobs: Threads; None means one, -1 all cores.
-        progress: Called with the count so far, a few times per second.
+        progress: Called with what is done, the count so far and None, a few times per second.
     """
-    began = time.monotonic()
+    watch, deadline = Stopwatch(), Deadline.of(budget)
     domain = full_box(box, net.in_features)
-    deadline = deadline_of(budget, began)
 
     def result(n: int, complete: bool, growth: Any = (), n_exact: int = 0) -> RegionCount:
-        seconds = time.monotonic() - began
-        return RegionCount(n, complete, tuple(map(int, growth)), certified, n_exact, seconds)
+        return RegionCount(n, complete, tuple(map(int, growth)), certified, n_exact, watch.seconds)
 
-    if deadline is not None and deadline <= began:
+    if deadline.passed:
         return result(0, False)
     if net.size == 0:
         return result(1, True)
     if net.in_features == 1:
-        from pindown.geometry.complex.sources import cells_on_line
+        from pindown.geometry.complex.cell_search import cells_on_line
 
         found = cells_on_line(net, domain, certified, deadline)
         return result(found.cells.n, found.complete, found.growth, found.n_exact)
-    from pindown.geometry.complex.threads import walk_in_threads
-
     walked = walk_in_threads(net, domain, certified, n_jobs, deadline, progress)
     n, growth, complete = walked.n_cells, walked.growth.copy(), walked.finished
     if len(walked.deferred):
+        from pindown.geometry.complex.cell_search import open_growth
         from pindown.geometry.exact.complex import exact_cells_within
 
         for states in walked.deferred:
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
+            if deadline.passed:
                 complete = False
                 break
-            exact = exact_cells_within(net, domain, states, budget=left)
+            exact = exact_cells_within(net, domain, states, budget=deadline.left)
             n, complete = n + exact.n_regions, complete and exact.complete
             growth += open_growth(net, states, exact.growth)
     return result(n, complete, growth, len(walked.deferred))
 
 
-def open_growth(
-    net: ReluNetwork, states: NDArray[np.int8], growth: tuple[int, ...]
-) -> NDArray[np.int64]:
-    """Return what a deferred cell adds to the growth: nothing for layers that were decided before."""
-    decided = np.array([bool(layer.all()) for layer in net.by_layer(states)])
-    return np.where(decided, 0, np.array(growth, dtype=np.int64))
+@dataclass
+class Walked:
+    """What a walk by one or several threads has found."""
+
+    n_cells: int
+    growth: NDArray[np.int64]
+    deferred: NDArray[np.int8]
+    finished: bool
 
 
-def full_box(box: Box | tuple[ArrayLike, ArrayLike], dim: int) -> Box:
-    """Return a full-dimensional box for ``dim`` inputs, or say what is wrong with the one given."""
-    domain = as_box(box, dim)
-    flat = domain.lower >= domain.upper
-    if flat.any():
-        i = int(flat.argmax())
-        raise ValueError(
-            f"the box is flat in coordinate {i} ({domain.lower[i]:g} to {domain.upper[i]:g}); cells "
-            "there have no volume. Give it some width, or use along_segment or on_plane."
-        )
-    if dim > MOST_INPUTS:
-        raise ValueError(
-            f"all cells can be listed for up to {MOST_INPUTS} inputs; the network takes {dim}. Use "
-            "region_at, explore, along_segment or on_plane instead."
-        )
-    return domain
+def walk_in_threads(
+    net: ReluNetwork,
+    box: Box,
+    certified: bool,
+    n_jobs: int | None,
+    deadline: Deadline,
+    progress: Report | None,
+) -> Walked:
+    """Count cells with ``n_jobs`` threads: subtrees of the first layer are walked side by side."""
+    from joblib import Parallel, delayed
+
+    from pindown.geometry.complex.traversal import Walk
+
+    walk = Walk(net, box, counting=True, certified=certified)
+    threads = n_threads(n_jobs)
+    if threads == 1 or walk.finished:
+        walk.run(deadline=deadline, progress=progress)
+        return Walked(walk.n_cells, walk.growth, walk.deferred, walk.finished)
+    tasks = _subtrees(walk, SUBTREES_PER_THREAD * threads, deadline)
+    total, lock = [walk.n_cells], Lock()
+
+    def work(_: int) -> Walk:
+        own = Walk(net, box, counting=True, certified=certified, flat=walk.flat)
+        own.unload()
+        while tasks and not deadline.passed:
+            try:
+                task = tasks.pop()
+            except IndexError:  # another thread took the last one
+                break
+            before = own.n_cells
+            own.load(task)
+            own.run(deadline=deadline)
+            with lock:
+                total[0] += own.n_cells - before
+                if progress is not None:
+                    progress("counting cells", total[0], None)
+        return own
+
+    parts = Parallel(n_jobs=threads, require="sharedmem")(delayed(work)(i) for i in range(threads))
+    return Walked(
+        n_cells=walk.n_cells + sum(part.n_cells for part in parts),
+        growth=walk.growth + sum(part.growth for part in parts),
+        deferred=np.concatenate([walk.deferred, *(part.deferred for part in parts)]),
+        finished=not tasks and all(part.finished for part in [walk, *parts]),
+    )
 
 
-def deadline_of(budget: float | None, began: float) -> float | None:
-    """Return when a budget of seconds ends, on the clock of ``time.monotonic()``."""
-    if budget is None:
-        return None
-    if not budget >= 0:
-        raise ValueError(f"a budget is a number of seconds >= 0 or None; got {budget}.")
-    return began + budget
+def n_threads(n_jobs: int | None) -> int:
+    """Return how many threads ``n_jobs`` stands for."""
+    if n_jobs is None:
+        return 1
+    if n_jobs == 0 or n_jobs % 1 != 0:
+        refuse("n_jobs", "a number of threads, -1 for all cores, or None for one", n_jobs)
+    from joblib import cpu_count
+
+    return int(n_jobs) if n_jobs > 0 else max(1, cpu_count() + 1 + int(n_jobs))
+
+
+def _subtrees(walk: Walk, n: int, deadline: Deadline) -> list[Any]:
+    """Take about n cells of the first layer off a fresh walk, the most cut ones split first."""
+    walk.run(max_steps=1, deadline=deadline)
+    heap = [(-cell.n_candidates, i, cell) for i, cell in enumerate(walk.unload())]
+    heapq.heapify(heap)
+    serial = len(heap)
+    while heap and len(heap) < n and heap[0][0] < 0:
+        if deadline.passed:
+            break
+        walk.load(heapq.heappop(heap)[2])
+        walk.run(max_steps=1, deadline=deadline)
+        for cell in walk.unload():
+            heapq.heappush(heap, (-cell.n_candidates, serial, cell))
+            serial += 1
+    return [cell for _, _, cell in heap]

@@ -9,8 +9,7 @@ Phuong 2021, section 2.2 and appendix A.2 (cells and folds); Mukherjee 2020, cha
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, overload
@@ -20,15 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.deadline import Deadline, Stopwatch
 from pindown.geometry.complex import skeleton
-from pindown.geometry.complex.cells import Cells, cells_of
-from pindown.geometry.complex.counting import deadline_of, full_box
-from pindown.geometry.complex.dual import Dual, dual_graph, merge_pieces
+from pindown.geometry.complex.cells import Cells, full_box
+from pindown.geometry.complex.skeleton import Dual, dual_graph, merge_pieces
 from pindown.geometry.regions.region import Region
+from pindown.geometry.tuning import MAX_CELLS
 from pindown.network import ReluNetwork
 from pindown.notebook import card
-
-MAX_CELLS = 2_000_000
+from pindown.progress import Report
+from pindown.validation import number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,7 +214,7 @@ def polyhedral_complex(
     budget: float | None = None,
     max_cells: int = MAX_CELLS,
     certified: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Report | None = None,
 ) -> PolyhedralComplex:
     """Find every full-dimensional cell of a network on a box.
 
@@ -224,7 +224,7 @@ def polyhedral_complex(
         budget: Seconds; when they are over, the cells found so far are returned.
         max_cells: The same for the number of cells, which bounds the memory.
         certified: Prove every sign; cells with undecided ones go to exact rational arithmetic.
-        progress: Called with the number of cells so far, a few times per second.
+        progress: Called with what is done, the number of cells so far and None, a few times per second.
 
     Returns:
         The cells; ``complete`` says whether they are all.
@@ -232,14 +232,14 @@ def polyhedral_complex(
     Raises:
         ValueError: If the box does not fit, is flat, or has too many dimensions.
     """
-    began = time.monotonic()
+    from pindown.geometry.complex.cell_search import cells_of
+
+    watch, deadline = Stopwatch(), Deadline.of(budget)
     domain = full_box(box, net.in_features)
-    deadline = deadline_of(budget, began)
-    if not max_cells >= 1:
-        raise ValueError(f"max_cells must be at least 1; got {max_cells}.")
+    number("max_cells", max_cells, 1.0, infinite=True)
     found = cells_of(net, domain, deadline, max_cells, certified, progress)
     return PolyhedralComplex(
-        net, domain, found.complete, certified, found.growth, found.cells, time.monotonic() - began
+        net, domain, found.complete, certified, found.growth, found.cells, watch.seconds
     )
 
 

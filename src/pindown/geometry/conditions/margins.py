@@ -6,12 +6,13 @@ every :math:`g_i` is affine, but the minimum of their maximum is in general *not
 cell: it is the linear program
 
 .. math:: \min_{x, t} t \quad \text{such that} \quad g_i(x) \le t, \; x \in \text{cell}.
+
+Upper ends are proved, by their witness; lower ends by intervals, or else as far as solvers keep their
+tolerances, of which a hundredfold is taken off.
 """
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,15 @@ import scipy.sparse as sp
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
+from pindown.evidence import Bracket
+from pindown.geometry.tuning import (
+    DESCENT_FIRST_STEP,
+    DESCENT_SHRINK,
+    DESCENT_STARTS,
+    DESCENT_STEPS,
+    VERTEX_NUMBERS_PER_BLOCK,
+)
 from pindown.network import ReluNetwork
 from pindown.programs import EXACT, LP_TOLERANCE, Rows, integer_program, linear_program
 from pindown.relaxation.intervals import interval_bounds
@@ -30,27 +40,6 @@ if TYPE_CHECKING:
 
 # Times the tolerance of the solver, relative to the numbers in the program: what a value may be off.
 _LP_SAFETY = 100.0
-_STARTS, _STEPS = 32, 40
-_FIRST_STEP, _SHRINK = 0.25, 0.88  # of the box: 40 steps end at a thousandth of it
-_VERTEX_BLOCK = 2**22  # numbers held at once when units are evaluated at all vertices of a complex
-
-
-@dataclass(frozen=True, eq=False)
-class Bracket:
-    """Bounds ``lower <= tau <= upper``.
-
-    The upper one is proved, by ``witness``; the lower one by intervals, or else as far as solvers keep
-    their tolerances, of which a hundredfold is taken off.
-    """
-
-    lower: float
-    upper: float
-    witness: Array
-
-    def __and__(self, other: Bracket) -> Bracket:
-        """Return the tighter bound of two on each side."""
-        best = self if self.upper <= other.upper else other
-        return Bracket(max(self.lower, other.lower), best.upper, best.witness)
 
 
 def at_point(g: ReluNetwork, box: Box, x: Array) -> Bracket:
@@ -66,13 +55,13 @@ def by_intervals(g: ReluNetwork, box: Box) -> Bracket:
     return Bracket(min(lower, centre.upper), centre.upper, centre.witness)
 
 
-def by_descent(g: ReluNetwork, box: Box, points: Array, until: float = inf) -> Bracket:
+def by_descent(g: ReluNetwork, box: Box, points: Array, deadline: Deadline = NEVER) -> Bracket:
     """Return the best of some points (n, d) and of subgradient steps from the most promising ones."""
-    points = points[np.argsort(g(points).max(axis=1))[:_STARTS]]
+    points = points[np.argsort(g(points).max(axis=1))[:DESCENT_STARTS]]
     best_points, best_values = points, g(points).max(axis=1)
-    step = _FIRST_STEP
-    for _ in range(_STEPS):
-        if time.monotonic() > until:
+    step = DESCENT_FIRST_STEP
+    for _ in range(DESCENT_STEPS):
+        if deadline.passed:
             break
         slope = _slope_of_largest(g, points) * box.radius
         length = np.linalg.norm(slope, axis=1, keepdims=True)
@@ -82,7 +71,7 @@ def by_descent(g: ReluNetwork, box: Box, points: Array, until: float = inf) -> B
         better = values < best_values
         best_points = np.where(better[:, None], points, best_points)
         best_values = np.where(better, values, best_values)
-        step *= _SHRINK
+        step *= DESCENT_SHRINK
     return at_point(g, box, best_points[int(np.argmin(best_values))])
 
 
@@ -131,7 +120,7 @@ def on_cell(
     return result.value - _slack(A, c, box), result.x[:d]
 
 
-def by_cells(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
+def by_cells(g: ReluNetwork, box: Box, deadline: Deadline) -> Bracket:
     """Search all cells of g on the box; the lower bound is minus infinity if the time does not suffice.
 
     A cell is looked at only if it may hold the minimum: by convexity no value in it is below
@@ -139,12 +128,11 @@ def by_cells(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
     """
     best = at_point(g, box, box.center)
     if g.depth == 1:  # one cell, in any dimension
-        low, x = on_cell(*g.local_affine(box.center), np.zeros((0, box.dim + 1)), box, seconds)
+        low, x = on_cell(*g.local_affine(box.center), np.zeros((0, box.dim + 1)), box, deadline.left)
         return best if x is None else Bracket(low, inf, x) & at_point(g, box, x) & best
     from pindown.geometry.complex.polyhedral import polyhedral_complex
 
-    until = time.monotonic() + seconds
-    cells = polyhedral_complex(g, box, budget=seconds)
+    cells = polyhedral_complex(g, box, budget=deadline.left)
     if not cells.complete:
         return best
     lows, vertex = _cell_bounds(cells)
@@ -152,7 +140,7 @@ def by_cells(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
     best = best & at_point(g, box, vertex)
     proved = inf
     for i in np.argsort(lows):
-        if lows[i] >= min(best.upper, proved) or time.monotonic() > until:
+        if lows[i] >= min(best.upper, proved) or deadline.passed:
             proved = min(proved, float(lows[i]))
             break
         low, x = on_cell(cells.A[i], cells.c[i], cells.regions[int(i)].halfspaces, box)
@@ -162,15 +150,12 @@ def by_cells(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
     return Bracket(min(proved, best.upper), best.upper, best.witness)
 
 
-def by_program(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
+def by_program(g: ReluNetwork, box: Box, deadline: Deadline) -> Bracket:
     """Solve the mixed-integer program for the minimum, or stop with the bound proved so far."""
     best = at_point(g, box, box.center)
-    started = time.monotonic()
-    program = encode(g, box) if seconds > 0 else None
-    seconds -= time.monotonic() - started
-    if program is None or seconds <= 0:
+    program = None if deadline.passed else encode(g, box)
+    if program is None or deadline.passed:
         return best
-    until = time.monotonic() + seconds
     n, k = program.rows.shape[1], g.out_features
     goal = np.append(np.zeros(n), 1.0)
     top = sp.hstack([program.rows, sp.csr_array((program.rows.shape[0], 1))])
@@ -181,11 +166,11 @@ def by_program(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
         np.append(program.integrality, 0),
         lower=np.append(program.lower, -inf),
         upper=np.append(program.upper, inf),
-        time=seconds,
+        time=deadline.left,
     )
     low = result.bound - float(program.error.max())
     if result.x is not None:
-        best = best & _polished(g, box, program.inputs(result.x), until - time.monotonic())
+        best = best & _polished(g, box, program.inputs(result.x), deadline)
     return Bracket(min(low, best.upper), best.upper, best.witness)
 
 
@@ -195,23 +180,25 @@ def _slack(A: Array, c: Array, box: Box) -> float:
     return _LP_SAFETY * LP_TOLERANCE * (1.0 + float(np.max(np.abs(A) @ farthest + np.abs(c))))
 
 
-def _polished(g: ReluNetwork, box: Box, x: Array, seconds: float) -> Bracket:
+def _polished(g: ReluNetwork, box: Box, x: Array, deadline: Deadline) -> Bracket:
     """Return the bound from a point, and from the minimum of its own cell."""
     from pindown.geometry.regions.point_location import unit_halfspaces
 
     point = np.clip(x, box.lower, box.upper)
     first, pattern = at_point(g, box, point), g.pattern(point)
-    if seconds <= 0:
+    if deadline.passed:
         return first
     sides = unit_halfspaces(g, pattern, np.arange(g.size))
-    _, better = on_cell(*g.affine_of_pattern(pattern), sides, box, seconds)
+    _, better = on_cell(*g.affine_of_pattern(pattern), sides, box, deadline.left)
     return first if better is None else first & at_point(g, box, better)
 
 
 def _cell_bounds(cells: PolyhedralComplex) -> tuple[Array, Array]:
     """Return for every cell a lower bound on the largest output, and the best vertex of all."""
     counts = np.diff(cells.offsets)
-    step = max(1, _VERTEX_BLOCK // (int(counts.max()) * cells.A.shape[1] * (cells.A.shape[2] + 1)))
+    step = max(
+        1, VERTEX_NUMBERS_PER_BLOCK // (int(counts.max()) * cells.A.shape[1] * (cells.A.shape[2] + 1))
+    )
     lows, best, where = [], inf, cells.cell_vertices[0]
     for start in range(0, len(counts), step):
         part = slice(start, min(start + step, len(counts)))

@@ -13,7 +13,6 @@ Phuong 2021, section 2.2 and Definition A.12; equation (2.7) prints :math:`h_i^{
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,13 +23,14 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.bound_text import rounded_down, rounded_up
 from pindown.box import Box, as_box
+from pindown.deadline import Deadline
 from pindown.geometry.conditions.margins import Bracket, by_cells, by_descent, by_intervals, by_program
+from pindown.geometry.tuning import MAX_MARGIN_INPUTS_BY_CELLS
 from pindown.network import ReluNetwork
+from pindown.validation import integer
 
 if TYPE_CHECKING:
     from pindown.geometry.complex.polyhedral import PolyhedralComplex
-
-_MOST_INPUTS_BY_CELLS = 3  # above, the mixed-integer program sees far fewer cases than there are cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,19 +141,17 @@ def check_transparency(
     Phuong 2021, Definition A.12.
     """
     domain = as_box(box, net.in_features)
-    if not budget >= 0 or samples < 0:
-        raise ValueError(f"budget and samples must be at least 0; got {budget} and {samples}.")
-    until = time.monotonic() + budget
+    integer("samples", samples, least=0)
+    deadline = Deadline.of(budget)
     rng = np.random.default_rng(seed)
     parts = [net[:layer] for layer in range(1, net.depth)]
     points = domain.sample(max(samples, 1), rng)
-    known = [by_intervals(g, domain) & by_descent(g, domain, points, until) for g in parts]
+    known = [by_intervals(g, domain) & by_descent(g, domain, points, deadline) for g in parts]
     order = sorted(range(len(parts)), key=lambda i: (_decided(known[i]), i))
     for n, i in enumerate(order):
-        share = (until - time.monotonic()) / (len(order) - n)
-        if share <= 0:
+        if deadline.passed:
             break
-        known[i] = known[i] & _search(parts[i], domain, share)
+        known[i] = known[i] & _search(parts[i], domain, deadline.share(1 / (len(order) - n)))
     # A minimum that an interval puts above what a point shows is rounding.
     return Transparency(
         domain,
@@ -168,14 +166,13 @@ def _decided(bracket: Bracket) -> bool:
     return bracket.lower >= 0 or bracket.upper < 0
 
 
-def _search(g: ReluNetwork, box: Box, seconds: float) -> Bracket:
+def _search(g: ReluNetwork, box: Box, deadline: Deadline) -> Bracket:
     """Bound one margin by the method that suits the number of inputs."""
-    if g.depth > 1 and (g.in_features > _MOST_INPUTS_BY_CELLS or (box.lower == box.upper).any()):
-        return by_program(g, box, seconds)
-    start = time.monotonic()
-    found = by_cells(g, box, seconds / 2)
-    left = seconds - (time.monotonic() - start)
-    return found if found.lower > -np.inf or left <= 0 else found & by_program(g, box, left)
+    if g.depth > 1 and (g.in_features > MAX_MARGIN_INPUTS_BY_CELLS or (box.lower == box.upper).any()):
+        return by_program(g, box, deadline)
+    found = by_cells(g, box, deadline.share(0.5))
+    done = found.lower > -np.inf or deadline.passed
+    return found if done else found & by_program(g, box, deadline)
 
 
 @dataclass(frozen=True, eq=False)

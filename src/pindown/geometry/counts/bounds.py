@@ -8,8 +8,13 @@ more parts than hyperplanes cut :math:`\mathbb{R}^r`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import comb, prod
-from operator import index
+from typing import Literal, TypeAlias
+
+from pindown.validation import at_least, choice, integers, refuse
+
+Variant: TypeAlias = Literal["sharp", "as_printed"]
 
 
 def zaslavsky(n_hyperplanes: int, dim: int) -> int:
@@ -25,7 +30,7 @@ def zaslavsky(n_hyperplanes: int, dim: int) -> int:
 
     Zaslavsky 1975.
     """
-    require_at_least(0, n_hyperplanes=n_hyperplanes, dim=dim)
+    at_least(0, n_hyperplanes=n_hyperplanes, dim=dim)
     return sum(comb(n_hyperplanes, j) for j in range(min(n_hyperplanes, dim) + 1))
 
 
@@ -46,10 +51,8 @@ def max_regions(in_features: int, hidden_widths: Iterable[int]) -> int:
 
     Mukherjee 2020, chapter 2 (one input); Montufar 2017 (any number, with the running minimum).
     """
-    widths = [index(w) for w in hidden_widths]
-    require_at_least(
-        1, in_features=in_features, **{f"hidden_widths[{i}]": w for i, w in enumerate(widths)}
-    )
+    at_least(1, in_features=in_features)
+    widths = integers("hidden_widths", hidden_widths)
     bound, rank = 1, in_features
     for w in widths:
         bound *= zaslavsky(w, rank)
@@ -71,12 +74,13 @@ def max_pieces_1d(hidden_widths: Iterable[int]) -> int:
 
     Mukherjee 2020, chapter 2, appendix: pieces of networks with one input.
     """
-    widths = [index(w) for w in hidden_widths]
-    require_at_least(1, **{f"hidden_widths[{i}]": w for i, w in enumerate(widths)})
+    widths = integers("hidden_widths", hidden_widths)
     return 2 ** (len(widths) - 1) * (widths[0] + 1) * prod(widths[1:]) if widths else 1
 
 
-def max_pieces(size: int, hidden_layers: int, in_features: int = 1) -> int:
+def max_pieces(
+    size: int, hidden_layers: int, in_features: int = 1, *, variant: Variant = "sharp"
+) -> int:
     r"""Return an upper bound on the pieces of a network with this many ReLUs in k hidden layers.
 
     It is the largest :func:`max_regions` over all ways to share the ReLUs among the layers. Equal
@@ -87,28 +91,38 @@ def max_pieces(size: int, hidden_layers: int, in_features: int = 1) -> int:
         size: Number of ReLUs :math:`s \ge k`.
         hidden_layers: The number :math:`k \ge 1`.
         in_features: Input dimension.
+        variant: ``"sharp"``, or ``"as_printed"`` for the largest :func:`max_pieces_1d` instead, with one
+            input; whole widths keep it below the printed :math:`(2 s / k)^k`.
 
     Example:
         Six ReLUs on a line: one layer bends six times, two layers of three make 16 pieces:
 
         >>> max_pieces(6, 1), max_pieces(6, 2)
         (7, 16)
+        >>> max_pieces(6, 2, variant="as_printed")
+        24
 
     Mukherjee 2020, chapter 2, appendix: size, depth and pieces; here in integers, and sharper.
     """
-    require_at_least(1, size=size, hidden_layers=hidden_layers, in_features=in_features)
+    _check_variant(variant, in_features)
+    at_least(1, size=size, hidden_layers=hidden_layers, in_features=in_features)
     if size < hidden_layers:
         raise ValueError(f"{hidden_layers} hidden layers need as many ReLUs or more; got size {size}.")
+    if variant == "as_printed":
+        return _as_printed_pieces(size, hidden_layers)
     return max_regions(in_features, _equal_shares(size, hidden_layers))
 
 
-def min_size(pieces: int, hidden_layers: int, in_features: int = 1) -> int:
+def min_size(
+    pieces: int, hidden_layers: int, in_features: int = 1, *, variant: Variant = "sharp"
+) -> int:
     r"""Return how many ReLUs a network with k hidden layers needs at least to have so many pieces.
 
     Args:
         pieces: Number of affine pieces :math:`p`.
         hidden_layers: The number :math:`k`, exactly.
         in_features: Input dimension.
+        variant: Of :func:`max_pieces`.
 
     Returns:
         The smallest :math:`s` with ``max_pieces(s, k) >= p``.
@@ -118,14 +132,24 @@ def min_size(pieces: int, hidden_layers: int, in_features: int = 1) -> int:
 
         >>> min_size(1024, 1), min_size(1024, 10)
         (1023, 10)
+        >>> min_size(100, 2), min_size(100, 2, variant="as_printed")
+        (18, 14)
 
     Mukherjee 2020, chapter 2, appendix: size, depth and pieces; here in integers, and sharper.
     """
-    require_at_least(1, pieces=pieces, hidden_layers=hidden_layers, in_features=in_features)
-    return _smallest(lambda s: max_pieces(s, hidden_layers, in_features) >= pieces, hidden_layers)
+    _check_variant(variant, in_features)
+    at_least(1, pieces=pieces, hidden_layers=hidden_layers, in_features=in_features)
+    most = partial(max_pieces, hidden_layers=hidden_layers, in_features=in_features, variant=variant)
+    return _smallest(lambda s: most(s) >= pieces, hidden_layers)
 
 
-def published_max_pieces(size: int, hidden_layers: int) -> int:
+def _check_variant(variant: str, in_features: int) -> None:
+    choice("variant", variant, ("sharp", "as_printed"))
+    if variant == "as_printed" and in_features != 1:
+        refuse("in_features", "1 for the printed bound", in_features)
+
+
+def _as_printed_pieces(size: int, hidden_layers: int) -> int:
     r"""Return the largest :func:`max_pieces_1d` over all ways to share ReLUs among k layers.
 
     It never exceeds the printed :math:`(2 s / k)^k`. The arithmetic-geometric inequality alone gives
@@ -133,29 +157,10 @@ def published_max_pieces(size: int, hidden_layers: int) -> int:
     :math:`s = q k + j` the best product is :math:`2^{k-1} (q + 1)^{j+1} q^{k-j-1}
     \le 2^{k-1} \frac{q + 1}{q} (s / k)^k`.
 
-    Example:
-        >>> published_max_pieces(2, 2), (2 * 2 / 2) ** 2, (2 * 3 / 2) ** 2 / 2
-        (4, 4.0, 4.5)
-
-    Mukherjee 2020, chapter 2, appendix: size, depth and pieces.
+    >>> _as_printed_pieces(2, 2), (2 * 2 / 2) ** 2, (2 * 3 / 2) ** 2 / 2
+    (4, 4.0, 4.5)
     """
-    require_at_least(1, size=size, hidden_layers=hidden_layers)
-    if size < hidden_layers:
-        raise ValueError(f"{hidden_layers} hidden layers need as many ReLUs or more; got size {size}.")
     return int(2 ** (hidden_layers - 1) * prod(_equal_shares(size + 1, hidden_layers)))
-
-
-def published_min_size(pieces: int, hidden_layers: int) -> int:
-    """Return the smallest size that :func:`published_max_pieces` allows for so many pieces.
-
-    Example:
-        >>> published_min_size(100, 2), min_size(100, 2)
-        (14, 18)
-
-    Mukherjee 2020, chapter 2, appendix: size, depth and pieces.
-    """
-    require_at_least(1, pieces=pieces, hidden_layers=hidden_layers)
-    return _smallest(lambda s: published_max_pieces(s, hidden_layers) >= pieces, hidden_layers)
 
 
 def _equal_shares(total: int, parts: int) -> list[int]:
@@ -172,10 +177,3 @@ def _smallest(holds: Callable[[int], bool], start: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
     return low
-
-
-def require_at_least(least: int, **values: int) -> None:
-    """Refuse integers that are too small, by name."""
-    for name, value in values.items():
-        if index(value) < least:
-            raise ValueError(f"{name} must be an integer >= {least}; got {value}.")

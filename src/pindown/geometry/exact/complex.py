@@ -10,17 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import inf, isnan
+from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.box import Box, as_box
-from pindown.geometry.exact.cell import Cell, signs
-from pindown.geometry.exact.faces import facet_labels, in_order, merged, neighbour_pairs, volume
-from pindown.geometry.exact.network import affine_map, integer_network
-from pindown.geometry.exact.walk import Walk
+from pindown.deadline import Deadline
+from pindown.geometry.exact.integer_network import affine_map, integer_network
+from pindown.geometry.exact.polytope import (
+    Cell,
+    facet_labels,
+    in_order,
+    merged,
+    neighbour_pairs,
+    signs,
+    volume,
+)
+from pindown.geometry.exact.traversal import Walk
 from pindown.network import ReluNetwork
+from pindown.validation import positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -222,12 +231,9 @@ def _walk(
             f"cells need a box with interior; coordinate {flat[0]} has lower = upper = "
             f"{domain.lower[flat[0]]:g}. Fix that input and drop its column of the first layer."
         )
-    limit, seconds = (inf if v is None else v for v in (max_cells, budget))
-    for name, value in (("max_cells", limit), ("budget", seconds)):
-        if isnan(value) or value < 0:
-            raise ValueError(f"{name} must be a number >= 0, or None for no limit; got {value}.")
+    limit = inf if max_cells is None else positive("max_cells", max_cells, zero=True, infinite=True)
     wanted = None if states is None else _checked(states, net.size)
-    return Walk(net, domain, wanted, max_cells=limit, budget=seconds)
+    return Walk(net, domain, wanted, max_cells=limit, deadline=Deadline.of(budget))
 
 
 def _checked(states: ArrayLike, size: int) -> list[int]:

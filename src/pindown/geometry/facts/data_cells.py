@@ -16,11 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.facts.vertex_values import Ids
+from pindown.geometry.facts.values_and_slopes import Ids
 from pindown.geometry.nearness import RESOLUTION
 from pindown.geometry.regions.fold_distance import FoldDistances, distance_to_nearest_fold
-from pindown.geometry.regions.inner_point import locate
+from pindown.geometry.regions.point_location import locate
+from pindown.geometry.slices.segment import along_segments
 from pindown.network import ReluNetwork
+from pindown.validation import integer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,7 +157,7 @@ def data_cells(
     cx = net if isinstance(net, PolyhedralComplex) else None
     network = net.net if isinstance(net, PolyhedralComplex) else net
     if not isinstance(network, ReluNetwork):
-        raise TypeError(f"a ReluNetwork or a PolyhedralComplex is needed; got {type(net).__name__}.")
+        raise TypeError(f"net must be a ReluNetwork or a PolyhedralComplex; got {type(net).__name__}.")
     rows, _ = network.as_rows(X)
     if not len(rows):
         raise ValueError("statistics need at least one input; got none.")
@@ -240,3 +242,97 @@ def _found_in(cx: PolyhedralComplex, patterns: NDArray[np.bool_]) -> Ids:
 
 def _many(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PiecesBetween:
+    """Affine pieces on segments between random pairs of inputs; the mean is an estimate.
+
+    Attributes:
+        pairs: The pairs, as rows of X, (p, 2).
+        pieces: Number of affine pieces on each segment, (p,).
+        cells: Number of cells on each segment, pieces that are alike counted apart, (p,).
+        lengths: Euclidean lengths of the segments, (p,).
+        same_class: Whether both ends have one class, (p,); None without classes.
+    """
+
+    pairs: Ids
+    pieces: Ids
+    cells: Ids
+    lengths: Array
+    same_class: NDArray[np.bool_] | None
+
+    @property
+    def mean(self) -> float:
+        """Mean number of pieces."""
+        return float(self.pieces.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean, as if pairs were independent; infinite for one pair."""
+        n = len(self.pieces)
+        return float(self.pieces.std(ddof=1) / np.sqrt(n)) if n > 1 else float("inf")
+
+    @property
+    def mean_same(self) -> float | None:
+        """Mean number of pieces between inputs of one class; None if there is no such pair."""
+        return self._mean_where(True)
+
+    @property
+    def mean_other(self) -> float | None:
+        """Mean number of pieces between inputs of different classes; None if there is no such pair."""
+        return self._mean_where(False)
+
+    def _mean_where(self, same: bool) -> float | None:
+        if self.same_class is None or not np.any(self.same_class == same):
+            return None
+        return float(self.pieces[self.same_class == same].mean())
+
+    def __repr__(self) -> str:
+        parts = [f"{self.mean:.4g} +- {self.standard_error:.2g} pieces between {len(self.pieces)} pairs"]
+        for value, what in ((self.mean_same, "same"), (self.mean_other, "different")):
+            if value is not None:
+                parts.append(f"{value:.4g} for {what} classes")
+        return f"PiecesBetween({'; '.join(parts)})"
+
+
+def pieces_between(
+    net: ReluNetwork, X: ArrayLike, y: ArrayLike | None = None, *, n_pairs: int = 200, seed: int = 0
+) -> PiecesBetween:
+    """Count the affine pieces of a network, exactly, on segments between random pairs of inputs.
+
+    Args:
+        net: The network, of any input dimension.
+        X: Inputs (n, d), at least two.
+        y: Their classes (n,), if they have any.
+        n_pairs: How many pairs of different rows to draw.
+        seed: Chooses them.
+
+    Returns:
+        The counts, and their mean with its standard error.
+
+    Raises:
+        ValueError: If there are fewer than two inputs or no pairs, or shapes do not fit.
+
+    Example:
+        One fold lies between the two inputs, whichever is drawn first:
+
+        >>> net = ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])])
+        >>> pieces_between(net, [[-1.0], [1.0]], n_pairs=5)
+        PiecesBetween(2 +- 0 pieces between 5 pairs)
+
+    Hanin and Rolnick 2019, "Complexity of linear regions in deep networks", count them on lines.
+    """
+    rows, _ = net.as_rows(X)
+    if len(rows) < 2:
+        raise ValueError(f"pairs need at least two inputs; got {len(rows)}.")
+    integer("n_pairs", n_pairs)
+    _, class_of = as_classes(y, len(rows))
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, len(rows), n_pairs)
+    second = rng.integers(0, len(rows) - 1, n_pairs)
+    pairs = np.stack([first, second + (second >= first)], axis=1)
+    a, b = rows[pairs[:, 0]], rows[pairs[:, 1]]
+    folds = along_segments(net, a, b)
+    same = None if y is None else class_of[pairs[:, 0]] == class_of[pairs[:, 1]]
+    return PiecesBetween(pairs, folds.n_pieces, folds.n_cells, np.linalg.norm(b - a, axis=1), same)

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from pindown.affine import Affine, Array, dense
 from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
-from pindown.geometry.facts.vertex_values import BoxLike, Ids
+from pindown.geometry.facts.values_and_slopes import BoxLike, Ids
 from pindown.network import ReluNetwork
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def decision_regions(
         given = net
         net, box, certified = given.net, given.box, given.certified or certified
     if not isinstance(net, ReluNetwork):
-        raise TypeError(f"a ReluNetwork or a PolyhedralComplex is needed; got {type(net).__name__}.")
+        raise TypeError(f"net must be a ReluNetwork or a PolyhedralComplex; got {type(net).__name__}.")
     if box is None:
         raise TypeError("a network needs a box beside it, such as box=(-1, 1).")
     cx = polyhedral_complex(with_comparisons(net), box, budget=budget, certified=certified)

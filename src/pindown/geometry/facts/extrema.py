@@ -9,18 +9,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.facts.cell_bounds import upper_bounds
-from pindown.geometry.facts.vertex_values import BoxLike, complex_of, vertex_values
+from pindown.geometry.facts.dual_bounds import upper_bounds
+from pindown.geometry.facts.values_and_slopes import (
+    BoxLike,
+    Ids,
+    complex_of,
+    on_box_boundary,
+    open_vertices,
+    output_number,
+    value_ties,
+    vertex_values,
+)
+from pindown.geometry.nearness import SAME
+from pindown.geometry.tuning import MAX_RATIONAL_PARAMETERS
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import interval_bounds
 from pindown.rounding import fraction_down, fraction_up
 
 _ROUNDING = 1e-9  # relative to the larger bound: intervals wider than this say what rounding did
-_FEW_PARAMETERS = 5_000  # of networks that are evaluated in rational numbers where it helps
 _STATUS = {
     "proved": "proved",
     "float64": "complete search in float64",
@@ -174,7 +187,192 @@ def _attained(net: ReluNetwork, point: Array, output: int, sign: float) -> float
     """Bound ``sign`` times an output at a point from below; in rationals if float64 blurs it."""
     here = interval_bounds(net, Box(point, point))[-1]
     low, high = float(here.lower[output]), float(here.upper[output])
-    if not high - low <= _ROUNDING * max(abs(low), abs(high)) and net.n_parameters <= _FEW_PARAMETERS:
+    if (
+        not high - low <= _ROUNDING * max(abs(low), abs(high))
+        and net.n_parameters <= MAX_RATIONAL_PARAMETERS
+    ):
         value = net.as_fractions()(point.tolist())[output]
         return fraction_down(value) if sign > 0 else -fraction_up(value)
     return low if sign > 0 else -high
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalExtrema:
+    """The local maxima, or minima, of one output on a box: the highest, or lowest, first.
+
+    Attributes:
+        kind: ``"maximum"`` or ``"minimum"``.
+        output: Which output.
+        points: One vertex of each, (m, d).
+        values: The output there, (m,).
+        dims: Dimension of each: 0 for a point, more for a plateau, (m,).
+        on_boundary: Whether it touches the boundary of the box, beyond which it may end, (m,).
+        vertices: All vertices of each, (v_i, d).
+        exact: Whether all cells were searched; their signs are proved only if the complex is certified.
+            If not, these are local maxima, but there may be more.
+    """
+
+    kind: str
+    output: int
+    points: Array
+    values: Array
+    dims: NDArray[np.int64]
+    on_boundary: NDArray[np.bool_]
+    vertices: tuple[Array, ...]
+    exact: bool
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def is_plateau(self) -> NDArray[np.bool_]:
+        """Which of them are more than a point, (m,)."""
+        return self.dims > 0
+
+    def __repr__(self) -> str:
+        m, plural = len(self), "maxima" if self.kind == "maximum" else "minima"
+        notes = [
+            f"{count} {what}"
+            for count, what in (
+                (int(self.is_plateau.sum()), "flat"),
+                (int(self.on_boundary.sum()), "on the boundary"),
+            )
+            if count
+        ]
+        best = [f"{'highest' if self.kind == 'maximum' else 'lowest'} {self.values[0]:.6g}"] if m else []
+        state = [] if self.exact else ["search not complete"]
+        what = f"{m} local {self.kind if m == 1 else plural} of output {self.output}"
+        return f"LocalExtrema({'; '.join([what, *best, *notes, *state])})"
+
+
+def local_maxima(
+    net: ReluNetwork | PolyhedralComplex,
+    box: BoxLike | None = None,
+    *,
+    output: int = 0,
+    interior_only: bool = False,
+    budget: float | None = None,
+) -> LocalExtrema:
+    """Find all local maxima of an output on a box, plateaus included.
+
+    Args:
+        net: The network, or its complex.
+        box: The domain; not given with a complex.
+        output: Which output.
+        interior_only: Leave out those that touch the boundary of the box. What remains are local maxima
+            of the function on all of space.
+        budget: Seconds for finding the cells. Only vertices with all their cells found are judged.
+
+    Returns:
+        The maxima. Values closer than rounding (see :func:`value_ties`) count as equal.
+
+    Raises:
+        TypeError: If a network comes without a box, or a complex with one.
+        ValueError: If there is no such output, or the box does not fit.
+
+    Example:
+        The function ``|x|`` has two maxima on an interval, its ends, and one minimum:
+
+        >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+        >>> local_maxima(net, (-2, 1)).points.ravel(), local_maxima(net, (-2, 1)).values
+        (array([-2.,  1.]), array([2., 1.]))
+        >>> local_minima(net, (-2, 1), interior_only=True)
+        LocalExtrema(1 local minimum of output 0; lowest 0)
+
+    Wolf, Benaim, Galanti 2019, Theorem 1.
+    """
+    return _extrema(complex_of(net, box, budget=budget), output, interior_only, "maximum")
+
+
+def local_minima(
+    net: ReluNetwork | PolyhedralComplex,
+    box: BoxLike | None = None,
+    *,
+    output: int = 0,
+    interior_only: bool = False,
+    budget: float | None = None,
+) -> LocalExtrema:
+    """Find all local minima of an output on a box; takes what :func:`local_maxima` takes.
+
+    A ReLU is flat on one side of its fold: there its minimum is a plateau.
+
+    >>> net = ReluNetwork.from_layers([([[1.0, 0.0]], [0]), ([[1.0]], [0])])
+    >>> found = local_minima(net, (-1, 1))
+    >>> found
+    LocalExtrema(1 local minimum of output 0; lowest 0; 1 flat; 1 on the boundary)
+    >>> found.dims
+    array([2])
+    """
+    return _extrema(complex_of(net, box, budget=budget), output, interior_only, "minimum")
+
+
+def _extrema(cx: PolyhedralComplex, output: int, interior_only: bool, kind: str) -> LocalExtrema:
+    k = output_number(cx.net, output)
+    heights = vertex_values(cx)[:, k] * (1.0 if kind == "maximum" else -1.0)
+    group, chosen = _tops(heights, cx.edges, float(value_ties(cx.net, cx.box)[k]), open_vertices(cx))
+    outer = np.zeros(len(chosen), bool)
+    np.logical_or.at(outer, group, on_box_boundary(cx.vertices, cx.box))
+    if interior_only:
+        chosen &= ~outer
+    dims = _dimensions(cx, group, chosen)
+    order = np.argsort(group, kind="stable")
+    members = np.split(order, np.searchsorted(group[order], np.arange(1, len(chosen))))
+    points = np.clip(cx.vertices, cx.box.lower, cx.box.upper)
+    found = []
+    for g in np.flatnonzero(chosen):
+        own = members[g]
+        best = own[np.lexsort([*points[own].T[::-1], -heights[own]])[0]]
+        found.append((-heights[best], tuple(points[best]), int(best), int(g)))
+    found.sort()
+    tops, groups = [entry[2] for entry in found], [entry[3] for entry in found]
+    arrays = (points[tops], heights[tops] * (1.0 if kind == "maximum" else -1.0) + 0.0)
+    flags = (dims[groups], outer[groups])
+    vertices = tuple(points[members[g]] for g in groups)
+    for array in (*arrays, *flags, *vertices):
+        array.flags.writeable = False
+    return LocalExtrema(kind, k, *arrays, *flags, vertices, cx.complete)
+
+
+def _tops(
+    heights: Array, edges: Ids, tie: float, is_open: NDArray[np.bool_]
+) -> tuple[Ids, NDArray[np.bool_]]:
+    """Group vertices joined by level edges; return the groups, and from which no edge leads up."""
+    n = len(heights)
+    i, j = edges.T
+    rise = heights[j] - heights[i]
+    level = np.abs(rise) <= tie
+    graph = coo_array((np.ones(int(level.sum()), bool), (i[level], j[level])), shape=(n, n))
+    count, group = connected_components(graph, directed=False) if n else (0, np.zeros(0, int))
+    top = np.ones(count, bool)
+    # Inside a group small steps may add up to more than a tie; these edges lead nowhere.
+    between = ~level & (group[i] != group[j])
+    top[group[np.where(rise > 0, i, j)[between]]] = False
+    top[group[is_open]] = False
+    return group.astype(np.int64), top
+
+
+def _dimensions(cx: PolyhedralComplex, group: Ids, chosen: NDArray[np.bool_]) -> Ids:
+    """Return the dimension of each chosen group of vertices: that of its largest face."""
+    d, ids, starts = cx.net.in_features, cx.vertex_ids, cx.offsets
+    dims = np.zeros(len(chosen), np.int64)
+    several = chosen & (np.bincount(group, minlength=len(chosen)) > 1)
+    if not several.any():
+        return dims
+    owner = np.repeat(np.arange(cx.n_regions), np.diff(starts))
+    rows = np.flatnonzero(several[group[ids]])
+    faces = np.unique(np.stack([group[ids[rows]], owner[rows], ids[rows]]), axis=1)
+    _, first, counts = np.unique(faces[:2], axis=1, return_index=True, return_counts=True)
+    scaled = (cx.vertices - cx.box.lower) / (cx.box.upper - cx.box.lower)
+    # A simplex of dimension r has r + 1 corners: many corners first, so that few ranks are needed.
+    for at, count in sorted(zip(first, counts, strict=True), key=lambda face: -face[1]):
+        g = faces[0, at]
+        if dims[g] < min(d, count - 1):
+            corners = scaled[faces[2, at : at + count]]
+            dims[g] = max(dims[g], _flat_dimension(corners))
+    return dims
+
+
+def _flat_dimension(points: Array) -> int:
+    """Return the dimension of the affine hull of some points."""
+    lengths = np.linalg.svd(points[1:] - points[0], compute_uv=False)
+    return int(np.sum(lengths > SAME * lengths.max(initial=0.0)))

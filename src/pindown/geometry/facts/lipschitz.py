@@ -13,7 +13,6 @@ rational numbers.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -22,14 +21,28 @@ import numpy as np
 
 from pindown.affine import Array, dense
 from pindown.box import Box
+from pindown.deadline import Deadline, Stopwatch
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.exact.network import affine_map, integer_network
-from pindown.geometry.facts.slopes import blocks, map_errors, slopes_with_errors
-from pindown.geometry.facts.vertex_values import BoxLike, Ids, complex_of, output_number
+from pindown.geometry.exact.integer_network import affine_map, integer_network
+from pindown.geometry.facts.values_and_slopes import (
+    BoxLike,
+    Ids,
+    blocks,
+    complex_of,
+    map_errors,
+    output_number,
+    slopes_with_errors,
+)
+from pindown.geometry.tuning import (
+    CELLS_TRIED_FOR_ATTAINMENT,
+    MIN_RATIONAL_NORMS_SECONDS,
+    RATIONAL_NORMS_PATIENCE,
+)
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.operator_norms import power_below, spectral_norms
 from pindown.rounding import SMALLEST, UNIT_ROUNDOFF, gamma, norm_down, norm_up
+from pindown.validation import refuse
 
 _NORMS = {1: 1, 2: 2, inf: inf, "l1": 1, "l2": 2, "linf": inf}
 _NAMES = {1: "l1", 2: "l2", inf: "linf"}
@@ -39,8 +52,6 @@ _STATUS = {
     "partial": "search not complete",
 }
 _AGREE = 2.0**-30  # the relative difference of two bounds that counts as rounding
-_TRIED = 64  # cells to look at for one that is proved to be there
-_PATIENCE, _LEAST_SECONDS = 3.0, 1.0  # for rationals: times what the cells took, and at least
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,8 +128,8 @@ def lipschitz_constant(
         (LipschitzConstant(2 in l2, proved), array([0.5]))
     """
     if norm not in _NORMS:
-        raise ValueError(f'norm must be "l1", "l2" or "linf"; got {norm!r}.')
-    order, began = _NORMS[norm], time.monotonic()
+        refuse("norm", "one of 'l1', 'l2', 'linf'", norm)
+    order, watch = _NORMS[norm], Stopwatch()
     cx = complex_of(net, box, budget=budget, certified=not isinstance(net, PolyhedralComplex))
     outputs = np.arange(cx.net.out_features) if output is None else [output_number(cx.net, output)]
     cells = _Steepness(cx, np.asarray(outputs), order)
@@ -129,8 +140,8 @@ def lipschitz_constant(
             0.0, 0.0, cells.anywhere, _NAMES[order], -1, cx.box.center, still, np.zeros(0), "partial"
         )
     if proved:
-        spent = time.monotonic() - began
-        cells.sharpen(time.monotonic() + max(_PATIENCE * max(spent, cx.seconds), _LEAST_SECONDS))
+        patience = RATIONAL_NORMS_PATIENCE * max(watch.seconds, cx.seconds)
+        cells.sharpen(Deadline.after(max(patience, MIN_RATIONAL_NORMS_SECONDS)))
     lower = float(cells.lower.max()) if proved else cells.attained()
     upper = min(cells.anywhere, float(cells.upper.max())) if proved else cells.anywhere
     norms = np.clip(cells.norms, cells.lower, cells.upper)
@@ -158,7 +169,7 @@ class _Steepness:
                 self.A, np.broadcast_to(self.error, self.A.shape), order, self.norms
             )
 
-    def sharpen(self, deadline: float) -> None:
+    def sharpen(self, deadline: Deadline) -> None:
         """Enclose anew what may be the steepest: from patterns alone, then in rational numbers."""
         if self._agree():
             return
@@ -169,7 +180,7 @@ class _Steepness:
         integers = integer_network(self.cx.net) if not self._agree() else None
         # The steepest that may be first: each that is known leaves fewer.
         for i in np.argsort(-self.upper):
-            if integers is None or self._agree() or time.monotonic() > deadline:
+            if integers is None or self._agree() or deadline.passed:
                 return
             if self.upper[i] > self.lower.max():
                 pattern = self.cx.cells.unpacked_patterns(int(i))
@@ -194,7 +205,7 @@ class _Steepness:
     def attained(self) -> float:
         """Return the largest lower bound of a cell that is proved to be there, of those looked at."""
         net, box, before = self.cx.net, self.cx.box, np.cumsum([0, *self.cx.net.hidden_widths])
-        for i in np.argsort(-self.lower)[:_TRIED]:
+        for i in np.argsort(-self.lower)[:CELLS_TRIED_FOR_ATTAINMENT]:
             point = np.clip(self.cx.cells.vertices(int(i)).mean(axis=0), box.lower, box.upper)
             pattern = self.cx.cells.unpacked_patterns(int(i))
             signs = interval_bounds(net, Box(point, point))[:-1]
@@ -272,7 +283,7 @@ def _spectral(A: Array, error: Array, norms: Array, high: Array, low: Array) -> 
     off = np.linalg.norm(error, axis=(1, 2))
     upper = np.minimum(whole, spectral_norms(A, norms / scale) + off)
     lower = np.maximum(np.linalg.norm(low, axis=1).max(axis=1), np.linalg.norm(low, axis=2).max(axis=1))
-    for i in np.argsort(-norms)[:_TRIED]:
+    for i in np.argsort(-norms)[:CELLS_TRIED_FOR_ATTAINMENT]:
         if not np.isfinite(A[i]).all():
             continue
         v = np.linalg.svd(A[i])[2][0]

@@ -7,7 +7,7 @@ In homogeneous coordinates (x, s) a line :math:`n \cdot x + b = 0` is the plane 
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import cos, sin
@@ -15,12 +15,13 @@ from math import cos, sin
 import numpy as np
 from numpy.typing import NDArray
 
-from pindown.affine import Array
+from pindown.affine import Array, dense
 from pindown.box import Box
-from pindown.geometry.folds.charts import Chart, box_chart, charts_of_space, fold_radius, homogenise
+from pindown.deadline import Deadline
 from pindown.geometry.folds.fold_set import FoldSet, fold_set
 from pindown.geometry.nearness import SAME
-from pindown.geometry.regions.unit_forms import unit_forms
+from pindown.geometry.regions.point_location import unit_forms
+from pindown.geometry.tuning import CHART_OVERLAP
 from pindown.network import ReluNetwork
 
 
@@ -65,13 +66,13 @@ class Bends:
         return [np.array(group) for group in groups]
 
 
-def bends_of(net: ReluNetwork, box: Box | None, until: float | None) -> Bends | None:
+def bends_of(net: ReluNetwork, box: Box | None, deadline: Deadline) -> Bends | None:
     """Collect the visible folds on a box, or on all of R^d; None if the time does not suffice.
 
     Args:
         net: A network with one or two inputs.
         box: The domain, None for all inputs.
-        until: When to stop, in the seconds of ``time.monotonic``.
+        deadline: When to stop.
     """
     F, radius = homogenise(net), fold_radius(net)
     if box is None:
@@ -80,8 +81,7 @@ def bends_of(net: ReluNetwork, box: Box | None, until: float | None) -> Bends | 
         charts, radius = [box_chart(box)], float(np.abs([box.lower, box.upper]).max()) or 1.0
     parts = []
     for chart in charts:
-        left = None if until is None else max(until - time.monotonic(), 0.0)
-        folds = fold_set(chart.restrict(F), chart.box, budget=left, certified=True)
+        folds = fold_set(chart.restrict(F), chart.box, budget=deadline.left, certified=True)
         if not folds.complete:
             return None
         parts.append(_in_chart(F, chart, folds, radius))
@@ -165,3 +165,64 @@ class Circle:
         rays = np.append(base + np.array([[low], [high]]) * along, np.ones((2, 1)), axis=1)
         angles = np.sort(self.angles(rays))
         return float(angles[0]), float(angles[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """A box of coordinates u and the map ``(x, s) = matrix @ u + offset``."""
+
+    box: Box
+    matrix: Array
+    offset: Array
+
+    def restrict(self, homogeneous: ReluNetwork) -> ReluNetwork:
+        """Return the homogeneous network in the coordinates u; its units keep their order."""
+        return homogeneous @ ReluNetwork.from_layers([(self.matrix, self.offset)])
+
+    def rays(self, points: Array) -> Array:
+        """Return (x, s) for coordinates u (n, d): (n, d + 1)."""
+        return points @ self.matrix.T + self.offset
+
+
+def homogenise(net: ReluNetwork) -> ReluNetwork:
+    """Return ``(x, s) -> s net(x / s)`` for ``s >= 0``; every hidden layer gets one more unit, s itself.
+
+    >>> net = ReluNetwork.from_layers([([[1.0]], [-2]), ([[1.0]], [3])])
+    >>> homogenise(net)([[5.0, 1.0], [10.0, 2.0]]).ravel()  # relu(5 - 2) + 3 = 6, and twice that
+    array([ 6., 12.])
+    """
+    layers = []
+    for i, (weight, bias) in enumerate(net.layers, 1):
+        rows = np.column_stack([dense(weight), bias])
+        if i < net.depth:
+            rows = np.concatenate([rows, np.eye(1, rows.shape[1], rows.shape[1] - 1)])
+        layers.append((rows, np.zeros(len(rows))))
+    return ReluNetwork.from_layers(layers)
+
+
+def box_chart(box: Box) -> Chart:
+    """Return the chart of a box: x itself, with s = 1."""
+    d = box.dim
+    return Chart(box, np.eye(d + 1, d), np.eye(1, d + 1, d)[0])
+
+
+def charts_of_space(d: int, radius: float) -> Iterator[Chart]:
+    """Yield charts that together cover all of R^d; finite folds should lie within the radius."""
+    yield box_chart(Box.cube(d, -CHART_OVERLAP * radius, CHART_OVERLAP * radius))
+    others = np.full(d - 1, CHART_OVERLAP)
+    box = Box(np.append(-others, 0.0), np.append(others, 1.0 / radius))
+    for i in range(d):
+        for sign in (1.0, -1.0):
+            rest = [j for j in range(d + 1) if j != i]
+            matrix, offset = np.zeros((d + 1, d)), np.zeros(d + 1)
+            matrix[rest, np.arange(d)] = 1.0
+            offset[i] = sign
+            yield Chart(box, matrix, offset)
+
+
+def fold_radius(net: ReluNetwork) -> float:
+    """Return a length of the order of the first folds' distances from the origin, 1 if all are 0."""
+    weight, bias = net.layers[0]
+    lengths = np.linalg.norm(dense(weight), axis=1)
+    distances = np.abs(bias)[lengths > 0] / lengths[lengths > 0]
+    return 2.0 * float(distances.max(initial=0.0)) or 1.0

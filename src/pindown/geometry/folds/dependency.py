@@ -20,9 +20,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pindown.geometry.folds.surface import CanonicalSurface
-
-_BLOCK = 2**22  # pairs of an end point and a piece that are compared at once
+from pindown.geometry.folds.canonical_surface import CanonicalSurface
+from pindown.geometry.tuning import FOLD_PAIRS_PER_BLOCK
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +70,7 @@ def dependency_graph(surface: CanonicalSurface, *, bend: bool = True) -> Depende
     Example:
         The ray that leaves the cross at (0, 0.5) bends there, as nothing continues it:
 
-        >>> from pindown.geometry.folds.surface import canonical_surface
+        >>> from pindown.geometry.folds.canonical_surface import canonical_surface
         >>> cross = [[[-1, 0], [1, 0]], [[0, -1], [0, 1]]]
         >>> surface = canonical_surface([*cross, [[0, 0.5], [1, 0.5]]], (-1, 1))
         >>> graph = dependency_graph(surface)
@@ -85,7 +84,7 @@ def dependency_graph(surface: CanonicalSurface, *, bend: bool = True) -> Depende
     every, n = np.arange(len(surface)), len(surface)
     along = np.column_stack([-lines.normals[surface.carriers, 1], lines.normals[surface.carriers, 0]])
     spans = np.sort(np.einsum("pej,pj->pe", surface.ends - lines.origin, along), axis=1)
-    step = max(1, _BLOCK // max(2 * n, 1))
+    step = max(1, FOLD_PAIRS_PER_BLOCK // max(2 * n, 1))
     for start in range(0, n, step):
         later = every[start : start + step]
         ends = surface.ends[later].reshape(-1, 2)
@@ -152,7 +151,7 @@ def attribute_layers(surface: CanonicalSurface, n_layers: int, *, bend: bool = T
     Raises:
         ValueError: If ``n_layers`` is not a positive number.
 
-    >>> from pindown.geometry.folds.surface import canonical_surface
+    >>> from pindown.geometry.folds.canonical_surface import canonical_surface
     >>> cross = [[[-1, 0], [1, 0]], [[0, -1], [0, 1]]]
     >>> surface = canonical_surface([*cross, [[0, 0.5], [1, 0.5]]], (-1, 1))
     >>> layers = attribute_layers(surface, 2)

@@ -24,14 +24,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
-from pindown.geometry.complex.dual import equal_maps
-from pindown.geometry.folds.shared_corners import polygon_area, shared_corners
+from pindown.geometry.complex.skeleton import equal_maps
 from pindown.network import ReluNetwork
 
 if TYPE_CHECKING:
     from pindown.geometry.complex.polyhedral import PolyhedralComplex
 
-_MOST_INPUTS = 3
+
+_MAX_INPUTS = 3
 _NAMES = {1: ("points", "in number"), 2: ("segments", "long"), 3: ("polygons", "in area")}
 
 
@@ -201,9 +201,9 @@ def fold_set(
     """
     cells = _cells_of(net, box, budget, certified)
     d = cells.net.in_features
-    if d > _MOST_INPUTS:
+    if d > _MAX_INPUTS:
         raise ValueError(
-            f"fold-sets are listed for 1 to {_MOST_INPUTS} inputs; the network takes {d}. "
+            f"fold-sets are listed for 1 to {_MAX_INPUTS} inputs; the network takes {d}. "
             "Restrict it to a plane first."
         )
     order = np.lexsort([*cells.neighbours.T[::-1], cells.neighbour_units])
@@ -228,9 +228,9 @@ def _cells_of(
         return net
     if box is None:
         raise TypeError("fold_set needs a box beside a network, or a complex alone.")
-    if net.in_features > _MOST_INPUTS:
+    if net.in_features > _MAX_INPUTS:
         raise ValueError(
-            f"fold-sets are listed for 1 to {_MOST_INPUTS} inputs; the network takes {net.in_features}. "
+            f"fold-sets are listed for 1 to {_MAX_INPUTS} inputs; the network takes {net.in_features}. "
             "Restrict it to a plane first."
         )
     from pindown.geometry.complex.polyhedral import polyhedral_complex
@@ -242,3 +242,72 @@ def _bends(cells: PolyhedralComplex, pairs: NDArray[np.int64]) -> NDArray[np.boo
     """Return whether the affine maps of two cells differ, by more than rounding, anywhere on the box."""
     maps = np.concatenate([cells.A.transpose(0, 2, 1), cells.c[:, None, :]], axis=1)
     return ~equal_maps(cells.net, maps, pairs, cells.box)
+
+
+def shared_corners(
+    cells: PolyhedralComplex, pairs: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return, for each pair, the corners of the first cell that are corners of the second as well.
+
+    Cells meet face to face, so these are the corners of the fold.
+
+    Returns:
+        Rows of ``cells.cell_vertices``, and where those of each pair start.
+    """
+    if not len(pairs):
+        return np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    ids, starts = cells.vertex_ids, cells.offsets
+    n = int(ids.max(initial=0)) + 1
+    owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    known = np.append(np.sort(owner * n + ids), -1)
+    counts = np.diff(starts)[pairs[:, 0]]
+    pair = np.repeat(np.arange(len(pairs)), counts)
+    first = np.repeat(starts[pairs[:, 0]] - np.cumsum(counts) + counts, counts)
+    rows = first + np.arange(len(pair))
+    wanted = pairs[pair, 1] * n + ids[rows]
+    shared = known[np.searchsorted(known[:-1], wanted)] == wanted
+    rows, pair = rows[shared], pair[shared]
+    parts = np.split(rows, np.searchsorted(pair, np.arange(1, len(pairs))))
+    for i, part in enumerate(parts):
+        if not len(part):
+            parts[i] = _nearest(cells, *pairs[i])
+    order = {1: _one, 2: _two_ends, 3: _around}[cells.net.in_features]
+    parts = [part[order(cells.cell_vertices[part])] for part in parts]
+    return np.concatenate(parts), np.cumsum([0, *map(len, parts)]).astype(np.int64)
+
+
+def _nearest(cells: PolyhedralComplex, i: int, j: int) -> NDArray[np.int64]:
+    """Return the corner of cell i nearest to cell j, for cells too thin to have corners of their own."""
+    first = np.arange(cells.offsets[i], cells.offsets[i + 1])
+    others = cells.cell_vertices[cells.offsets[j] : cells.offsets[j + 1]]
+    gaps = np.abs(cells.cell_vertices[first][:, None] - others).sum(axis=2).min(axis=1)
+    return first[[int(gaps.argmin())]]
+
+
+def _one(corners: Array) -> NDArray[np.int64]:
+    """Return the corner of a point."""
+    return np.zeros(1, dtype=np.int64)
+
+
+def _two_ends(corners: Array) -> NDArray[np.int64]:
+    """Return the ends of a segment, which may have more corners on it."""
+    if len(corners) == 2:
+        return np.arange(2)
+    far = int(((corners - corners[0]) ** 2).sum(axis=1).argmax())
+    return np.array([int(((corners - corners[far]) ** 2).sum(axis=1).argmax()), far])
+
+
+def _around(corners: Array) -> NDArray[np.int64]:
+    """Return the order of a planar polygon's corners in space, around it."""
+    if len(corners) <= 3:
+        return np.arange(len(corners))
+    arms = corners - corners.mean(axis=0)
+    plane = np.linalg.svd(arms, full_matrices=False)[2][:2]
+    x, y = plane @ arms.T
+    return np.argsort(np.arctan2(y, x))
+
+
+def polygon_area(corners: Array) -> float:
+    """Return the area of a planar polygon in space."""
+    arms = corners[1:] - corners[0]
+    return float(np.linalg.norm(np.cross(arms[:-1], arms[1:]).sum(axis=0))) / 2.0

@@ -4,10 +4,8 @@ Every function takes ``ax`` and returns it. Without one it makes a figure of its
 window and no global state: ``plot_cells(cx).figure.savefig("cells.png")``.
 """
 
-from pindown.geometry.plots.cells import plot_cells
-from pindown.geometry.plots.folds import plot_folds
-from pindown.geometry.plots.segments import plot_segment
-from pindown.geometry.plots.surface import plot_surface
+from pindown.geometry.plots.cells import plot_cells, plot_surface
+from pindown.geometry.plots.folds import plot_folds, plot_segment
 from pindown.geometry.plots.training import animate_training, plot_training
 
 __all__ = [

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.slices.plane_slice import PlaneSlice
+from pindown.geometry.slices.plane import PlaneSlice
+from pindown.validation import integer
 
 # Colours of Okabe and Ito and of Tol, told apart with any kind of colour vision as far as ten can be.
 COLOURS = (
@@ -80,9 +81,7 @@ def _on_one_scale(cx: PolyhedralComplex) -> bool:
 def chosen_output(cx: PolyhedralComplex, output: int) -> int:
     """Return the number of an output, checked."""
     k = cx.net.out_features
-    if not -k <= output < k:
-        raise ValueError(f"output must be 0 to {k - 1}; got {output}.")
-    return output % k
+    return integer("output", output, least=-k, most=k - 1) % k
 
 
 def frame(ax: Any, source: Any, cx: PolyhedralComplex) -> None:

@@ -16,6 +16,7 @@ from pindown.geometry.plots.cells import plot_cells
 from pindown.geometry.plots.folds import plot_folds
 from pindown.geometry.plots.style import shape
 from pindown.network import ReluNetwork
+from pindown.validation import positive, refuse
 
 Kind = Literal["piece", "layer", "output", "class", "none", "folds"]
 
@@ -104,9 +105,8 @@ def animate_training(
 
     target = Path(path)
     if target.suffix.lower() != ".gif":
-        raise ValueError(f"an animation is written as .gif; got {target.name!r}.")
-    if not fps > 0:
-        raise ValueError(f"fps must be positive; got {fps}.")
+        refuse("path", "a file that ends in .gif", target.name)
+    positive("fps", fps)
     cells = _complexes(nets, box, budget)
     names = _titles(cells, titles)
     figure = Figure(figsize=(4.6, 4.0 * shape(cells[0]) + 0.9), dpi=110, layout="constrained")

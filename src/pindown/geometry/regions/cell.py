@@ -17,10 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.geometry.nearness import SAME
+from pindown.geometry.tuning import MAX_CORNER_DIM
 from pindown.programs import EXACT, LP_TOLERANCE, linear_program
-
-# Corners are listed up to this dimension: a cube has 2^d of them, and Qhull's work grows faster.
-MAX_CORNER_DIM = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)

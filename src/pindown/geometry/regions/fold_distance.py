@@ -16,10 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array, dense
 from pindown.box import Box, as_box
 from pindown.geometry.nearness import RESOLUTION
+from pindown.geometry.tuning import GRADIENT_NUMBERS_PER_BLOCK, MIN_GATHERED_WIDTH
 from pindown.network import ReluNetwork
-
-_BLOCK_NUMBERS = 2**22  # 32 MB of gradients at a time
-_WIDE = 64  # from this width on, gathering the units that are on beats multiplying with zeros
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +74,7 @@ def distance_to_nearest_fold(
     distance, label = np.full(len(rows), np.inf), np.full(len(rows), -1, dtype=np.int64)
     turned = _turned_first_layer(net)
     widest = max(net.hidden_widths, default=1)
-    step = max(1, _BLOCK_NUMBERS // (widest * turned.shape[1]))
+    step = max(1, GRADIENT_NUMBERS_PER_BLOCK // (widest * turned.shape[1]))
     for start in range(0, len(rows), step):
         part = slice(start, start + step)
         _nearest_units(net, rows[part], turned, distance[part], label[part])
@@ -130,7 +128,7 @@ def _nearest_units(
 
 def _next_gradients(W: Array, on: NDArray[np.bool_], J: Array) -> Array:
     """Return the gradients of a layer's units from those of the layer below, (n, out, r)."""
-    if max(W.shape) < _WIDE:
+    if max(W.shape) < MIN_GATHERED_WIDTH:
         return np.matmul(W, J * on[:, :, None])
     result = np.empty((len(J), len(W), J.shape[2]))
     for i in range(len(J)):

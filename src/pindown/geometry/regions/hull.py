@@ -16,12 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.geometry.nearness import SAME
+from pindown.geometry.tuning import HIT_AND_RUN_STEPS_PER_DIM, MAX_TRIANGULATED_DIM
 
 if TYPE_CHECKING:
     from pindown.geometry.regions.cell import Cell
 
-_TRIANGULATE_UP_TO_DIM = 5  # above, simplices are too many and a random walk is cheaper
-_WALK_STEPS_PER_DIM = 20
 
 _UNBOUNDED = "the cell is unbounded and has no corners that describe it; intersect it with a box."
 
@@ -158,7 +157,7 @@ def hull_halfspaces(points: ArrayLike) -> Array:
 
 def sample(cell: Cell, inner: Array, n: int, rng: np.random.Generator) -> Array:
     """Draw n points of a bounded cell; see :meth:`Cell.sample`."""
-    if cell.dim > _TRIANGULATE_UP_TO_DIM:
+    if cell.dim > MAX_TRIANGULATED_DIM:
         return _hit_and_run(cell.halfspaces, inner, n, rng)
     V = cell.vertices
     simplices = _boundary_simplices(V)
@@ -184,7 +183,7 @@ def _hit_and_run(H: Array, inner: Array, n: int, rng: np.random.Generator) -> Ar
     """Walk: a random line through the point, then a uniform point on what the cell leaves of it."""
     points, x = np.empty((n, len(inner))), inner.copy()
     for i in range(n):
-        for _ in range(_WALK_STEPS_PER_DIM):
+        for _ in range(HIT_AND_RUN_STEPS_PER_DIM):
             step = rng.standard_normal(len(x))
             slack, speed = -(H[:, :-1] @ x + H[:, -1]), H[:, :-1] @ step
             with np.errstate(divide="ignore"):

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from pindown.affine import Array, dense
 from pindown.box import Box
 from pindown.geometry.nearness import RESOLUTION, SAME
+from pindown.geometry.tuning import INWARD_DIRECTIONS
 from pindown.network import ReluNetwork
 from pindown.programs import EXACT, linear_program
 
 # A number that came out as a is wrong by some units in the last place of the terms it was summed from,
 # not of a itself; in a scale that is multiplied by RESOLUTION they count with this share: 2^-48 in all.
 _ROUGH = 2.0**-8
-_DIRECTIONS = 100  # random directions to try; one is enough unless luck is against us
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ def locate(net: ReluNetwork, x: Array, box: Box | None) -> Located:
     else:
         found = step_inside(net, zero_is_on, x, box.center - x, box)
     rng = np.random.default_rng(0)
-    for _ in range(_DIRECTIONS):
+    for _ in range(INWARD_DIRECTIONS):
         if found is not None:
             return found
         u = rng.standard_normal(len(x))

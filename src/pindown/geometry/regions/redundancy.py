@@ -24,16 +24,17 @@ from pindown.geometry.nearness import RESOLUTION, SAME
 from pindown.geometry.regions.cell import box_halfspaces
 from pindown.geometry.regions.hull import interval_rows, polygon_rows
 from pindown.geometry.regions.polar import Rows, ScaledCell, column_space, deep_point
+from pindown.geometry.tuning import (
+    DIRECTION_NUMBERS_PER_BLOCK,
+    FEW_SEPARATION_STEPS,
+    MANY_SEPARATION_STEPS,
+    MAX_PROJECTION_DIM,
+    MIN_BOXLESS_DIM,
+    ROWS_ADDED_AT_ONCE,
+)
 from pindown.programs import EXACT_OR_ELSE, linear_program
 
-LARGE_DIM = 32  # from here on it pays to look at the rows without the box first
-_MOST_ADDED = 16  # violated rows that join a comparison at once
 Flags = NDArray[np.bool_]
-# Steps of separation: most facets need few; many, at 784 inputs, cost as much as the linear program that
-# they may save.
-FEW_STEPS, MANY_STEPS = 50, 8_000
-SMALL_DIM = 64  # up to here, projecting (non-negative least squares) is faster than both
-_BATCH_NUMBERS = 2**22  # 32 MB of directions at a time
 _FAR = 1.0 / SAME  # times a side's own distance: what begins farther away is parallel to it
 _CAP = 2.0  # how far a program may push its side: any number above 1 decides
 
@@ -62,7 +63,7 @@ def facet_rows(halfspaces: Array, inner: Array, box: Box | None = None) -> Rows:
     if box is None:
         return np.sort(cell.names[_without_box(cell)])
     cell = cell.keep(_not_screened(cell))
-    if d >= LARGE_DIM:
+    if d >= MIN_BOXLESS_DIM:
         cell = cell.keep(_without_box(cell.without_box()))
     chosen, n = _facets(cell), len(cell.rows)
     return np.sort(np.concatenate([cell.names[chosen[chosen < n]], m + chosen[chosen >= n] - n]))
@@ -117,10 +118,10 @@ def _facets(cell: ScaledCell) -> Rows:
     """Return the sides that are facets, ascending."""
     facet, n = np.zeros(cell.n_sides, dtype=bool), len(cell.rows)
     separation = Separation(cell)
-    met = separation.try_all(np.arange(cell.n_sides), FEW_STEPS, facet)
-    small = cell.rows.shape[1] <= SMALL_DIM
+    met = separation.try_all(np.arange(cell.n_sides), FEW_SEPARATION_STEPS, facet)
+    small = cell.rows.shape[1] <= MAX_PROJECTION_DIM
     if not small:
-        met = separation.try_all(np.flatnonzero(~facet), MANY_STEPS, facet)
+        met = separation.try_all(np.flatnonzero(~facet), MANY_SEPARATION_STEPS, facet)
     for side in np.flatnonzero(~facet):
         if not facet[side]:
             _settle(cell, int(side), np.flatnonzero(facet[:n]) if small else met[int(side)], facet)
@@ -129,7 +130,7 @@ def _facets(cell: ScaledCell) -> Rows:
 
 def _settle(cell: ScaledCell, side: int, working: Rows, facet: Flags) -> None:
     """Decide one side by growing the set of rows it is compared with; mark every facet that shows."""
-    ahead = ahead_by_projection if cell.rows.shape[1] <= SMALL_DIM else ahead_by_program
+    ahead = ahead_by_projection if cell.rows.shape[1] <= MAX_PROJECTION_DIM else ahead_by_program
     while (direction := ahead(cell, side, working)) is not None:
         rates = cell.rates(direction[None])[0]
         first = int(np.argmax(rates))
@@ -142,7 +143,7 @@ def _settle(cell: ScaledCell, side: int, working: Rows, facet: Flags) -> None:
             if ahead is ahead_by_program:
                 return  # ahead of the others by less than rounding tells
             ahead = ahead_by_program  # squares lose half the digits: a thin facet needs the other way
-        worst = missing[np.argsort(-rates[missing])][:_MOST_ADDED]
+        worst = missing[np.argsort(-rates[missing])][:ROWS_ADDED_AT_ONCE]
         working = np.concatenate([working, worst])
 
 
@@ -168,7 +169,7 @@ class Separation:
 
         cell, size = self.cell, len(self.gram)
         room = np.empty(size), np.empty(cell.n_sides), np.empty(cell.n_sides, dtype=np.int64)
-        batch = max(1, _BATCH_NUMBERS // max(1, size))
+        batch = max(1, DIRECTION_NUMBERS_PER_BLOCK // max(1, size))
         met = {}
         for start in range(0, len(sides), batch):
             tried = sides[start : start + batch]

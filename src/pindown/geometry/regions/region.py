@@ -21,8 +21,7 @@ from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.geometry.nearness import SAME
 from pindown.geometry.regions.cell import Cell, box_halfspaces, inside
-from pindown.geometry.regions.inner_point import Located, locate, varying_sides
-from pindown.geometry.regions.unit_forms import unit_halfspaces
+from pindown.geometry.regions.point_location import Located, locate, unit_halfspaces, varying_sides
 from pindown.network import ReluNetwork
 
 
@@ -219,8 +218,8 @@ def region_at(net: ReluNetwork, x: ArrayLike, box: Box | tuple[Any, Any] | None 
 
 def bounded_region(net: ReluNetwork, box: Box | None, located: Located) -> Region:
     """Return a located cell with its facets."""
+    from pindown.geometry.regions.polar import deep_point
     from pindown.geometry.regions.redundancy import facet_rows
-    from pindown.geometry.regions.scaled import deep_point
 
     inner = deep_point(located.sides, located.inner, box)
     rows = facet_rows(located.sides, inner, box)

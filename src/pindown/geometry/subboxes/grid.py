@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.box import Box, as_box
-
-MOST_SUBBOXES = 1_000_000
+from pindown.geometry.tuning import MAX_SUBBOXES
+from pindown.validation import integer, refuse
 
 # Cuts at round numbers would meet the folds of networks written by hand. So every cut is moved from its
 # even place by a share of the spacing that is no simple fraction, another one for every coordinate.
@@ -52,8 +52,8 @@ class Grid:
                     f"cuts of coordinate {i} must ascend strictly inside {ends[0]:g} to {ends[-1]:g}; "
                     f"got {list(places)[:4]}. Give fewer of them, or others."
                 )
-        if prod(len(places) + 1 for places in checked) > MOST_SUBBOXES:
-            raise ValueError(f"a grid has at most {MOST_SUBBOXES:,} sub-boxes; give fewer cuts.")
+        if prod(len(places) + 1 for places in checked) > MAX_SUBBOXES:
+            raise ValueError(f"a grid has at most {MAX_SUBBOXES:,} sub-boxes; give fewer cuts.")
         object.__setattr__(self, "cuts", checked)
 
     @property
@@ -124,7 +124,7 @@ def as_grid(box: Box | tuple[ArrayLike, ArrayLike], splits: Splits, dim: int) ->
 
 
 def _shared_out(total: Any, dim: int) -> list[int]:
-    whole = _positive(total)
+    whole = _checked(total)
     factors, p = [], 2
     while p * p <= whole:
         while whole % p == 0:
@@ -138,18 +138,14 @@ def _shared_out(total: Any, dim: int) -> list[int]:
 
 
 def _counts(splits: Any, dim: int) -> list[int]:
-    counts = [_positive(n) for n in splits]
+    counts = [_checked(n) for n in splits]
     if len(counts) != dim:
-        raise ValueError(f"splits needs one number for each of {dim} coordinates; got {len(counts)}.")
+        refuse("splits", f"one number for each of {dim} coordinates", splits)
     return counts
 
 
-def _positive(n: Any) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"splits counts sub-boxes, whole numbers from 1 on; got {n!r}.")
-    if n > MOST_SUBBOXES:
-        raise ValueError(f"a grid has at most {MOST_SUBBOXES:,} sub-boxes; got {n:,}.")
-    return int(n)
+def _checked(n: Any) -> int:
+    return integer("splits", n, most=MAX_SUBBOXES)
 
 
 def _cuts(box: Box, c: int, n: int) -> tuple[float, ...]:

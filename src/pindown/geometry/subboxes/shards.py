@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +14,22 @@ from numpy.typing import NDArray
 
 from pindown.box import Box
 from pindown.errors import DataFileError
+from pindown.geometry.complex.cell_search import unit_hashes
 from pindown.geometry.complex.cells import Cells
-from pindown.geometry.complex.sources import unit_hashes
-from pindown.geometry.complex.twins import find_twins, flip_hashes
-from pindown.geometry.subboxes.folder import read_arrays, write_arrays
+from pindown.geometry.complex.proportional_units import flip_hashes, proportional_units
+from pindown.geometry.tuning import CELL_COPIES, LIBRARY_BYTES, MAX_CELLS_PER_BATCH, MIN_CELL_BYTES
 from pindown.network import ReluNetwork
+from pindown.validation import is_number, refuse
+from pindown.whole_files import whole_file, writing_to
 
 NETWORK_FILE = "network.npz"
 _ARRAYS = ("vertex_starts", "facet_starts", "coords", "facets", "patterns", "keys", "maps")
-
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-
-# Python, NumPy, SciPy and the compiled loops take this much before there is a single cell (measured).
-LIBRARY_BYTES = 240 * 10**6
-_LEAST_BYTES = 8 * 10**6
-
-# Cells are held up to three times: where they are found, sorted out, and on their way to disk.
-_COPIES = 4
-
-_VERTICES_PER_CELL = 8  # as a sink reserves them
-_MOST_ROOM = 2**20
+_VERTICES_PER_CELL = 8  # as a store reserves them
+Arrays = Mapping[str, NDArray[Any]]
+# What NumPy and zipfile raise at damaged files, encrypted or of a kind they do not know.
+_DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, SyntaxError, zipfile.BadZipFile)
+_KINDS = {"f8", "i8", "i4", "u8"}  # float64 and whole numbers, little-endian
 
 
 def as_bytes(memory: int | float | str) -> int:
@@ -42,12 +41,10 @@ def as_bytes(memory: int | float | str) -> int:
     if isinstance(memory, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", memory)
         if match is None or match[2].lower() not in _UNITS:
-            raise ValueError(f"memory is a number of bytes or a text like '512MB'; got {memory!r}.")
+            refuse("memory", "a number of bytes or a text like '512MB'", memory)
         return int(float(match[1]) * _UNITS[match[2].lower()])
-    if isinstance(memory, bool) or not isinstance(memory, int | float | np.integer | np.floating):
-        raise TypeError(f"memory is a number of bytes or a text like '512MB'; got {memory!r}.")
-    if not 0 < memory < 2**60:
-        raise ValueError(f"memory is a positive number of bytes; got {memory}.")
+    if not is_number(memory, 1, 2.0**60):
+        refuse("memory", "a number of bytes or a text like '512MB'", memory)
     return int(memory)
 
 
@@ -58,20 +55,20 @@ def room_for(net: ReluNetwork, memory: int) -> int:
         ValueError: If the libraries alone take that much.
     """
     left = memory - LIBRARY_BYTES
-    room = left // (_COPIES * _cell_bytes(net)) if left >= _LEAST_BYTES else 0
+    room = left // (CELL_COPIES * _cell_bytes(net)) if left >= MIN_CELL_BYTES else 0
     if room < 1:
-        least = LIBRARY_BYTES + max(_LEAST_BYTES, _COPIES * _cell_bytes(net))
+        least = LIBRARY_BYTES + max(MIN_CELL_BYTES, CELL_COPIES * _cell_bytes(net))
         raise ValueError(
             f"memory must be at least {least / 1e6:,.0f} MB for this network; got "
             f"{memory / 1e6:,.0f} MB. Python and its libraries alone take {LIBRARY_BYTES / 1e6:.0f} MB."
         )
-    return int(min(room, _MOST_ROOM))
+    return int(min(room, MAX_CELLS_PER_BATCH))
 
 
 def patterns_for(net: ReluNetwork, memory: int) -> int:
     """Return how many patterns a process may sort and look for at a time."""
     each = 32 * _pattern_words(net) + 2 * net.size + 256
-    return max(1_024, (memory - LIBRARY_BYTES) // (_COPIES * each))
+    return max(1_024, (memory - LIBRARY_BYTES) // (CELL_COPIES * each))
 
 
 def _cell_bytes(net: ReluNetwork) -> int:
@@ -175,7 +172,7 @@ def read_network(path: Path) -> ReluNetwork:
 def keys_and_flips(net: ReluNetwork) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return the hashes that keys of cells are made of, and what keys change by across folds."""
     hashes = unit_hashes(net)
-    return hashes, flip_hashes(net, find_twins(net), hashes)
+    return hashes, flip_hashes(net, proportional_units(net), hashes)
 
 
 def box_of(corners: Any) -> Box:
@@ -184,3 +181,62 @@ def box_of(corners: Any) -> Box:
         return Box(*corners)
     except (TypeError, ValueError) as error:
         raise DataFileError(f"the table of contents names no box: {error}") from None
+
+
+def write_arrays(path: Path, arrays: Arrays) -> dict[str, Any]:
+    """Write arrays, one after the other, without a second copy of them all; say what was written."""
+    with writing_to(path.parent), whole_file(path, sweep=False) as file:
+        np.savez(file, allow_pickle=False, **arrays)
+    return {"file": path.name, "bytes": path.stat().st_size, "sha256": _digest(path)}
+
+
+def is_as_written(folder: Path, entry: Mapping[str, Any]) -> bool:
+    """Return whether a file is there and is what :func:`write_arrays` said."""
+    path = folder / Path(entry["file"]).name
+    return path.stat().st_size == entry["bytes"] and _digest(path) == entry["sha256"]
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_arrays(path: Path, names: Sequence[str], n_bytes: int | None = None) -> dict[str, Any]:
+    """Read arrays by name; what the file claims is checked before memory is taken for it.
+
+    Args:
+        path: The file.
+        names: Which arrays; others in the file are not touched.
+        n_bytes: How large the file has to be, if that is known.
+
+    Raises:
+        DataFileError: If the file is missing, damaged, of another size, compressed, or has other arrays.
+    """
+    try:
+        size = path.stat().st_size
+        if n_bytes is not None and size != n_bytes:
+            raise DataFileError(f"{path.name} has {size:,} bytes; {n_bytes:,} were written.")
+        with zipfile.ZipFile(path) as archive:
+            return {name: _read_array(archive, name, size) for name in names}
+    except _DAMAGE as error:
+        if isinstance(error, DataFileError):
+            raise
+        raise DataFileError(f"{path} is missing, damaged or no file of a complex: {error}.") from None
+
+
+def _read_array(archive: zipfile.ZipFile, name: str, size: int) -> NDArray[Any]:
+    entry = archive.getinfo(f"{name}.npy")
+    if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
+        raise DataFileError(f"array {name} is compressed or claims more than the file holds.")
+    with archive.open(entry) as file:
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            raise DataFileError(f"array {name} has a header that pindown does not write.")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        claimed = dtype.itemsize * int(np.prod(shape, dtype=object))
+        if dtype.str[1:] not in _KINDS or fortran or dtype.str[0] == ">" or claimed > entry.file_size:
+            raise DataFileError(f"array {name} is {dtype} of shape {shape}, not one that was written.")
+        data = file.read(claimed)
+        if len(data) != claimed or file.read(1):  # at its end the archive compares its checksum
+            raise DataFileError(f"array {name} is cut short, or longer than it says.")
+        return np.frombuffer(data, dtype=dtype).reshape(shape)

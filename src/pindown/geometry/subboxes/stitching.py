@@ -17,8 +17,7 @@ touch a cut, and those thin enough for rounding to matter, are left to step 3, w
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,14 +25,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.box import Box
-from pindown.geometry.complex.cells import Cells
-from pindown.geometry.complex.counting import full_box
+from pindown.deadline import Stopwatch
+from pindown.geometry.complex.cell_search import joined
+from pindown.geometry.complex.cells import Cells, full_box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.complex.sources import joined
 from pindown.geometry.nearness import same_place
-from pindown.geometry.subboxes.batches import Patterns, cell_batches, cells_with_patterns
-from pindown.geometry.subboxes.grid import Grid, Splits, as_grid
-from pindown.geometry.subboxes.selection import (
+from pindown.geometry.subboxes.batches import (
+    Patterns,
+    cell_batches,
+    cells_with_patterns,
     distinct,
     doubtful,
     is_among,
@@ -41,11 +41,11 @@ from pindown.geometry.subboxes.selection import (
     touching,
     with_facet_in,
 )
+from pindown.geometry.subboxes.grid import Grid, Splits, as_grid
+from pindown.geometry.tuning import CELLS_PER_BATCH, CUT_PATTERNS_PER_TASK
 from pindown.network import ReluNetwork
 from pindown.parallel import each
-
-_ROOM = 16_384
-_PATTERNS_PER_TASK = 4_096
+from pindown.progress import Report
 
 
 class Part(NamedTuple):
@@ -62,7 +62,7 @@ def complex_by_parts(
     *,
     certified: bool = False,
     n_jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Report | None = None,
 ) -> PolyhedralComplex:
     """Find every cell of a network on a box, one sub-box at a time, side by side.
 
@@ -73,7 +73,7 @@ def complex_by_parts(
         certified: Prove every sign; cells with undecided ones go to exact rational arithmetic.
         n_jobs: Workers; None leaves it to ``pindown.parallel.workers``, -1 is all cores. On one machine
             they are threads, or processes if certified, since exact arithmetic is Python.
-        progress: Called with tasks done and tasks in all: for sub-boxes, then for cells on cuts.
+        progress: Called with what is done (sub-boxes, then cells on cuts), tasks done and tasks in all.
 
     Returns:
         The complex, as :func:`~pindown.geometry.polyhedral_complex` finds it, in another order that
@@ -89,23 +89,24 @@ def complex_by_parts(
     >>> whole.n_regions, len(whole.neighbours), whole.volumes
     (4, 4, array([1., 1., 1., 1.]))
     """
-    began = time.monotonic()
+    watch = Stopwatch()
     domain = full_box(box, net.in_features)
     grid = as_grid(domain, splits, net.in_features)
     where: Any = {"n_jobs": n_jobs, "threads": not certified, "progress": progress}
-    found = dict(each(partial(_part, net, grid, certified), range(len(grid)), **where))
+    part = partial(_part, net, grid, certified)
+    found = dict(each(part, range(len(grid)), what="sub-boxes", **where))
     parts = [found.pop(i) for i in range(len(grid))]
     whole = joined([part.cells for part in parts])
     cut = distinct(np.concatenate([part.patterns for part in parts]))
     cut = cut[~is_among(cut, whole.patterns)]
-    chunks = [cut[k : k + _PATTERNS_PER_TASK] for k in range(0, len(cut), _PATTERNS_PER_TASK)]
-    rebuilt = dict(each(partial(_rebuilt, net, domain, certified), chunks, **where))
+    chunks = [cut[k : k + CUT_PATTERNS_PER_TASK] for k in range(0, len(cut), CUT_PATTERNS_PER_TASK)]
+    again = partial(_rebuilt, net, domain, certified)
+    rebuilt = dict(each(again, chunks, what="cells on cuts", **where))
     cells = joined([whole, *(part for i in sorted(rebuilt) for part in rebuilt[i])])
     if certified and cells.n != whole.n + len(cut):
         raise ArithmeticError("a proved cell was not found again on the whole box; please report this.")
     growth = _growth(cells.patterns, net.hidden_widths)
-    seconds = time.monotonic() - began
-    return PolyhedralComplex(net, domain, True, certified, growth, cells, seconds)
+    return PolyhedralComplex(net, domain, True, certified, growth, cells, watch.seconds)
 
 
 def parts_of(
@@ -133,7 +134,7 @@ def parts_of(
 
 
 def _part(net: ReluNetwork, grid: Grid, certified: bool, i: int) -> Part:
-    parts = list(parts_of(net, grid, i, certified=certified, room=_ROOM))
+    parts = list(parts_of(net, grid, i, certified=certified, room=CELLS_PER_BATCH))
     cells, patterns = joined([part.cells for part in parts]), [part.patterns for part in parts]
     return Part(cells, distinct(np.concatenate(patterns)))
 
@@ -142,7 +143,7 @@ def _rebuilt(net: ReluNetwork, box: Box, certified: bool, patterns: Patterns) ->
     # Copied, for a batch is overwritten by the next one.
     return [
         select(cells, np.ones(cells.n, bool))
-        for cells in cells_with_patterns(net, box, patterns, certified=certified, room=_ROOM)
+        for cells in cells_with_patterns(net, box, patterns, certified=certified, room=CELLS_PER_BATCH)
     ]
 
 

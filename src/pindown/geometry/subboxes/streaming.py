@@ -10,7 +10,6 @@ that has to fit in memory. Nothing is ever held for the whole complex but its ta
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -21,28 +20,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.box import Box
 from pindown.errors import DataFileError
-from pindown.geometry.complex.counting import full_box
-from pindown.geometry.subboxes.batches import cells_with_patterns
-from pindown.geometry.subboxes.folder import is_as_written, read_arrays, write_arrays
+from pindown.geometry.complex.cells import full_box
+from pindown.geometry.subboxes.batches import cells_with_patterns, distinct, is_among
 from pindown.geometry.subboxes.grid import Grid, Splits, as_grid
-from pindown.geometry.subboxes.reading import FORMAT, VERSION, StreamedComplex, read_complex
-from pindown.geometry.subboxes.selection import distinct, is_among
 from pindown.geometry.subboxes.shards import (
     NETWORK_FILE,
     as_bytes,
+    is_as_written,
     patterns_for,
+    read_arrays,
     room_for,
+    write_arrays,
     write_cells,
     write_network,
 )
 from pindown.geometry.subboxes.stitching import parts_of
+from pindown.geometry.subboxes.streamed_complex import FORMAT, VERSION, StreamedComplex, read_complex
+from pindown.geometry.tuning import MAX_BUCKETS, PATTERNS_PER_BUCKET
 from pindown.json_files import CHECKSUM, read_record, write_record
 from pindown.network import ReluNetwork
 from pindown.parallel import each
+from pindown.progress import Report
 from pindown.whole_files import only_writer
-
-_PATTERNS_PER_BUCKET = 16_384  # more buckets than memory asks for, so that many processes have work
-_MOST_BUCKETS = 64
 
 
 class _Job(NamedTuple):
@@ -65,7 +64,7 @@ def stream_complex(
     certified: bool = False,
     n_jobs: int | None = None,
     resume: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Report | None = None,
 ) -> StreamedComplex:
     """Find every cell of a network on a box and write them to a folder, within a given memory.
 
@@ -81,7 +80,7 @@ def stream_complex(
         n_jobs: Processes; None leaves it to ``pindown.parallel.workers``, -1 is all cores.
         resume: Go on with an unfinished folder: finished sub-boxes are not looked at again, and the
             files end up the same, byte for byte, as those of a run that was never interrupted.
-        progress: Called with tasks done and tasks in all: for sub-boxes, then for cells on cuts.
+        progress: Called with what is done (sub-boxes, then cells on cuts), tasks done and tasks in all.
 
     Returns:
         The complex, read from disk as it is used.
@@ -106,8 +105,9 @@ def stream_complex(
         _begin(job, limit, resume)
         tasks = _unfinished(job.folder, [_part_name(i) for i in range(len(grid))])
         where: Any = {"n_jobs": n_jobs, "batch": 1, "bytes_per_task": limit, "progress": progress}
-        for _ in each(partial(_write_part, job), tasks, **where):
+        for _ in each(partial(_write_part, job), tasks, what="sub-boxes", **where):
             pass  # the files are the result
+        where["what"] = "cells on cuts"
         _stitch(job, patterns_for(net, limit), where)
     return read_complex(job.folder)
 
@@ -165,7 +165,7 @@ def _stitch(job: _Job, most: int, where: Any) -> None:
     cuts = [cut for record in parts for cut in record["cuts"]]
     shards = [shard for record in parts for shard in record["shards"]]
     total = sum(cut["patterns"] for cut in cuts)
-    buckets = max(-(-total // most), min(_MOST_BUCKETS, -(-total // _PATTERNS_PER_BUCKET)))
+    buckets = max(-(-total // most), min(MAX_BUCKETS, -(-total // PATTERNS_PER_BUCKET)))
     tasks = _unfinished(job.folder, [_bucket_name(b) for b in range(buckets)])
     for _ in each(partial(_write_bucket, job, shards, cuts, buckets), tasks, **where):
         pass
