@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from pindown.learn import ExactReluRegressor
-from pindown.learn.exact import hyperplane_arrangement as dichotomies
+from pindown.learn.exact import dichotomies
 
 CASES = {
     (10, 2, 1): 1.210596,

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 Array: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
 Matrix: TypeAlias = Any  # an Array, or a scipy.sparse.csr_array of float64
 
 # Measured on one core with 1,024 rows: CSR and BLAS take the same time when about a tenth of the

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.validation import positive
 
 Loss = Callable[[Array, Array], Array]
 
@@ -146,9 +146,7 @@ def is_reliable(
 
     Mukherjee 2020, Definition 9, on a sample in place of the distribution.
     """
-    number: object = eps
-    if not isinstance(number, Real) or not 0.0 <= float(eps) < np.inf:
-        raise ValueError(f"eps must be a number, not negative; got {eps!r}.")
+    eps = positive("eps", eps, zero=True)
     zeros = false_positive_loss(y_true, y_pred, sample_weight=sample_weight)
     positives = positive_loss(y_true, y_pred, loss=loss, sample_weight=sample_weight)
     best, least = None, np.inf

@@ -118,7 +118,7 @@ def test_too_large_for_a_float():
 
 
 def test_one_sample_compiles_nothing_again():
-    from pindown.learn.exact.kernels.convex import descend_convex
+    from pindown.learn.exact.compiled.convex import descend_convex
 
     _fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0], loss="absolute", width=1)
     before = len(descend_convex.signatures)

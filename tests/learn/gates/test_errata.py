@@ -39,7 +39,7 @@ def test_confinement_exponent_has_k_squared():
         second_moment=5.0,
         cut=cut,
         tail=0.0,
-        union=True,
+        variant="corrected",
     )
     printed = T * math.exp(-(small.slack**2) / (2 * T * small.difference))
     assert printed > 1 > small.failure

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from pindown.learn.gates import ModifiedSGDRegressor, gate_moments, start_distance_bound
-from pindown.learn.gates.corruption import ErrorRecursion
+from pindown.learn.gates.modified_sgd_bounds import ErrorRecursion
 from tests.learn.gates.problems import DISTRIBUTIONS, gaussian, relu_problem
 
 CORRUPTIONS = {
@@ -16,12 +16,12 @@ CORRUPTIONS = {
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-@pytest.mark.parametrize("growth", ["sharp", "published"])
-def test_weights_are_found_as_often_as_promised(distribution, growth):
+@pytest.mark.parametrize("variant", ["sharp", "as_printed"])
+def test_weights_are_found_as_often_as_promised(distribution, variant):
     eps, delta, runs, found = 0.05, 0.2, 60, 0
     for seed in range(runs):
         X, y, w = relu_problem(distribution, seed)
-        model = ModifiedSGDRegressor(eps=eps, delta=delta, growth=growth, random_state=seed).fit(X, y)
+        model = ModifiedSGDRegressor(eps=eps, delta=delta, variant=variant, random_state=seed).fit(X, y)
         found += np.linalg.norm(model.coef_ - w) <= eps
         assert model.guarantee_.kind == "probability"
         assert model.error_bound_ <= eps * (1 + 1e-9)
@@ -29,11 +29,11 @@ def test_weights_are_found_as_often_as_promised(distribution, growth):
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-@pytest.mark.parametrize("growth", ["sharp", "published"])
-def test_mean_squared_error_stays_under_the_curve(distribution, growth):
+@pytest.mark.parametrize("variant", ["sharp", "as_printed"])
+def test_mean_squared_error_stays_under_the_curve(distribution, variant):
     X, y, w = relu_problem(distribution, 7, n=120)
     moments = gate_moments(X, y)
-    c1 = moments.sharp_fourth_moment if growth == "sharp" else moments.fourth_moment
+    c1 = moments.sharp_fourth_moment if variant == "sharp" else moments.fourth_moment
     eta, rho = moments.smallest_eigenvalue / c1, 1 - moments.smallest_eigenvalue**2 / c1
     rng, runs = np.random.default_rng(0), 2000
     W = np.zeros((runs, X.shape[1]))
@@ -126,7 +126,7 @@ def test_moments_of_a_standard_normal():
 
 def test_the_sharp_constant_saves_about_the_dimension():
     X, y, w = relu_problem(gaussian, 0, n=2000, d=12)
-    slow, fast = (ModifiedSGDRegressor(growth=g).fit(X, y) for g in ("published", "sharp"))
+    slow, fast = (ModifiedSGDRegressor(variant=g).fit(X, y) for g in ("as_printed", "sharp"))
     assert 6 < slow.horizon_ / fast.horizon_ < 14
     for model in (slow, fast):
         assert np.linalg.norm(model.coef_ - w) <= model.eps
@@ -258,7 +258,7 @@ def test_units_do_not_matter(factor):
 
 @pytest.mark.parametrize(
     "bad",
-    [{"eps": 0}, {"delta": 1}, {"noise_bound": -1}, {"norm_bound": np.inf}, {"growth": "fast"},
+    [{"eps": 0}, {"delta": 1}, {"noise_bound": -1}, {"norm_bound": np.inf}, {"variant": "fast"},
      {"max_iter": 0}, {"smallest_eigenvalue": 0}, {"fourth_moment": "x"}, {"start": [1.0]},
      {"start": [np.nan] * 4}],
 )  # fmt: skip

@@ -239,7 +239,7 @@ def test_constants_of_the_confinement_are_those_of_the_source():
     eta = pushed["step"]
     expected = 2 + 1 + T * (eta * 0.2 + 2 * eta**2 * 9)
     assert squared * (1 - 2 * T * eta**2 * C**4) == pytest.approx(expected, rel=1e-12)
-    once, all_steps = (confinement(30.0, **known, tail=1e-4, union=u) for u in (False, True))
+    once, all_steps = (confinement(30.0, **known, tail=1e-4, variant=v) for v in ("sharp", "corrected"))
     azuma = np.exp(-(30.0**2) / (2 * T * once.difference**2))
     assert 1e-8 < azuma < 1e-2
     assert once.failure == pytest.approx(T * 1e-4 + azuma)

@@ -104,7 +104,7 @@ def test_bad_parameters_are_refused(bad):
 def test_an_interrupt_keeps_the_best_filter(monkeypatch):
     from pindown.learn.gates import single_filter
 
-    def stops(total, verbose, what):
+    def stops(steps, what, *, verbose):
         yield from range(5)
         raise KeyboardInterrupt
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from pindown.learn.max_pooling import pooling
-from pindown.learn.max_pooling.conversion import max_pool_network
-from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
-from pindown.learn.max_pooling.schedule import layerwise_schedule
+from pindown.learn.max_pooling.layerwise import layerwise_schedule
+from pindown.learn.max_pooling.pooling import first_phase, initial_weights, max_pool_network, pooled
 
 
 def problem(seed, m=7, n=4, d=3, k=5):
@@ -19,7 +18,7 @@ def test_pooling_by_loops(monkeypatch):
     X, _, W, _ = problem(0)
     slow = [[max(0.0, *(w @ patch for patch in x)) for w in W] for x in X]
     np.testing.assert_allclose(pooled(X, W), slow)
-    monkeypatch.setattr("pindown.learn.max_pooling.pooling._CHUNK_NUMBERS", 1)  # one point at a time
+    monkeypatch.setattr("pindown.learn.max_pooling.pooling.MAX_CHUNK_NUMBERS", 1)  # one point at a time
     np.testing.assert_allclose(pooled(X, W), slow)
 
 
@@ -79,7 +78,7 @@ def test_chunks_of_points_change_nothing(monkeypatch):
     schedule = layerwise_schedule(3, n_units=10, n_steps=5, step=0.3, radius=0.1)
     W, a = initial_weights(schedule, 3, rng)
     whole = first_phase(X, y, W, a, schedule), pooled(X, W)
-    monkeypatch.setattr(pooling, "_CHUNK_NUMBERS", 150)
+    monkeypatch.setattr(pooling, "MAX_CHUNK_NUMBERS", 150)
     parts = first_phase(X, y, W, a, schedule), pooled(X, W)
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)

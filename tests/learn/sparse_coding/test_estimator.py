@@ -18,11 +18,11 @@ from pindown.datasets.sparse_codes import (
 from pindown.learn.sparse_coding import (
     SparseCodingAutoencoder,
     certify_weights,
-    descent,
     dictionary_error,
+    gradient_descent,
     recovery_threshold,
 )
-from pindown.learn.sparse_coding.descent import descend
+from pindown.learn.sparse_coding.gradient_descent import descend
 
 
 @parametrize_with_checks([SparseCodingAutoencoder()])
@@ -184,11 +184,11 @@ def test_the_default_start_does_not_turn_every_unit_off(h):
 
 
 def test_an_interruption_keeps_the_weights_so_far(monkeypatch):
-    def two_steps(total, verbose, what):
+    def two_steps(steps, what, *, verbose):
         yield from range(2)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(descent, "watched", two_steps)
+    monkeypatch.setattr(gradient_descent, "watched", two_steps)
     X = np.abs(np.random.default_rng(0).normal(size=(40, 5)))
     with pytest.warns(UserWarning, match="interrupted"):
         coder = SparseCodingAutoencoder().fit(X)

@@ -23,7 +23,7 @@ from pindown.learn.sparse_coding import (
     recovery_certificate,
     recovery_threshold,
 )
-from pindown.learn.sparse_coding.proxy import support_gradient, supports_with
+from pindown.learn.sparse_coding.proxy_gradients import support_gradient, supports_with
 
 
 def small(h=5, n=4, k=2, seed=1, distribution="two-point"):

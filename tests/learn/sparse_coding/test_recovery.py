@@ -17,7 +17,7 @@ from pindown.learn.sparse_coding import (
     recovery_certificate,
     recovery_threshold,
 )
-from pindown.learn.sparse_coding.recovery import exponents_recover
+from pindown.learn.sparse_coding.support_recovery import exponents_recover
 
 CERTIFIED = [(64, 1, 1.2, 0.05), (256, 2, 1.2, 0.02), (256, 1, 2.0, 0.1), (512, 2, 1.2, 0.01)]
 

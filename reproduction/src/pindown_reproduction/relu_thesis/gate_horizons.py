@@ -81,23 +81,28 @@ def _modified_sgd(cell: Cell) -> dict[str, Any]:
     """Return the share of runs that end within eps, and the horizons, published and sharp."""
     from pindown.learn.gates import ModifiedSGDRegressor
 
-    d, hits, steps = cell["dimension"], {"published": 0, "sharp": 0}, {"published": 0, "sharp": 0}
+    d, hits, steps = cell["dimension"], {"as_printed": 0, "sharp": 0}, {"as_printed": 0, "sharp": 0}
     for seed in range(cell["runs"]):
         rng = np.random.default_rng([seed, d])
         X, w = _draw(cell["inputs"], rng, 100 * d, d), rng.standard_normal(d)
         w /= float(np.linalg.norm(w))
         y = np.maximum(X @ w, 0)
-        for growth in hits:
+        for variant in hits:
             model = ModifiedSGDRegressor(
-                eps=_EPS, delta=_DELTA, norm_bound=1.0, growth=growth, random_state=seed, max_iter=10**7
+                eps=_EPS,
+                delta=_DELTA,
+                norm_bound=1.0,
+                variant=variant,
+                random_state=seed,
+                max_iter=10**7,
             ).fit(X, y)
-            hits[growth] += int(np.linalg.norm(model.coef_ - w) <= _EPS)
-            steps[growth] += model.horizon_
+            hits[variant] += int(np.linalg.norm(model.coef_ - w) <= _EPS)
+            steps[variant] += model.horizon_
     n = cell["runs"]
     return {
-        "published steps": steps["published"] / n,
+        "published steps": steps["as_printed"] / n,
         "sharp steps": steps["sharp"] / n,
-        "published successes": hits["published"] / n,
+        "published successes": hits["as_printed"] / n,
         "sharp successes": hits["sharp"] / n,
     }
 

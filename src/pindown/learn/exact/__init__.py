@@ -1,6 +1,5 @@
 """Exact empirical risk minimisation: the best small network there is, and the proof."""
 
-from pindown.learn.exact.dichotomies import Dichotomies, count_general, dichotomies
-from pindown.learn.exact.estimators import ExactReluClassifier, ExactReluRegressor
+from pindown.lazy import lazy_names
 
-__all__ = ["Dichotomies", "ExactReluClassifier", "ExactReluRegressor", "count_general", "dichotomies"]
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -6,7 +6,6 @@ r"""Estimators that return the best small network there is, with the proof, or a
 
 from __future__ import annotations
 
-import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +16,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from pindown.learn.exact.problem import Problem, merged
-from pindown.learn.exact.search import Search
-from pindown.learn.exact.solve import compile_kernels, run
-from pindown.learn.exact.units import Units
+from pindown.affine import Array
+from pindown.deadline import Deadline, checked_budget
+from pindown.learn.exact.problem import Problem, Units, merged
+from pindown.learn.exact.search import Search, compile_loops, run
+from pindown.progress import progress_bar
+from pindown.validation import choice, integer, positive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = npt.NDArray[np.float64]
 
 ARITHMETIC = "complete search in float64 with margins, no directed rounding"
 
@@ -38,18 +38,16 @@ class _ExactRelu(BaseEstimator):  # type: ignore[misc]
     def _search(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._check_parameters()
         mass = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        from pindown.learn.exact.display import shown
-
         X, y, mass = merged(X, y, mass)
         units = Units.of(y, mass, self.loss)
         ridge = float(self.ridge) / units.ridge
         y, mass = y / units.target, mass / units.mass
         problem = Problem.of(X, y, mass, self.loss, ridge, bool(self.output_bias))
-        compile_kernels(self.loss)
+        compile_loops(self.loss)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        search = Search(problem, self.width, time.monotonic() + float(self.budget), self.n_jobs, seed)
+        search = Search(problem, self.width, Deadline.after(self.budget), self.n_jobs, seed)
         try:
-            with shown(search, self.verbose):
+            with progress_bar(verbose=self.verbose) as search.progress:
                 run(search)
         except KeyboardInterrupt:
             warnings.warn(
@@ -71,20 +69,10 @@ class _ExactRelu(BaseEstimator):  # type: ignore[misc]
         self.history_ = np.array(search.history).reshape(-1, 3) * [1.0, units.loss, units.loss]
 
     def _check_parameters(self) -> None:
-        if (
-            not isinstance(self.width, int | np.integer)
-            or isinstance(self.width, bool)
-            or self.width < 1
-        ):
-            raise ValueError(f"width must be a positive integer, got {self.width!r}")
-        if self.loss not in self._losses:
-            raise ValueError(f"loss must be one of {', '.join(self._losses)}, got {self.loss!r}")
-        if not (isinstance(self.ridge, float | int | np.number) and 0 <= self.ridge < np.inf):
-            raise ValueError(f"ridge must be a finite number, zero or positive, got {self.ridge!r}")
-        if not (isinstance(self.budget, float | int | np.number) and self.budget >= 0):
-            raise ValueError(
-                f"budget must be a number of seconds, zero or positive, got {self.budget!r}"
-            )
+        integer("width", self.width)
+        choice("loss", self.loss, self._losses)
+        positive("ridge", self.ridge, zero=True)
+        checked_budget(self.budget, zero=True)
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -93,9 +81,17 @@ class _ExactRelu(BaseEstimator):  # type: ignore[misc]
     def plot_gap(self, ax: Axes | None = None) -> Axes:
         """Draw the proved interval for the least loss over time."""
         check_is_fitted(self)
-        from pindown.learn.exact.display import plot_history
+        import matplotlib.pyplot as plt
 
-        return plot_history(self.history_, ax)
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6, 3.5))
+        seconds, lower, upper = self.history_.T
+        ax.step(seconds, upper, where="post", label="best network")
+        ax.step(seconds, lower, where="post", label="proved lower bound")
+        ax.fill_between(seconds, lower, upper, step="post", alpha=0.15)
+        ax.set(xlabel="seconds", ylabel="loss", ylim=(0, None))
+        ax.legend(loc="best")
+        return ax
 
     def summary(self) -> str:
         """Say in one line what was found and what is known about it."""

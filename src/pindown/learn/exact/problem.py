@@ -1,7 +1,7 @@
-r"""The training problem in the coordinates of the search, and the way back to a network.
+r"""The training problem in the units and coordinates of the search, and the way back to a network.
 
-.. math:: \min \sum_j m_j\, \ell\Big(c + \sum_{u=1}^w s_u\,\mathrm{relu}(\langle a_u, x_j\rangle +
-b_u),\; y_j\Big)
+.. math:: \min \sum_j m_j\, \ell\Big(c + \sum_{u=1}^w s_u\,
+          \mathrm{relu}(\langle a_u, x_j\rangle + b_u),\; y_j\Big)
           + \alpha \sum_u \lVert a_u\rVert^2, \qquad s_u \in \{-1, 1\}.
 
 Positive factors move freely through a ReLU, so output weights of size one are no restriction.
@@ -13,22 +13,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 from scipy.special import expit
 
-from pindown.learn.exact.dichotomies import ON_THE_PLANE, dichotomies
+from pindown.affine import Array, Integers
+from pindown.learn.exact.hyperplane_arrangement import ON_THE_PLANE, dichotomies
 from pindown.network import ReluNetwork
 from pindown.rounding import UNIT_ROUNDOFF, gamma
 
 if TYPE_CHECKING:
-    from pindown.learn.exact.kernels.convex import Rows
-    from pindown.learn.exact.kernels.squared import Cells
+    from pindown.learn.exact.compiled.convex import Rows
+    from pindown.learn.exact.compiled.squared import Cells
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 LOSSES = ("squared", "absolute", "hinge", "logistic")  # in the order of the compiled code's numbers
 # A bound this close to the best loss, relative to it, leaves nothing to find: float64 sums over many
@@ -52,7 +50,7 @@ def merged(X: Array, y: Array, mass: Array) -> tuple[Array, Array, Array]:
     used = mass > 0
     samples, which = np.unique(np.column_stack([X, y])[used], axis=0, return_inverse=True)
     weights = np.bincount(which.ravel(), mass[used]).astype(np.float64)
-    # Of one memory layout: the kernels would be compiled again for another.
+    # Of one memory layout: the loops would be compiled again for another.
     return samples[:, :-1].copy(), samples[:, -1].copy(), weights
 
 
@@ -210,8 +208,8 @@ class Problem:
 
     def tables(self) -> tuple[Cells, Rows, bool]:
         """Build what the compiled search reads; the last says whether all tuples of cells are in it."""
-        from pindown.learn.exact.kernels.convex import Rows
-        from pindown.learn.exact.kernels.squared import Cells, own_sums
+        from pindown.learn.exact.compiled.convex import Rows
+        from pindown.learn.exact.compiled.squared import Cells, own_sums
 
         points, point = self.distinct()
         graph = dichotomies(points)
@@ -236,3 +234,52 @@ class Problem:
         )  # fmt: skip
         rows = Rows(LOSSES.index(self.loss), point, self.y, self.mass)
         return cells, rows, graph.whole and not self.is_crowded
+
+
+@dataclass(frozen=True)
+class Units:
+    """What one unit of the search is in the user's numbers: its tolerances need numbers of order one.
+
+    Units are powers of two, so that the way there and back rounds nothing.
+
+    Attributes:
+        target: Of targets and predictions; one for classes.
+        mass: Of sample weights.
+        loss: Of losses.
+        ridge: Of the factor of the penalty.
+
+    >>> units = Units.of(np.array([3.0, -700.0]), np.array([1.0, 5.0]), "squared")
+    >>> units.target, units.mass, units.loss
+    (512.0, 4.0, 1048576.0)
+    """
+
+    target: float
+    mass: float
+    loss: float
+    ridge: float
+
+    @classmethod
+    def of(cls, y: Array, mass: Array, loss: str) -> Units:
+        """Take the largest target and the largest weight, rounded down to a power of two."""
+        heaviest = _power_of_two(float(mass.max()))
+        if loss in ("hinge", "logistic"):
+            return cls(1.0, heaviest, heaviest, heaviest)
+        target = _power_of_two(float(np.abs(y).max()))
+        with np.errstate(over="ignore"):  # the caller sees an infinite loss
+            if loss == "absolute":
+                return cls(target, heaviest, float(np.float64(heaviest) * target), heaviest / target)
+            return cls(target, heaviest, float(np.float64(target) * target * heaviest), heaviest)
+
+    def network(self, network: ReluNetwork) -> ReluNetwork:
+        """Return a network of the search, which has output weights of size one, in the user's units."""
+        hidden, output = network.layers
+        return ReluNetwork.from_layers(
+            [
+                (self.target * np.asarray(hidden.weight), self.target * hidden.bias),
+                (np.asarray(output.weight), self.target * output.bias),
+            ]
+        )
+
+
+def _power_of_two(value: float) -> float:
+    return float(2.0 ** np.floor(np.log2(value))) if value > 0 else 1.0

@@ -6,21 +6,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pindown.affine import Integers
 from pindown.learn.exact.problem import CERTIFIED_TO, LOSSES, Problem
+from pindown.learn.exact.tuning import MAX_CONVEX_WALKS, MAX_OPEN_PROGRAMS, MAX_WALK_STEPS
 from pindown.network import ReluNetwork
 
 if TYPE_CHECKING:
-    from pindown.learn.exact.kernels.convex import Rows
-    from pindown.learn.exact.kernels.squared import Cells, Found
+    from pindown.learn.exact.compiled.convex import Rows
+    from pindown.learn.exact.compiled.squared import Cells, Found
 
-Integers = npt.NDArray[np.int64]
 
-_MOST_OPEN = 512  # programs a slice may leave open and remember
-_MOST_WALKS = 8  # over cells with programs that take long
 _LARGER = 10.0  # squared weights of the optimum, in units of those of the best network found
-_PATIENCE = 200  # steps of a descent; each must improve, so few come near
 
 
 @dataclass(eq=False)
@@ -37,7 +34,7 @@ class Table:
     @classmethod
     def of(cls, problem: Problem, width: int, loss: float) -> Table:
         """Build the tables; only networks with less than a given loss count as found."""
-        from pindown.learn.exact.kernels.squared import Found
+        from pindown.learn.exact.compiled.squared import Found
 
         cells, rows, whole = problem.tables()
         best = Found(
@@ -47,9 +44,9 @@ class Table:
             chosen=np.zeros(width, np.int64),
             signs=np.zeros(width, np.int64),
             counts=np.zeros(3, np.int64),
-            open_bound=np.full(_MOST_OPEN, np.inf),
-            open_chosen=np.zeros((_MOST_OPEN, width), np.int64),
-            open_signs=np.zeros((_MOST_OPEN, width), np.int64),
+            open_bound=np.full(MAX_OPEN_PROGRAMS, np.inf),
+            open_chosen=np.zeros((MAX_OPEN_PROGRAMS, width), np.int64),
+            open_signs=np.zeros((MAX_OPEN_PROGRAMS, width), np.int64),
         )
         return cls(problem, cells, rows, best, whole)
 
@@ -64,19 +61,19 @@ class Table:
 
     def descend(self, start: Integers) -> None:
         """Improve the best network by walking over cells from a tuple."""
-        from pindown.learn.exact.kernels.squared import blank, descend
+        from pindown.learn.exact.compiled.squared import blank, descend
 
         if self._squared:
-            descend(self.cells, start, self.problem.biased, self.best, _PATIENCE)
+            descend(self.cells, start, self.problem.biased, self.best, MAX_WALK_STEPS)
             return
-        from pindown.learn.exact.kernels.convex import descend_convex
+        from pindown.learn.exact.compiled.convex import descend_convex
 
         guide = blank(self.best)  # where squared loss leads, in microseconds, is a good place to begin
-        descend(self.cells, start, self.problem.biased, guide, _PATIENCE)
+        descend(self.cells, start, self.problem.biased, guide, MAX_WALK_STEPS)
         place = np.sort(guide.chosen)
-        if place.tobytes() not in self.tried and len(self.tried) < _MOST_WALKS:
+        if place.tobytes() not in self.tried and len(self.tried) < MAX_CONVEX_WALKS:
             self.tried.add(place.tobytes())
-            descend_convex(self.cells, self.rows, place, self.problem.biased, self.best, _PATIENCE)
+            descend_convex(self.cells, self.rows, place, self.problem.biased, self.best, MAX_WALK_STEPS)
 
     def examine(self, part: tuple[int, int]) -> Found:
         """Examine all tuples whose first member is in a range, and leave the best network as it is."""
@@ -86,11 +83,11 @@ class Table:
         found.open_bound[:] = np.inf
         width = len(found.chosen)
         if self._squared:
-            from pindown.learn.exact.kernels.squared import search_rows
+            from pindown.learn.exact.compiled.squared import search_rows
 
             search_rows(self.cells, *part, width, self.problem.biased, found)
         else:
-            from pindown.learn.exact.kernels.convex import search_convex_rows
+            from pindown.learn.exact.compiled.convex import search_convex_rows
 
             search_convex_rows(self.cells, self.rows, *part, width, self.problem.biased, found)
         return found

@@ -12,20 +12,25 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from pindown.affine import Array
-from pindown.learn.gates.features import Gate, check_range, is_unexplained, scaled_features
-from pindown.learn.gates.glmtron_bounds import (
+from pindown.evidence import Assumption, Status
+from pindown.learn.gates.gate import (
+    Gate,
+    GateGuarantee,
+    Link,
+    as_link,
+    check_range,
+    is_unexplained,
+    scaled_features,
+)
+from pindown.learn.gates.glmtron_horizons import (
     benign_risk,
     glmtron_excess,
     glmtron_gain,
     glmtron_horizon,
 )
-from pindown.learn.gates.guarantee import Assumption, GateGuarantee, Status
-from pindown.learn.gates.links import Link, as_link
-from pindown.learn.gates.numbers import count, positive
-from pindown.learn.gates.progress import watched
-
-_DEFAULT_STEPS = 10_000  # without a norm bound there is no horizon
-_PATIENCE = 1_000  # steps without a lower loss, once steps are below tol, before the run ends
+from pindown.learn.gates.tuning import GLMTRON_DEFAULT_STEPS, GLMTRON_PATIENCE
+from pindown.progress import watched
+from pindown.validation import integer, positive
 
 
 class GLMTron(Gate, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -162,8 +167,8 @@ class GLMTron(Gate, RegressorMixin, BaseEstimator):  # type: ignore[misc]
             norm = positive("norm_bound", self.norm_bound, zero=True) * self.scale_
             self.horizon_ = glmtron_horizon(norm, eps)
         if self.max_iter is not None:
-            return count("max_iter", self.max_iter)
-        return _DEFAULT_STEPS if self.horizon_ is None else max(1, self.horizon_)
+            return integer("max_iter", self.max_iter)
+        return GLMTRON_DEFAULT_STEPS if self.horizon_ is None else max(1, self.horizon_)
 
     def _run(
         self, link: Link, Z: Array, y: Array, mass: Array, held: tuple[Array, Array] | None
@@ -174,7 +179,7 @@ class GLMTron(Gate, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         losses: list[float] = []
         least, self.best_iter_, short = math.inf, 0, False
         try:
-            for t in watched(steps + 1, self.verbose, "GLM-Tron"):
+            for t in watched(range(steps + 1), "GLM-Tron", verbose=self.verbose):
                 residual = y - link(Z @ w)
                 losses.append(float(mass @ residual**2))
                 judged = losses[-1]
@@ -182,7 +187,7 @@ class GLMTron(Gate, RegressorMixin, BaseEstimator):  # type: ignore[misc]
                     judged = float(np.mean((held[1] - link(held[0] @ w)) ** 2))
                 if judged < least:
                     least, best, self.best_iter_ = judged, w, t
-                if t == steps or short or t - self.best_iter_ > _PATIENCE:
+                if t == steps or short or t - self.best_iter_ > GLMTRON_PATIENCE:
                     break
                 move = self.step * ((mass * residual) @ Z)
                 w = w + move

@@ -16,21 +16,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from pindown.affine import Array
-from pindown.learn.gates.corruption import ErrorRecursion
-from pindown.learn.gates.features import Gate, check_range, scaled_features
-from pindown.learn.gates.guarantee import Assumption, GateGuarantee, Status
-from pindown.learn.gates.moments import GateMoments, gate_moments, start_distance_bound
-from pindown.learn.gates.numbers import count, positive, probability
-from pindown.learn.gates.progress import watched
-from pindown.learn.gates.recursion import solve_recursion
+from pindown.evidence import Assumption, Status
+from pindown.learn.gates.gate import Gate, GateGuarantee, check_range, scaled_features
+from pindown.learn.gates.modified_sgd_bounds import (
+    ErrorRecursion,
+    GateMoments,
+    gate_moments,
+    solve_recursion,
+    start_distance_bound,
+)
+from pindown.learn.gates.tuning import LEAST_CONFIDENT_SHARE, MAX_HORIZON, SGD_CHUNK
+from pindown.progress import watched
+from pindown.validation import choice, integer, positive, probability
 
-_CHUNK = 2**16  # draws at a time: between two chunks the run can be interrupted
 _RESIDUAL_ROUNDING = 1e-9  # of the labels' size, when residuals are compared with what the bound allows
 _ROUNDINGS_PER_STEP = 4  # of a product, a difference, a scaling and a sum; inputs are short
-_NEVER = 10**15  # a horizon beyond this is not reached by anybody
-_LEAST_CONFIDENT_SHARE = (
-    0.5  # an eigenvalue within its standard error of zero is taken as this share of it
-)
 
 
 class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -55,7 +55,7 @@ class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore
         smallest_eigenvalue: :math:`\lambda` of the distribution, for ``partial_fit``; None estimates it.
         fourth_moment: :math:`c_1 \ge \kappa` of the distribution, for ``partial_fit``; None estimates
             it.
-        growth: ``"sharp"`` steps with :math:`\kappa`; ``"published"`` with :math:`c_1`, up to d times
+        variant: ``"sharp"`` steps with :math:`\kappa`; ``"as_printed"`` with :math:`c_1`, up to d times
             slower.
         start: :math:`w_1` (and the intercept last, if fitted); None starts at zero.
         fit_intercept: Whether the gate has an intercept, as the weight of an input that is always one.
@@ -94,7 +94,7 @@ class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore
         norm_bound: float | None = None,
         smallest_eigenvalue: float | None = None,
         fourth_moment: float | None = None,
-        growth: str = "sharp",
+        variant: str = "sharp",
         start: Any = None,
         fit_intercept: bool = False,
         max_iter: int = 1_000_000,
@@ -108,7 +108,7 @@ class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore
         self.norm_bound = norm_bound
         self.smallest_eigenvalue = smallest_eigenvalue
         self.fourth_moment = fourth_moment
-        self.growth = growth
+        self.variant = variant
         self.start = start
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
@@ -120,7 +120,7 @@ class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore
         """Draw samples with replacement until the horizon, or ``max_iter``."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
-        most = count("max_iter", self.max_iter)
+        most = integer("max_iter", self.max_iter)
         check_range(X, y)
         self._pilot: tuple[Array, Array] | None = None
         Z = self._prepare(X, y, fresh=True, stream=False)
@@ -129,8 +129,10 @@ class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore
         planned = min(self.horizon_, most)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         try:
-            for chunk in watched(math.ceil(planned / _CHUNK), self.verbose, "modified SGD"):
-                rows = rng.integers(len(Z), size=min(_CHUNK, planned - chunk * _CHUNK))
+            for chunk in watched(
+                range(math.ceil(planned / SGD_CHUNK)), "modified SGD", verbose=self.verbose
+            ):
+                rows = rng.integers(len(Z), size=min(SGD_CHUNK, planned - chunk * SGD_CHUNK))
                 self._pass(Z, y, rows)
         except KeyboardInterrupt:
             warnings.warn("interrupted: the bound is for the steps taken so far", stacklevel=2)
@@ -157,9 +159,9 @@ class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore
             seen = (np.vstack([self._pilot[0], X]), np.concatenate([self._pilot[1], y]))
             self._prepare(*seen, fresh=fresh, stream=True)
             self.horizon_ = self.n_iter_ + self._horizon(
-                self._recursion, count("max_iter", self.max_iter)
+                self._recursion, integer("max_iter", self.max_iter)
             )
-            self._pilot = seen if len(seen[1]) < count("pilot_size", self.pilot_size) else None
+            self._pilot = seen if len(seen[1]) < integer("pilot_size", self.pilot_size) else None
         Z = scaled_features(X, self.fit_intercept, self.scale_)
         self._pass(Z, y, np.arange(len(Z)))
         self._publish(Z, y, stream=True)
@@ -197,13 +199,11 @@ class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore
         return self._recursion.after(self._squared_start, self.n_iter_ - self._anchor)
 
     def _constants(self, moments: GateMoments, stream: bool) -> tuple[float, float]:
-        if self.growth not in {"sharp", "published"}:
-            raise ValueError(f"growth must be 'sharp' or 'published'; got {self.growth!r}.")
-        sharp = self.growth == "sharp"
+        sharp = choice("variant", self.variant, ("sharp", "as_printed")) == "sharp"
         growth = moments.sharp_fourth_moment if sharp else moments.fourth_moment
         eigenvalue = moments.smallest_eigenvalue
         if stream:  # a sample stands for the stream: take the safe side of both estimates
-            eigenvalue = max(eigenvalue - moments.eigenvalue_error, _LEAST_CONFIDENT_SHARE * eigenvalue)
+            eigenvalue = max(eigenvalue - moments.eigenvalue_error, LEAST_CONFIDENT_SHARE * eigenvalue)
             growth += moments.fourth_moment_error
         for name in ("smallest_eigenvalue", "fourth_moment"):
             if getattr(self, name) is not None:
@@ -222,14 +222,14 @@ class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore
         if worst.eigenvalue == 0 or math.isinf(self._squared_start):
             return most if self.moments_.share > 0 else 0
         if worst.noise_bound > 0:
-            return math.ceil(min(worst.steps_to(self._squared_start, target), _NEVER))
+            return math.ceil(min(worst.steps_to(self._squared_start, target), MAX_HORIZON))
         found = solve_recursion(
             2 * worst.eigenvalue, worst.growth, start=self._squared_start, target=target
         )
         return found.n_steps - 1
 
     def _pass(self, Z: Array, y: Array, rows: Any) -> None:
-        from pindown.learn.gates.kernels import least_mean_squares
+        from pindown.learn.gates.compiled import least_mean_squares
 
         used = rows[y[rows] > self._recursion.noise_bound]
         least_mean_squares(Z, y, used, self._recursion.step, self._weights)

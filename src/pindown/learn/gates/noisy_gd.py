@@ -12,12 +12,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from pindown.affine import Array
-from pindown.learn.gates.confinement import Confinement, best_radius, largest_step
-from pindown.learn.gates.features import Gate, check_range, scaled_features
-from pindown.learn.gates.guarantee import Assumption, GateGuarantee, Status
-from pindown.learn.gates.moments import gate_moments, start_distance_bound
-from pindown.learn.gates.numbers import count, positive, probability
-from pindown.learn.gates.progress import watched
+from pindown.evidence import Assumption, Status
+from pindown.learn.gates.gate import Gate, GateGuarantee, check_range, scaled_features
+from pindown.learn.gates.modified_sgd_bounds import gate_moments, start_distance_bound
+from pindown.learn.gates.noisy_gd_confinement import Confinement, best_radius, largest_step
+from pindown.progress import watched
+from pindown.validation import integer, positive, probability
 
 # A training error below this share of the labels' mean square is rounding: the labels are a gate's.
 _REALIZED = 1e-16
@@ -120,7 +120,7 @@ class NoisyGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore[mis
 
     def fit(self, X: Any, y: Any) -> NoisyGDRegressor:
         """Descend."""
-        count("n_iter", self.n_iter)
+        integer("n_iter", self.n_iter)
         probability("failure", self.failure)
         noises = [
             positive(name, getattr(self, name), zero=True) for name in ("gradient_noise", "weight_noise")
@@ -152,7 +152,7 @@ class NoisyGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore[mis
         w, best, least, self.best_iter_ = first.copy(), first.copy(), math.inf, 0
         losses: list[float] = []
         try:
-            for t in watched(self.n_iter + 1, self.verbose, "gradient descent"):
+            for t in watched(range(self.n_iter + 1), "gradient descent", verbose=self.verbose):
                 u = Z @ w
                 losses.append(float(np.mean((y - np.maximum(u, 0)) ** 2)))
                 if losses[-1] < least:

@@ -18,12 +18,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.circuits.single_filter import single_filter_network, window_matrices
-from pindown.learn.gates.features import check_range, is_unexplained
-from pindown.learn.gates.guarantee import Assumption, GateGuarantee
-from pindown.learn.gates.links import Link, leaky_relu
-from pindown.learn.gates.numbers import count, positive
-from pindown.learn.gates.progress import watched
+from pindown.evidence import Assumption
+from pindown.learn.gates.gate import GateGuarantee, Link, check_range, is_unexplained, leaky_relu
 from pindown.network import ReluNetwork
+from pindown.progress import watched
+from pindown.validation import integer, positive
 
 # An eigenvalue below this share of the largest is rounding of zero.
 _RANK_TOLERANCE = 1e-12
@@ -96,7 +95,7 @@ class SingleFilterRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
     def fit(self, X: Any, y: Any) -> SingleFilterRegressor:
         """Learn the filter."""
-        link, most = leaky_relu(self.leak), count("max_iter", self.max_iter)
+        link, most = leaky_relu(self.leak), integer("max_iter", self.max_iter)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         check_range(X, y)
@@ -117,8 +116,8 @@ class SingleFilterRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
     def _windows(self, n: int) -> Array:
         if self.matrices is None:
-            size = n if self.kernel_size is None else count("kernel_size", self.kernel_size)
-            return window_matrices(n, size, stride=count("stride", self.stride))
+            size = n if self.kernel_size is None else integer("kernel_size", self.kernel_size)
+            return window_matrices(n, size, stride=integer("stride", self.stride))
         A = np.array(self.matrices, dtype=np.float64)
         if A.ndim != 3 or not A.size or A.shape[2] != n or not np.isfinite(A).all():
             raise ValueError(f"matrices must be finite, of shape (k, r, {n}); got shape {A.shape}.")
@@ -135,7 +134,7 @@ class SingleFilterRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         rows = patches.reshape(-1, patches.shape[2])
         residual, stopped = y, False
         try:
-            for t in watched(most + 1, self.verbose, "one filter"):
+            for t in watched(range(most + 1), "one filter", verbose=self.verbose):
                 residual = y - link(rows @ w).reshape(len(y), -1).mean(axis=1)
                 losses.append(float(np.mean(residual**2)))
                 if losses[-1] < least:

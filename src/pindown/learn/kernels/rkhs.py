@@ -13,8 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.learn.kernels.distance import kernel_distance, squared_distances
-from pindown.learn.kernels.gram import Kernel, diagonal, gram, samples
+from pindown.learn.kernels.gram_matrix import (
+    Kernel,
+    diagonal,
+    gram,
+    kernel_distance,
+    samples,
+    squared_distances,
+)
 
 # Singular values below this share of the largest are rounding in the system of a projection.
 _RANK = 1e-12
@@ -83,10 +89,7 @@ class KernelExpansion:
         return float(np.sqrt(max(0.0, self.inner(self))))
 
     def project(self, centers: ArrayLike) -> KernelExpansion:
-        """Return the nearest expansion over other centres.
-
-        Which is the least that agrees with f there.
-        """
+        """Return the nearest expansion over other centres, the least that agrees with f there."""
         Z = samples(centers, "centers")
         K = gram(self.kernel, Z, **self.parameters)
         coefficients, *_ = np.linalg.lstsq(K, self(Z), rcond=_RANK)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -26,9 +25,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.bound_text import rounded_up
+from pindown.evidence import Kind
+from pindown.learn.margins.tuning import PERCEPTRON_BLOCK
+from pindown.validation import integer, positive
 
-_BLOCK = 256  # samples scored at once; after a mistake the rest of a block is scored anew
-_LARGEST = 1e100  # a sample's products with sums of samples are still floats
+_MAX_SIZE = 1e100  # a sample's products with sums of samples are still floats
 _SLACK = 1e-9  # relative rounding of norms and margins that were summed over many samples
 
 
@@ -65,18 +66,12 @@ class MistakeGuarantee:
 
     @property
     def holds(self) -> bool:
-        """Whether the samples seen so far agree with the margin.
-
-        False refutes the margin, not the theorem.
-        """
+        """Whether the samples seen so far agree with the margin; False refutes it, not the theorem."""
         return self.mistakes <= self.bound and self.margin_lower <= self.margin_upper * (1 + _SLACK)
 
     @property
-    def kind(self) -> str:
-        """``"exact"``: a theorem on these samples; ``"heuristic"``.
-
-        The given margin was refuted or is unknown.
-        """
+    def kind(self) -> Kind:
+        """``"exact"``, a theorem on these samples; ``"heuristic"`` without a margin that holds."""
         return "exact" if self.holds and self.margin_lower > 0 else "heuristic"
 
     def __str__(self) -> str:
@@ -195,8 +190,8 @@ class MarginPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of each sample."""
-        positive = self.decision_function(X) > 0
-        return self.classes_[positive.astype(int)]
+        above = self.decision_function(X) > 0
+        return self.classes_[above.astype(int)]
 
     def _start(self, classes: npt.NDArray[Any], n_features: int) -> None:
         if len(classes) != 2:
@@ -215,7 +210,7 @@ class MarginPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _points(self, X: Array) -> Array:
         points = np.hstack([X, np.ones((len(X), 1))]) if self.fit_intercept else X
         if not self.normalize:
-            if np.abs(points).max() > _LARGEST:
+            if np.abs(points).max() > _MAX_SIZE:
                 raise ValueError(
                     f"samples up to {np.abs(points).max():.3g} leave the range of floats in products; "
                     "pass normalize=True or scale them"
@@ -236,7 +231,7 @@ class MarginPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Visit the samples in order; return the number of mistakes."""
         before, n, i = self.n_mistakes_, len(points), 0
         while i < n:
-            block = slice(i, min(i + _BLOCK, n))
+            block = slice(i, min(i + PERCEPTRON_BLOCK, n))
             wrong = (points[block] @ self._w > 0) != (signs[block] > 0)
             if not wrong.any():
                 i = block.stop
@@ -273,13 +268,6 @@ class MarginPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             print(self.guarantee_)
 
     def _check_parameters(self) -> None:
-        if (
-            isinstance(self.max_epochs, bool)
-            or not isinstance(self.max_epochs, int | np.integer)
-            or self.max_epochs < 1
-        ):
-            raise ValueError(f"max_epochs must be a positive integer, got {self.max_epochs!r}")
-        margin: object = self.margin
-        number = isinstance(margin, Real) and not isinstance(margin, bool)
-        if margin is not None and not (number and 0 < float(margin) < np.inf):  # type: ignore[arg-type]
-            raise ValueError(f"margin must be a positive number or None, got {self.margin!r}")
+        integer("max_epochs", self.max_epochs)
+        if self.margin is not None:
+            positive("margin", self.margin)

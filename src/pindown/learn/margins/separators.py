@@ -4,6 +4,11 @@ r"""Maximum-margin separators through scikit-learn's solver, each with a proof o
           \qquad\text{and}\qquad
           \min_{w,b,\xi\ge0}\ \tfrac12\lVert w\rVert^2 + C\sum_i\xi_i \ \text{ s.t. }\
           y_i(\langle w, x_i\rangle + b) \ge 1 - \xi_i.
+
+The last digits come from a guess of the support and one linear system. With the samples at 0 and at C
+known, the others satisfy :math:`y_i(f(x_i) + b) = 1` and :math:`\sum_j y_j\alpha_j = 0`, which are
+linear. Samples that break a condition change sides, and the system is solved anew: the primal-dual
+active set method. What it returns is judged by its duality gap.
 """
 
 from __future__ import annotations
@@ -12,29 +17,32 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.learn.kernels.gram import Kernel, gram, samples
-from pindown.learn.margins.duality import MarginReport, dual_report
-from pindown.learn.margins.hyperplane import signs
-from pindown.learn.margins.polishing import polish
+from pindown.learn.kernels.gram_matrix import Kernel, gram, samples
+from pindown.learn.margins.margin_losses import signs
+from pindown.learn.margins.support_vector_duality import MarginReport, dual_report
+from pindown.learn.margins.tuning import (
+    ALL_AT_ONCE_ROUNDS,
+    CLOSE_GAP,
+    HARD_MARGIN_PRICES,
+    LIBSVM_TOLERANCE,
+    MAX_FREE_SAMPLES,
+    MAX_LIBSVM_STEPS,
+    MAX_SUPPORT_CHANGES,
+    PRICE_SHARES,
+)
 from pindown.programs import linear_program
 from pindown.rounding import gamma
+from pindown.validation import positive
 
-_TOLERANCE = (
-    1e-9  # of the optimality conditions; libsvm's own 1e-3 shows in the fourth digit of the margin
-)
-_MAX_ITERATIONS = 200_000  # libsvm's steps are cheap; where it would cycle, other starts are tried
-# Prices of slack tried for the hard margin, in units of the dual's scale: the first without slack ends
-# it.
-_PRICES = (1e4, 1e7, 1e10)
-# Shares of a price, from the lowest up, whose solution is the start for the next.
-_SHARES = tuple(float(share) for share in np.logspace(-8, 0, 17))
-_RATIO = _SHARES[1] / _SHARES[0]
-_CLOSE = 1e-6  # gap, as a share of the objective, at which no better start is sought
 _NO_SLACK = 1e-6  # slack below is none
 _SEPARATES = 1e-9  # least margin of the linear program, with coordinates and weights in [-1, 1]
+_AT_END = 1e-8  # of C (or the largest multiplier): closer than that a solver's multiplier is at the end
+_BROKEN = 1e-10  # of the margin: conditions broken by less are rounding
+_RATIO = PRICE_SHARES[1] / PRICE_SHARES[0]
 
 
 class NotSeparableError(ValueError):
@@ -77,7 +85,7 @@ def hard_margin(X: ArrayLike, y: ArrayLike) -> MarginReport:
             "soft_margin, or a kernel with more room"
         )
     K = points @ points.T
-    for price in _PRICES:
+    for price in HARD_MARGIN_PRICES:
         coefficients, offset = _solve(K, y, price)
         w = points.T @ coefficients
         least = float((y * (points @ w + offset)).min())
@@ -130,14 +138,13 @@ def soft_margin(
     Lecture course, slides on the soft margin and on the kernel support vector machine.
     """
     X, y = _two_classes(X, y)
-    if not 0 < C < np.inf:
-        raise ValueError(f"C must be a positive number, got {C!r}; the limit of large C is hard_margin")
+    C = positive("C", C)  # its limit is hard_margin
     linear = isinstance(kernel, str) and kernel == "linear"
     centre = X.mean(axis=0) if linear else np.zeros(X.shape[1])
     points = X - centre  # the offset makes up for it, and far-away samples do not cancel
     K = gram(kernel, points, **parameters)
     best = _audited(K, y, _solve(K, y, float(C)), C)
-    if best.gap > _CLOSE * best.primal:
+    if best.gap > CLOSE_GAP * best.primal:
         signed = _continued(K, y, float(C))
         if signed is not None:
             best = min(best, _audited(K, y, (signed, 0.0), C), key=lambda report: report.gap)
@@ -150,7 +157,7 @@ def soft_margin(
 def _continued(K: Array, y: Array, C: float) -> Array | None:
     """Return multipliers at a price at which the solver crawls, by way of lower ones, or None."""
     signed: Array | None = None
-    for share in _SHARES:
+    for share in PRICE_SHARES:
         start = _solve(K, y, C * share)[0] if signed is None else signed * _RATIO
         polished = polish(K, y, start, C * share)
         signed = None if polished is None else polished[0]
@@ -205,7 +212,7 @@ def _solve(K: Array, y: Array, C: float) -> tuple[Array, float]:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import SVC
 
-    machine = SVC(kernel="precomputed", C=C, tol=_TOLERANCE, max_iter=_MAX_ITERATIONS)
+    machine = SVC(kernel="precomputed", C=C, tol=LIBSVM_TOLERANCE, max_iter=MAX_LIBSVM_STEPS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report's gap says it with a number
         machine.fit(K, y)
@@ -238,3 +245,70 @@ def _two_classes(X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
             f"both labels -1 and 1 are needed, all {len(labels)} samples have {labels[0]:.0f}"
         )
     return X, labels
+
+
+def polish(K: Array, y: Array, coefficients: Array, C: float) -> tuple[Array, float] | None:
+    """Return signed multipliers and offset with exact optimality conditions, or None if none were found.
+
+    Args:
+        K: Gram matrix (n, n).
+        y: Labels -1 and 1.
+        coefficients: Signed multipliers of a solver, whose support is the first guess.
+        C: Price of slack, possibly infinite.
+
+    Returns:
+        Multipliers times labels and the offset, or None.
+
+    Example:
+        >>> K, y = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([1.0, -1.0])
+        >>> multipliers, offset = polish(K, y, np.array([0.4, -0.4]), np.inf)
+        >>> multipliers.round(9), abs(round(offset, 9))
+        (array([ 0.5, -0.5]), 0.0)
+
+    Lecture course, slides on support vectors; the method is standard.
+    """
+    alpha = y * coefficients
+    rounding = _AT_END * (C if np.isfinite(C) else max(float(alpha.max()), np.finfo(float).tiny))
+    bound = alpha >= C - rounding
+    free = (alpha > rounding) & ~bound
+    for change in range(MAX_SUPPORT_CHANGES):
+        if not free.any() or free.sum() > MAX_FREE_SAMPLES:
+            return None
+        signed, offset = _with_sides(K, y, free, bound, C)
+        alpha, margins = y * signed, y * (K @ signed + offset)
+        low, high = free & (alpha < 0), free & (alpha > C)
+        short, wide = ~free & ~bound & (margins < 1 - _BROKEN), bound & (margins > 1 + _BROKEN)
+        if not (low | high | short | wide).any():
+            return signed, offset
+        if change >= ALL_AT_ONCE_ROUNDS:  # moving all of them may go round in circles
+            low, high, short, wide = _worst_only(alpha, margins, low, high, short, wide)
+        bound = (bound | high) & ~wide
+        free = (free & ~low & ~high) | short | wide
+    return None
+
+
+def _worst_only(
+    alpha: Array, margins: Array, *broken: npt.NDArray[np.bool_]
+) -> list[npt.NDArray[np.bool_]]:
+    """Return the same sets with the one sample that breaks its condition most, multipliers first."""
+    low, high, short, wide = broken
+    off = np.abs(alpha) if (low | high).any() else np.abs(margins - 1)
+    candidates = (low | high) if (low | high).any() else (short | wide)
+    chosen = np.zeros(len(alpha), dtype=bool)
+    chosen[np.where(candidates, off, -1.0).argmax()] = True
+    return [part & chosen for part in broken]
+
+
+def _with_sides(
+    K: Array, y: Array, free: npt.NDArray[np.bool_], bound: npt.NDArray[np.bool_], C: float
+) -> tuple[Array, float]:
+    """Return the multipliers that put the free samples on the margin, with the others where they are."""
+    signed = np.where(bound, C * y, 0.0) if bound.any() else np.zeros(len(y))
+    n = int(free.sum())
+    system = np.ones((n + 1, n + 1))
+    system[:n, :n] = K[np.ix_(free, free)]
+    system[n, n] = 0.0
+    right = np.append(y[free] - K[free] @ signed, -signed.sum())
+    solution, *_ = np.linalg.lstsq(system, right, rcond=None)
+    signed[free] = solution[:n]
+    return signed, float(solution[n])

@@ -19,7 +19,7 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.bound_text import rounded_up
-from pindown.learn.gates.progress import watched
+from pindown.progress import watched
 from pindown.rounding import gamma
 
 # A gradient this far below the largest norm of the points is rounding; descent has ended.
@@ -104,7 +104,7 @@ def max_margin_descent(
     state = np.zeros(len(signed) if wide else signed.shape[1])
     best, upper, t, interrupted = (-np.inf, state), np.inf, 0, False
     try:
-        for step_number in watched(max_iter, verbose, "output weights"):
+        for step_number in watched(range(max_iter), "output weights", verbose=verbose):
             t = step_number + 1
             margins = gram @ state if gram is not None else signed @ state
             # As large as can be: far beyond the margin all weights would underflow together.

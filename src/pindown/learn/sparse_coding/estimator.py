@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.datasets.sparse_codes import coherence
-from pindown.learn.sparse_coding.descent import descend
-from pindown.learn.sparse_coding.gradient import dead_fraction
-from pindown.learn.sparse_coding.recovery import RecoveryCertificate, certify_weights
+from pindown.evidence import Kind
+from pindown.learn.sparse_coding.gradient_descent import dead_fraction, descend
+from pindown.learn.sparse_coding.support_recovery import RecoveryCertificate, certify_weights
 from pindown.network import ReluNetwork
-from pindown.validation import is_integer, is_number
+from pindown.validation import integer, is_number, positive, refuse
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class SparseCodingGuarantee:
         assumes: What no code can check.
     """
 
-    kind: str
+    kind: Kind
     certificate: RecoveryCertificate | None
     assumes: tuple[str, ...]
 
@@ -162,7 +162,7 @@ class SparseCodingAutoencoder(
             W = check_array(self.init, dtype=np.float64, copy=True)
             h = len(W) if self.n_components is None else self.n_components
             if W.shape != (h, signals.shape[1]):
-                raise ValueError(f"init must have shape {(h, signals.shape[1])}, got {W.shape}")
+                raise ValueError(f"init must have shape {(h, signals.shape[1])}; got {W.shape}.")
             return W
         rng = check_random_state(self.random_state)
         h = 2 * signals.shape[1] if self.n_components is None else self.n_components
@@ -200,29 +200,22 @@ class SparseCodingAutoencoder(
             f"with entries in [{self.code_range[0]:g}, {self.code_range[1]:g}]",
             f"of atoms within {self.delta:g} of the weights",
         )
-        kind = "exact" if certificate.kind == "exact" else "heuristic"
+        kind: Kind = "exact" if certificate.kind == "exact" else "heuristic"
         return SparseCodingGuarantee(kind, certificate, assumes)
 
     def _check_parameters(self) -> None:
         for name in ("n_components", "sparsity"):
-            value = getattr(self, name)
-            if value is not None and not is_integer(value):
-                raise ValueError(f"{name} must be a positive integer or None, got {value!r}")
-        if not is_integer(self.max_iter, 0):
-            raise ValueError(f"max_iter must be an integer, zero or positive, got {self.max_iter!r}")
+            if getattr(self, name) is not None:
+                integer(name, getattr(self, name))
+        integer("max_iter", self.max_iter, least=0)
         for name in ("tol", "delta"):
-            value = getattr(self, name)
-            if not is_number(value, 0):
-                raise ValueError(f"{name} must be a number, zero or positive, got {value!r}")
+            positive(name, getattr(self, name), zero=True)
         eps = self.threshold
-        if isinstance(eps, str):
-            if eps not in ("auto", "theory"):
-                raise ValueError(f"threshold must be a number, 'auto' or 'theory', got {eps!r}")
-        elif not is_number(eps):
-            raise ValueError(f"threshold must be a finite number, 'auto' or 'theory', got {eps!r}")
+        if eps not in ("auto", "theory") if isinstance(eps, str) else not is_number(eps):
+            refuse("threshold", "a finite number, 'auto' or 'theory'", eps)
         words = isinstance(self.init, str) and self.init != "samples"
         if words or (not isinstance(self.init, str) and np.ndim(self.init) != 2):
-            raise ValueError(f"init must be 'samples' or an array (n_components, n), got {self.init!r}")
+            refuse("init", "'samples' or an array (n_components, n)", self.init)
         self._check_code_range()
 
     def _check_code_range(self) -> None:
@@ -231,4 +224,4 @@ class SparseCodingAutoencoder(
         ends = np.atleast_1d(np.asarray(self.code_range, dtype=object))
         numbers = ends.shape == (2,) and all(is_number(v, 0) for v in ends)
         if not numbers or ends[0] > ends[1]:
-            raise ValueError(f"code_range must be two numbers 0 <= low <= high, got {self.code_range!r}")
+            refuse("code_range", "two numbers 0 <= low <= high", self.code_range)

@@ -92,7 +92,7 @@ def fit_with_knots(
     """Least loss when the joints in ``mask`` are knots and the others are dropped."""
     K = len(gaps) + 1
     loss = 0.0
-    s = 0
+    s = np.int64(0)  # a plain 0 would compile block_fit twice
     while s < K and loss < cap:
         e = s
         while e < K - 1 and (mask >> e) & 1:
@@ -257,7 +257,9 @@ def least_absolute(X: Array, y: Array, w: Array, basis: Integers) -> tuple[float
             rhs[j] = y[basis[j]]
         inverse = np.linalg.inv(B)
         for j in range(p):
-            beta[j] = np.sum(inverse[j] * rhs)
+            beta[j] = 0.0
+            for i in range(p):
+                beta[j] += inverse[j, i] * rhs[i]
         pull = np.zeros(p)
         loss = 0.0
         for i in range(n):
@@ -281,7 +283,7 @@ def least_absolute(X: Array, y: Array, w: Array, basis: Integers) -> tuple[float
                 leaving, worst, sign = j, abs(multiplier) - w[basis[j]], -np.sign(multiplier)
         if leaving < 0:
             break
-        count = 0
+        count = np.int64(0)  # a plain 0 would compile the line search twice
         for i in range(n):
             along[i] = 0.0
             for j in range(p):

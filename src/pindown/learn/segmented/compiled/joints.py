@@ -170,7 +170,7 @@ def improve(
                 while step <= last:
                     trial = gaps.copy()
                     trial[j] = min(max(trial[j] + sign * step, 0), last)
-                    trial = np.sort(trial)
+                    _sort(trial)
                     loss, found = best_in_gaps(x, blocks, trial, best)
                     if found >= 0:
                         best, mask, gaps, moved = loss, found, trial, True
@@ -210,8 +210,19 @@ def _elsewhere(gaps: Integers, last: int) -> Integers:
     for row in range(J * _PLACES):
         trials[row] = gaps
         trials[row, row // _PLACES] = row % _PLACES * last // (_PLACES - 1)
-        trials[row] = np.sort(trials[row])
+        _sort(trials[row])
     return trials
+
+
+@compiled
+def _sort(gaps: Integers) -> None:
+    """Sort a few numbers in place; NumPy's sort takes seconds to compile."""
+    for i in range(1, len(gaps)):
+        value, j = gaps[i], i
+        while j > 0 and gaps[j - 1] > value:
+            gaps[j] = gaps[j - 1]
+            j -= 1
+        gaps[j] = value
 
 
 @compiled
@@ -234,7 +245,7 @@ def _spikes(x: Array, blocks: Array, gaps: Integers, mask: int) -> Integers:
                     trials[row, a] = max(i - 1, 0)
                     trials[row, b] = min(i, n - 2)
                     trials[row, c] = min(i, n - 2)
-                    trials[row] = np.sort(trials[row])
+                    _sort(trials[row])
                     row += 1
     return trials
 

@@ -94,7 +94,7 @@ def first_level(
     parabolas = np.empty((4, G))
     untied = np.full(G, np.inf)
     stats = np.zeros(6)
-    done = total = 0
+    done = total = np.int64(0)  # a plain 0 would compile add_points twice
     for b in range(G):
         add_points(stats, x, y, w, done, gaps[b] + 1)
         done = gaps[b] + 1
@@ -134,7 +134,8 @@ def _keep(
     for i in range(count):
         again = pieces[1, i] == 0.0 and pieces[3, i] == cap
         for j in range(first, total):  # one parabola may own several pieces
-            again = again or np.all(store[:3, j] == pieces[1:, i])
+            same = store[0, j] == pieces[1, i] and store[1, j] == pieces[2, i]
+            again = again or (same and store[2, j] == pieces[3, i])
         if not again:
             store[:3, total] = pieces[1:, i]
             store[3, total] = q
@@ -162,7 +163,7 @@ def next_level(
     counts = np.zeros(height, dtype=np.int64)
     new_untied = np.full(height, np.inf)
     store = np.empty((4, 64 * height + 64))
-    total = 0
+    total = np.int64(0)  # a plain 0 would compile _keep twice
     envelopes, spare = np.empty((len(sizes), 4, 64)), np.empty((4, 64))
     held = np.empty(len(sizes), dtype=np.int64)
     stats = np.empty(6)

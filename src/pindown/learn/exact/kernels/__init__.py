@@ -1,7 +1,0 @@
-"""Compiled search over tuples of cells: bounds, cone programs, descent."""
-
-from pathlib import Path
-
-from pindown.compiling import compiler
-
-kernel = compiler(Path(__file__).parent)
