@@ -18,9 +18,9 @@ try:
 except ImportError:
     raise ImportError('cluster needs Dask: pip install "pindown[cluster]".') from None
 
-_CONNECT = 10  # seconds for a scheduler to answer
-WORKERS_WITHIN = 60  # seconds for the first worker to be there, or to be there again
-_LOOK = 2.0  # seconds between two looks at whether there are workers
+from pindown.parallel.limits import at_once
+from pindown.parallel.tuning import SCHEDULER_WITHIN, WORKER_LOOK, WORKERS_WITHIN
+
 # One thread each. Dask's own setting also tells malloc to give memory back at once, which doubles the
 # time of work with large arrays.
 _ENVIRONMENT = {"OMP_NUM_THREADS": 1, "MKL_NUM_THREADS": 1, "OPENBLAS_NUM_THREADS": 1}
@@ -53,8 +53,8 @@ class DaskBackend(DaskDistributedBackend):  # type: ignore[misc]
         """Give up what is pending once there has been no scheduler, or no worker, for long."""
         alone = 0.0
         while self._continue and alone < WORKERS_WITHIN:
-            await asyncio.sleep(_LOOK)
-            alone = 0.0 if await self._has_workers() else alone + _LOOK
+            await asyncio.sleep(WORKER_LOOK)
+            alone = 0.0 if await self._has_workers() else alone + WORKER_LOOK
         if self._continue:
             for future in list(self._results):
                 self._pass_on(future, LostWorkerError("Dask has no workers"))
@@ -139,11 +139,11 @@ def opened_client(cluster: Any, n_jobs: int | None, stack: ExitStack) -> tuple[A
     else:
         try:
             client = stack.enter_context(
-                distributed.Client(cluster, set_as_default=False, timeout=_CONNECT)
+                distributed.Client(cluster, set_as_default=False, timeout=SCHEDULER_WITHIN)
             )
         except (OSError, TimeoutError):
             raise OSError(
-                f"no Dask scheduler answers at {cluster} within {_CONNECT} s; "
+                f"no Dask scheduler answers at {cluster} within {SCHEDULER_WITHIN} s; "
                 "start one with `dask scheduler`, and workers with `dask worker`."
             ) from None
         except (TypeError, ValueError, RuntimeError, ImportError) as error:
@@ -168,8 +168,6 @@ def _cores() -> int:
 
 def free_slots(client: Any, bytes_per_task: float) -> int:
     """Return how many tasks of a size the workers' memory takes at once; at least one."""
-    from pindown.parallel.memory import at_once
-
     info = client.scheduler_info(n_workers=-1)["workers"].values()
     slots = 0
     for worker in info:

@@ -10,7 +10,8 @@ from typing import Any
 
 from joblib._parallel_backends import LokyBackend
 
-_LOOK = 0.5  # seconds between two looks at whether the parent is there
+from pindown.parallel.tuning import PARENT_LOOK
+
 _ORPHANED = 1  # exit code
 
 
@@ -36,5 +37,5 @@ def _watch() -> None:
         parent.join()
     else:  # loky sets none except on Windows; elsewhere an orphan gets another parent
         while os.getppid() == parent.pid:
-            time.sleep(_LOOK)
+            time.sleep(PARENT_LOOK)
     os._exit(_ORPHANED)

@@ -1,4 +1,4 @@
-"""The door itself: tasks in, results out as they finish, workers that die replaced."""
+"""Tasks in, results out as they finish; workers that die are replaced; a seed for every task."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pindown.parallel.memory import at_once
-from pindown.parallel.places import Place, chosen_place, only_here
-from pindown.parallel.thread_limits import one_in_this_thread, one_thread
+from pindown.parallel.limits import at_once, one_in_this_thread, one_thread
+from pindown.parallel.tuning import MAX_DEATHS, MAX_FUNCTIONS_KEPT, WORKERS_WITHIN
+from pindown.parallel.worker_pools import Pool, chosen_pool, in_this_process
+from pindown.progress import Report
+from pindown.validation import integer
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-_PATIENCE = 3  # deaths of workers in a row, none of which left a result behind
-_MOST_FUNCTIONS = 4  # kept unpacked in a worker
 _FUNCTIONS: OrderedDict[str, Callable[[Any], Any]] = OrderedDict()
 
 
@@ -35,7 +34,8 @@ def each(
     threads: bool = False,
     batch: int | Literal["auto"] = "auto",
     bytes_per_task: float | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Report | None = None,
+    what: str = "tasks",
 ) -> Generator[tuple[int, Result], None, None]:
     """Apply a function to every item and yield ``(index, result)`` as results come in.
 
@@ -52,30 +52,33 @@ def each(
         threads: Whether threads do as well, because the function releases the interpreter lock.
         batch: Tasks to send to a process in one go; 1 if each is worth saving when it is done.
         bytes_per_task: Memory that one task takes; fewer run at once if it is short.
-        progress: Called with tasks done and tasks in all.
+        progress: Called with what is done, tasks done and tasks in all.
+        what: What is done, in the words of the progress bar.
 
     Raises:
         ChildProcessError: If workers die again and again at the same tasks.
-        ValueError: If ``n_jobs`` is 0 or no whole number.
+        ValueError: If ``n_jobs`` is 0 or no integer.
 
     >>> sorted(each(abs, [-1, 2, -3]))
     [(0, 1), (1, 2), (2, 3)]
     """
     tasks = list(items)
-    place = chosen_place(n_jobs)
-    if place.kind == "here" or (len(tasks) <= 1 and not place.is_cluster):
-        results = _here(function, tasks)
-    elif place.kind == "threads" or (place.kind == "local" and threads):
-        results = _in_threads(function, tasks, at_once(place.n_jobs, bytes_per_task))
+    pool = chosen_pool(n_jobs)
+    if pool.kind == "here" or (len(tasks) <= 1 and not pool.is_cluster):
+        results = _in_this_process(function, tasks)
+    elif pool.kind == "threads" or (pool.kind == "local" and threads):
+        results = _in_threads(function, tasks, at_once(pool.n_jobs, bytes_per_task))
     else:
-        results = _in_processes(function, tasks, place, batch, bytes_per_task)
+        results = _in_processes(function, tasks, pool, batch, bytes_per_task)
     for done, pair in enumerate(results, 1):
         if progress is not None:
-            progress(done, len(tasks))
+            progress(what, done, len(tasks))
         yield pair
 
 
-def _here(function: Callable[[Item], Result], tasks: list[Item]) -> Iterator[tuple[int, Result]]:
+def _in_this_process(
+    function: Callable[[Item], Result], tasks: list[Item]
+) -> Iterator[tuple[int, Result]]:
     for index, task in enumerate(tasks):
         with one_thread():
             result = function(task)
@@ -88,7 +91,7 @@ def _in_threads(
     from joblib import delayed, parallel_config
 
     def work(index: int, task: Item) -> tuple[int, Result]:
-        with only_here(), one_in_this_thread():
+        with in_this_process(), one_in_this_thread():
             return index, function(task)
 
     with one_thread():  # of the whole process: of linear algebra, threads cannot each have their own
@@ -101,7 +104,7 @@ def _in_threads(
 def _in_processes(
     function: Callable[[Item], Result],
     tasks: list[Item],
-    place: Place,
+    pool: Pool,
     batch: int | Literal["auto"],
     bytes_per_task: float | None,
 ) -> Iterator[tuple[int, Result]]:
@@ -122,7 +125,7 @@ def _in_processes(
                 yield delayed(_unpacked_task)(key, packed, index, tasks[index])
 
         try:
-            with _configured(place, bytes_per_task) as limits:
+            with _configured(pool, bytes_per_task) as limits:
                 if fruitless:  # one at a time, so that a deadly task takes no other with it
                     limits |= {"batch_size": 1, "pre_dispatch": 1}
                 results = _started(calls(), **({"batch_size": batch} | limits))
@@ -131,11 +134,11 @@ def _in_processes(
                 yield index, result
             return
         except _lost_worker() as error:
-            deaths = 1 if isinstance(error, BrokenExecutor) else _PATIENCE - 1  # Dask tried, too
+            deaths = 1 if isinstance(error, BrokenExecutor) else MAX_DEATHS - 1  # Dask tried, too
             fruitless = 0 if finished else fruitless + deaths
-            if fruitless >= _PATIENCE:
+            if fruitless >= MAX_DEATHS:
                 raise ChildProcessError(
-                    f"worker processes died {_PATIENCE} times or more without a result, {len(left)} "
+                    f"worker processes died {MAX_DEATHS} times or more without a result, {len(left)} "
                     "tasks are left; they may need more memory than there is: use fewer workers, or "
                     "n_jobs=1 to see what happens."
                 ) from error
@@ -145,31 +148,31 @@ def _in_processes(
 
 
 @contextmanager
-def _configured(place: Place, bytes_per_task: float | None) -> Iterator[dict[str, Any]]:
-    """Let joblib work at a place; give the limits of a loop there."""
+def _configured(pool: Pool, bytes_per_task: float | None) -> Iterator[dict[str, Any]]:
+    """Let joblib work with a pool; give the limits of a loop there."""
     from joblib import parallel_config
 
     limits: dict[str, Any] = {}
-    if place.kind == "dask":
-        from pindown.parallel.dask_workers import WORKERS_WITHIN, DaskBackend, free_slots
+    if pool.kind == "dask":
+        from pindown.parallel.dask_workers import DaskBackend, free_slots
 
-        slots = -1 if place.whole else place.n_jobs
+        slots = -1 if pool.whole else pool.n_jobs
         if bytes_per_task is not None:
-            free = free_slots(place.client, bytes_per_task)
-            slots = free if place.whole else min(free, place.n_jobs)
+            free = free_slots(pool.client, bytes_per_task)
+            slots = free if pool.whole else min(free, pool.n_jobs)
         if slots != -1:  # Dask would begin all that it is given
             limits = {"batch_size": 1, "pre_dispatch": slots}
-        backend = DaskBackend(client=place.client, wait_for_workers_timeout=WORKERS_WITHIN)
+        backend = DaskBackend(client=pool.client, wait_for_workers_timeout=WORKERS_WITHIN)
         config = parallel_config(backend=backend, n_jobs=slots)
-    elif place.kind == "joblib":
+    elif pool.kind == "joblib":
         config = nullcontext()
-    elif place.kind == "ray":
-        config = parallel_config(backend="ray", n_jobs=place.n_jobs)
+    elif pool.kind == "ray":
+        config = parallel_config(backend="ray", n_jobs=pool.n_jobs)
     else:
         from pindown.parallel.loky_workers import OwnLokyBackend
 
-        slots = at_once(place.n_jobs, bytes_per_task)
-        if slots < place.n_jobs:
+        slots = at_once(pool.n_jobs, bytes_per_task)
+        if slots < pool.n_jobs:
             limits = {"batch_size": 1, "pre_dispatch": slots}
         config = parallel_config(backend=OwnLokyBackend(inner_max_num_threads=1), n_jobs=slots)
     with config:
@@ -206,7 +209,32 @@ def _unpacked_task(
     if function is None:
         (function,) = pickle.loads(packed.tobytes())  # noqa: S301  (packed by the process that asks)
         _FUNCTIONS[key] = function
-        while len(_FUNCTIONS) > _MOST_FUNCTIONS:
+        while len(_FUNCTIONS) > MAX_FUNCTIONS_KEPT:
             _FUNCTIONS.popitem(last=False)
-    with only_here(), one_thread():
+    with in_this_process(), one_thread():
         return index, function(task)
+
+
+def task_seeds(seed: int | None, n: int) -> list[int]:
+    """Return a seed for each of n tasks; streams that begin at them do not overlap in practice.
+
+    The first k of n seeds are those of k tasks, so that a longer run begins with the shorter one.
+
+    Args:
+        seed: Seed of the whole; None takes one from the system.
+        n: How many tasks.
+
+    Returns:
+        Numbers below 2^63, which NumPy, torch and JSON all take.
+
+    Raises:
+        ValueError: If the seed or n is negative.
+
+    >>> task_seeds(0, 3)[:2] == task_seeds(0, 2), len(set(task_seeds(7, 1_000)))
+    (True, 1000)
+
+    O'Neill 2014, as in NumPy's ``SeedSequence``.
+    """
+    root = None if seed is None else integer("seed", seed, least=0)
+    children = np.random.SeedSequence(root).spawn(integer("n", n, least=0))
+    return [int(child.generate_state(1, np.uint64)[0] >> np.uint64(1)) for child in children]

@@ -18,7 +18,7 @@ from pindown.parallel import each, n_workers, workers
 pytest.importorskip("distributed")
 from pindown.parallel import dask_workers
 
-SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[2] / "shared"))
+SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[3] / "shared"))
 FILES = ("results.json", "table.md", "figure.svg")
 CELLS = 10
 
@@ -57,7 +57,7 @@ def test_workers_are_processes_of_their_own(client):
 
 
 def test_cells_at_the_papers_scale_come_out_byte_by_byte(client, tmp_path):
-    from pindown.experiments import EXPERIMENTS, reproduce
+    from pindown_reproduction import EXPERIMENTS, reproduce
 
     whole = EXPERIMENTS["inverse-stability"]
     some = replace(whole, cells=lambda settings: whole.cells(settings)[:CELLS])
@@ -72,7 +72,7 @@ def test_cells_at_the_papers_scale_come_out_byte_by_byte(client, tmp_path):
 
 
 def test_certified_accuracy_of_a_thousand_images(client):
-    from pindown.datasets.images import small_digits
+    from pindown.datasets.public_data import small_digits
 
     data, rng = small_digits(), np.random.default_rng(0)
     layers = [
@@ -131,7 +131,7 @@ def test_a_worker_killed_from_outside_changes_nothing(client):
 
 
 def test_no_scheduler_is_said_in_a_line(monkeypatch):
-    monkeypatch.setattr(dask_workers, "_CONNECT", 1)
+    monkeypatch.setattr(dask_workers, "SCHEDULER_WITHIN", 1)
     with (
         pytest.raises(OSError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 within 1 s"),
         workers(cluster="tcp://127.0.0.1:9"),
@@ -149,7 +149,7 @@ def test_no_scheduler_is_said_in_a_line(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(not (SHARED / "data/mnist").exists(), reason="the shared files are not there")
 def test_certified_accuracy_of_a_thousand_digits_and_a_large_network(client):
-    from pindown.datasets.images import load_mnist
+    from pindown.datasets.public_data import load_mnist
 
     data = load_mnist(SHARED / "data")
     net = pn.load(SHARED / "models/mnist_256x4.onnx.gz")

@@ -12,8 +12,9 @@ import pytest
 import sklearn.utils._openmp_helpers  # noqa: F401  (a library with threads of its own)
 
 # Workers import this module, again and again: heavy imports wait inside the tests.
-from pindown.parallel import each, memory, n_workers, task_seeds, workers
-from pindown.parallel.memory import at_once
+from pindown.parallel import each, n_workers, task_seeds, workers
+from pindown.parallel import limits as memory
+from pindown.parallel.limits import at_once
 
 PLACES = {
     "one": {"n_jobs": 1},
@@ -62,7 +63,7 @@ def reciprocal(number):
 def test_results_do_not_depend_on_where_tasks_run(place):
     seeds, told = task_seeds(5, 6), []
     with workers(**PLACES[place]):
-        found = dict(each(drawn, seeds, progress=lambda done, total: told.append((done, total))))
+        found = dict(each(drawn, seeds, progress=lambda what, done, total: told.append((done, total))))
         assert found == {i: drawn(seed) for i, seed in enumerate(seeds)}
         assert told == [(i, 6) for i in range(1, 7)]
         assert dict(each(int, ["3", "4"])) == {0: 3, 1: 4}  # a class will do, and a lambda
@@ -169,8 +170,8 @@ def test_seeds_are_a_tasks_own():
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"n_jobs": 0}, ValueError, "n_jobs is a number of workers"),
-        ({"n_jobs": 1.5}, ValueError, "n_jobs is a number of workers"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be a number of workers"),
+        ({"n_jobs": 1.5}, ValueError, "n_jobs must be a number of workers"),
         ({"n_jobs": 2, "backend": "fibres"}, ValueError, "backend must be 'threads'"),
         ({"cluster": "local", "backend": "threads"}, ValueError, "not both"),
         ({"cluster": "node7"}, ValueError, "cluster must be 'local'"),

@@ -10,27 +10,29 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["here", "local", "threads", "processes", "dask", "ray", "joblib"]
+from pindown.validation import refuse
 
-_BACKENDS: tuple[Kind, ...] = ("threads", "processes")
+PoolKind: TypeAlias = Literal["here", "local", "threads", "processes", "dask", "ray", "joblib"]
+
+_BACKENDS: tuple[PoolKind, ...] = ("threads", "processes")
 _ADDRESS = re.compile(r"(?:tcp|tls|wss?|ucx)://(?:[^\s/:\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})/?")
 _LAST_PORT = 65_535
 
 
 @dataclass(frozen=True)
-class Place:
+class Pool:
     """Workers and what they are.
 
     Attributes:
         n_jobs: How many tasks run at once.
         kind: ``"local"`` leaves it to the loop whether threads suffice; ``"joblib"`` is whatever backend
             ``joblib.parallel_config`` names.
-        client: Of Dask.
+        client: The Dask client whose workers they are; None for other kinds.
         whole: Whether all of a cluster is wanted, also what joins it later.
     """
 
     n_jobs: int
-    kind: Kind
+    kind: PoolKind
     client: Any = None
     whole: bool = False
 
@@ -40,14 +42,14 @@ class Place:
         return self.kind in ("dask", "ray", "joblib")
 
 
-HERE = Place(1, "here")
-_CHOSEN: ContextVar[Place | None] = ContextVar("pindown workers", default=None)
+THIS_PROCESS = Pool(1, "here")
+_CHOSEN: ContextVar[Pool | None] = ContextVar("pindown workers", default=None)
 
 
 @contextmanager
 def workers(
     n_jobs: int | None = None, *, cluster: Any = None, backend: str | None = None
-) -> Iterator[Place]:
+) -> Iterator[Pool]:
     """Say where the tasks of all loops inside run, unless a call says otherwise by its ``n_jobs``.
 
     A script that asks for ``"local"`` must do so below ``if __name__ == "__main__":``, because its
@@ -71,20 +73,20 @@ def workers(
     [(0, 1), (1, 2)]
     """
     with ExitStack() as stack:
-        place = _opened(n_jobs, cluster, backend, stack)
-        token = _CHOSEN.set(place)
+        pool = _opened(n_jobs, cluster, backend, stack)
+        token = _CHOSEN.set(pool)
         try:
-            yield place
+            yield pool
         finally:
             _CHOSEN.reset(token)
 
 
 @contextmanager
-def only_here() -> Iterator[None]:
+def in_this_process() -> Iterator[None]:
     """Let loops inside run in this process: for tasks, whose worker is one of many."""
     from joblib import parallel_config
 
-    token = _CHOSEN.set(HERE)
+    token = _CHOSEN.set(THIS_PROCESS)
     try:
         with parallel_config(backend="sequential"):
             yield
@@ -92,24 +94,24 @@ def only_here() -> Iterator[None]:
         _CHOSEN.reset(token)
 
 
-def chosen_place(n_jobs: int | None) -> Place:
+def chosen_pool(n_jobs: int | None) -> Pool:
     """Return where tasks run for the ``n_jobs`` of a call.
 
-    >>> chosen_place(None).kind, chosen_place(3).n_jobs
+    >>> chosen_pool(None).kind, chosen_pool(3).n_jobs
     ('here', 3)
     """
-    place = _CHOSEN.get()
-    if n_jobs is None and place is not None:
-        return place
+    pool = _CHOSEN.get()
+    if n_jobs is None and pool is not None:
+        return pool
     count = _count(n_jobs)
     if count == 1:
-        return HERE
-    if place is None or place is HERE:
-        return Place(count, _joblib_kind())
-    return replace(place, n_jobs=count, whole=False)
+        return THIS_PROCESS
+    if pool is None or pool is THIS_PROCESS:
+        return Pool(count, _joblib_kind())
+    return replace(pool, n_jobs=count, whole=False)
 
 
-def _joblib_kind() -> Kind:
+def _joblib_kind() -> PoolKind:
     """Return what ``joblib.parallel_config`` asks for; its default leaves the choice to the loop."""
     from joblib.parallel import get_active_backend
 
@@ -125,39 +127,37 @@ def n_workers(n_jobs: int | None) -> int:
     >>> n_workers(1), n_workers(4)
     (1, 4)
     """
-    return chosen_place(n_jobs).n_jobs
+    return chosen_pool(n_jobs).n_jobs
 
 
 def _count(n_jobs: int | None) -> int:
     from joblib import effective_n_jobs
 
     if n_jobs is not None and (not hasattr(n_jobs, "__index__") or n_jobs == 0):
-        raise ValueError(f"n_jobs is a number of workers, -1 for all cores, or None; got {n_jobs!r}.")
+        refuse("n_jobs", "a number of workers, -1 for all cores, or None", n_jobs)
     return int(effective_n_jobs(n_jobs))
 
 
-def _opened(n_jobs: int | None, cluster: Any, backend: str | None, stack: ExitStack) -> Place:
+def _opened(n_jobs: int | None, cluster: Any, backend: str | None, stack: ExitStack) -> Pool:
     if cluster is None:
         if backend is not None and backend not in _BACKENDS:
-            raise ValueError(f"backend must be 'threads', 'processes' or None; got {backend!r}.")
+            refuse("backend", "'threads', 'processes' or None", backend)
         count = _count(-1 if n_jobs is None else n_jobs)
-        kind: Kind = "local" if backend is None else backend
-        return HERE if count == 1 else Place(count, kind)
+        kind: PoolKind = "local" if backend is None else backend
+        return THIS_PROCESS if count == 1 else Pool(count, kind)
     if backend is not None:
         raise ValueError(f"give backend={backend!r} or a cluster, not both.")
     if cluster == "ray":
         return _ray(n_jobs)
     if isinstance(cluster, str) and cluster != "local" and not _is_address(cluster):
-        raise ValueError(
-            "cluster must be 'local', 'ray', the address of a Dask scheduler such as "
-            f"'tcp://node7:8786', or a Dask client or cluster; got {cluster!r}."
-        )
+        words = "'local', 'ray', the address of a Dask scheduler such as 'tcp://node7:8786', "
+        refuse("cluster", f"{words}or a Dask client or cluster", cluster)
     from pindown.parallel.dask_workers import opened_client
 
     wanted = None if n_jobs in (None, -1) else _count(n_jobs)
     client, cores = opened_client(cluster, wanted, stack)
     whole = wanted is None or (cluster == "local" and wanted >= cores)
-    return Place(min(cores, wanted or cores), "dask", client, whole)
+    return Pool(min(cores, wanted or cores), "dask", client, whole)
 
 
 def _is_address(text: str) -> bool:
@@ -170,10 +170,10 @@ def _is_address(text: str) -> bool:
     return found is not None and 0 < int(found[1]) <= _LAST_PORT
 
 
-def _ray(n_jobs: int | None) -> Place:
+def _ray(n_jobs: int | None) -> Pool:
     try:
         ray: Any = import_module("ray.util.joblib")
     except ImportError:
         raise ImportError("cluster='ray' needs Ray: pip install ray.") from None
     ray.register_ray()
-    return Place(_count(-1 if n_jobs is None else n_jobs), "ray")
+    return Pool(_count(-1 if n_jobs is None else n_jobs), "ray")
