@@ -97,7 +97,7 @@ def test_refuses():
     with pytest.raises(ValueError, match="one class per image"):
         shape_bias([0], make_cue_images(5, conflict=True))
     for settings in ({"n": 0}, {"n": 5, "size": 4}, {"n": 2.5}):
-        with pytest.raises(ValueError, match="whole number"):
+        with pytest.raises(ValueError, match="an integer"):
             make_cue_images(**{"conflict": True} | settings)
 
 

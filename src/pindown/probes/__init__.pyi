@@ -1,24 +1,25 @@
-# What pindown.probes offers; lazy.py reads this list.
+# What pindown.probes offers; lazy.py reads this list. More stands in pindown.probes.fourier's own list.
 
 # attacks; those on ReLU networks come from the counterexample search of pindown.verification
-from pindown.verification.attack_result import AttackResult as AttackResult
-from pindown.verification.linearised_steps import deepfool as deepfool
-from pindown.verification.linearised_steps import deepfool_binary as deepfool_binary
-from pindown.verification.projected_gradient import gradient_attack as gradient_attack
+from pindown.verification.counterexamples import AttackResult as AttackResult
+from pindown.verification.counterexamples import deepfool as deepfool
+from pindown.verification.counterexamples import deepfool_binary as deepfool_binary
+from pindown.verification.counterexamples import gradient_attack as gradient_attack
 from pindown.probes.foolbox import AttackComparison as AttackComparison
 from pindown.probes.foolbox import foolbox_attack as foolbox_attack
+
+# closed forms for linear classifiers, and random noise beside adversarial changes
+from pindown.probes.linear_attacks import NoiseComparison as NoiseComparison
 from pindown.probes.linear_attacks import linear_distance as linear_distance
 from pindown.probes.linear_attacks import (
     linear_maximum_allowable_attack as linear_maximum_allowable_attack,
 )
 from pindown.probes.linear_attacks import linear_minimum_norm_attack as linear_minimum_norm_attack
 from pindown.probes.linear_attacks import linear_regularised_attack as linear_regularised_attack
-
-# random noise beside adversarial changes
-from pindown.probes.noise import mean_noise_probability as mean_noise_probability
-from pindown.probes.noise import noise_flip_probability as noise_flip_probability
-from pindown.probes.noise import noise_tail_bound as noise_tail_bound
-from pindown.probes.noise import noise_versus_adversarial as noise_versus_adversarial
+from pindown.probes.linear_attacks import mean_noise_probability as mean_noise_probability
+from pindown.probes.linear_attacks import noise_flip_probability as noise_flip_probability
+from pindown.probes.linear_attacks import noise_tail_bound as noise_tail_bound
+from pindown.probes.linear_attacks import noise_versus_adversarial as noise_versus_adversarial
 
 # frequencies
 from pindown.probes.fourier import FourierMask as FourierMask
@@ -26,25 +27,30 @@ from pindown.probes.fourier import fourier_attack as fourier_attack
 from pindown.probes.fourier import fourier_mask as fourier_mask
 from pindown.probes.fourier import mask_check as mask_check
 
-# generative adversarial networks
-from pindown.probes.gan import gan_value as gan_value
-from pindown.probes.gan import jensen_shannon as jensen_shannon
-from pindown.probes.gan import optimal_discriminator as optimal_discriminator
-from pindown.probes.gan import train_gan as train_gan
-
-# where classifiers look, what cue they follow, how brain-like they are
+# where classifiers look, and what cue they follow
 from pindown.probes.class_activation import ActivationMaps as ActivationMaps
 from pindown.probes.class_activation import class_activation_maps as class_activation_maps
-from pindown.probes.closed_loop import LoopFilter as LoopFilter
-from pindown.probes.closed_loop import closed_loop_filter as closed_loop_filter
+from pindown.probes.texture_shape import CueImages as CueImages
+from pindown.probes.texture_shape import ShapeBias as ShapeBias
+from pindown.probes.texture_shape import make_cue_images as make_cue_images
+from pindown.probes.texture_shape import shape_bias as shape_bias
+
+# how brain-like they are
 from pindown.probes.filtered_stimuli import FilteredStimuli as FilteredStimuli
+from pindown.probes.filtered_stimuli import LoopFilter as LoopFilter
+from pindown.probes.filtered_stimuli import ObserverReport as ObserverReport
+from pindown.probes.filtered_stimuli import closed_loop_filter as closed_loop_filter
 from pindown.probes.filtered_stimuli import make_filtered_stimuli as make_filtered_stimuli
 from pindown.probes.neural_fit import NeuralFit as NeuralFit
 from pindown.probes.neural_fit import behavioural_consistency as behavioural_consistency
 from pindown.probes.neural_fit import brain_likeness as brain_likeness
 from pindown.probes.neural_fit import neural_predictivity as neural_predictivity
 from pindown.probes.neural_fit import response_reliability as response_reliability
-from pindown.probes.texture_shape import CueImages as CueImages
-from pindown.probes.texture_shape import ShapeBias as ShapeBias
-from pindown.probes.texture_shape import make_cue_images as make_cue_images
-from pindown.probes.texture_shape import shape_bias as shape_bias
+
+# generative adversarial networks
+from pindown.probes.gan import GanHistory as GanHistory
+from pindown.probes.gan import cross_entropy as cross_entropy
+from pindown.probes.gan import gan_value as gan_value
+from pindown.probes.gan import jensen_shannon as jensen_shannon
+from pindown.probes.gan import optimal_discriminator as optimal_discriminator
+from pindown.probes.gan import train_gan as train_gan

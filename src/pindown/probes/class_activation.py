@@ -23,10 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from pindown.affine import Array
-
-# How far the mean of a map may be from the score, relative to the terms of the sum: float32 sums of
-# some thousand terms.
-_IDENTITY_ERROR = 1e-3
+from pindown.probes.tuning import ACTIVATION_IDENTITY_ERROR
+from pindown.validation import choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +96,7 @@ def class_activation_maps(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module; got {type(model).__name__}.")
-    if method not in ("cam", "grad-cam"):
-        raise ValueError(f"method must be 'cam' or 'grad-cam'; got {method!r}.")
+    choice("method", method, ("cam", "grad-cam"))
     name = _name_of(model, layer)
     network = copy.deepcopy(model).eval().requires_grad_(False)
     images = _images(network, X)
@@ -191,7 +188,7 @@ def _bias(head: nn.Linear) -> Tensor:
 def _check_identity(maps: Tensor, weights: Tensor, features: Tensor, shares: Tensor) -> None:
     """Refuse networks whose scores are not the means of their maps."""
     size = torch.einsum("nk,nk->n", weights.abs(), features.abs().mean((2, 3))) + shares.abs()
-    if bool(((maps.mean((1, 2)) - shares).abs() > _IDENTITY_ERROR * size).any()):
+    if bool(((maps.mean((1, 2)) - shares).abs() > ACTIVATION_IDENTITY_ERROR * size).any()):
         raise ValueError(
             "the means of the maps are not the scores: between these features and the last layer there "
             "is more than an average over places. Choose the layer before the average, or 'grad-cam'."

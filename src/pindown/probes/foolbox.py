@@ -22,6 +22,7 @@ from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER
 from pindown.network import ReluNetwork
+from pindown.probes.tuning import FOOLBOX_WIDER, MIN_FOOLBOX_WIDTH
 from pindown.relaxation.lp_balls import Norm, as_norm, lengths
 from pindown.verification.classes import BoxLike, as_inputs, classifier, predicted
 from pindown.verification.distance import attacked
@@ -34,8 +35,6 @@ DEFAULT_ATTACKS: Mapping[Norm, tuple[str, ...]] = {
     "l2": ("L2FMNAttack", "L2DeepFoolAttack", "DDNAttack"),
     "linf": ("LInfFMNAttack", "LinfDeepFoolAttack"),
 }
-_WIDER = 1.0  # foolbox wants bounds: without a box, the inputs' own with this share of their width added
-_LEAST_WIDTH = 1.0  # so that equal inputs have some room, too
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,7 +185,7 @@ def _theirs(
 
     if box is None:
         low, high = float(rows.min()), float(rows.max())
-        more = _WIDER * max(high - low, _LEAST_WIDTH)
+        more = FOOLBOX_WIDER * max(high - low, MIN_FOOLBOX_WIDTH)
         low, high = low - more, high + more
     else:
         low, high = float(box.lower.min()), float(box.upper.max())

@@ -1,5 +1,7 @@
 r"""How well a network's features predict recorded responses, and whether it errs where people do.
 
+The parts of a Brain-Score: neural predictivity, behavioural consistency, and their mean.
+
 For every recorded unit, responses are regressed on features of the same stimuli, and
 
 .. math:: r = \mathrm{corr}(\text{response}, \text{prediction on stimuli that were left out}), \qquad
@@ -20,10 +22,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.validation import is_integer
-
-_STRENGTHS = tuple(10.0**power for power in range(-3, 6))  # of ridge regression, chosen inside
-_LEAST = 4  # stimuli: fewer leave no correlation to speak of
+from pindown.errors import ParameterError
+from pindown.probes.tuning import MIN_STIMULI, RIDGE_STRENGTHS
+from pindown.validation import array, choice, integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,15 +88,17 @@ def neural_predictivity(
     Schrimpf et al. 2020, "Integrative benchmarking to advance neurally mechanistic models of human
     intelligence"; Lecture course, section on brain-likeness.
     """
+    n_components, n_splits = (
+        integer("n_components", n_components),
+        integer("n_splits", n_splits, least=2),
+    )
+    choice("method", method, ("pls", "ridge"))
     X, Y = _rows("features", features), _rows("responses", responses)
-    if len(X) != len(Y) or len(X) < max(_LEAST, n_splits):
+    if len(X) != len(Y) or len(X) < max(MIN_STIMULI, n_splits):
         raise ValueError(
-            f"features and responses need the same stimuli, at least {max(_LEAST, n_splits)}; got "
+            f"features and responses need the same stimuli, at least {max(MIN_STIMULI, n_splits)}; got "
             f"{len(X)} and {len(Y)}."
         )
-    for name, number, least in (("n_components", n_components, 1), ("n_splits", n_splits, 2)):
-        if not is_integer(number, least):
-            raise ValueError(f"{name} must be a whole number of at least {least}; got {number!r}.")
     ceiling = _reliability(reliability, Y.shape[1])
     found = columnwise_correlation(_predicted(X, Y, method, n_components, n_splits, random_state), Y)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -125,11 +128,12 @@ def response_reliability(repeats: ArrayLike, *, random_state: int = 0, n_halving
 
     Spearman 1910; Brown 1910.
     """
-    values = np.asarray(repeats, dtype=np.float64)
-    if values.ndim != 3 or len(values) < 2 or values.shape[1] < _LEAST or not np.isfinite(values).all():
-        raise ValueError(
-            f"repeats must be finite numbers (repeats, stimuli, units), at least 2 and {_LEAST}; got "
-            f"shape {values.shape}."
+    values = array("repeats", repeats)
+    enough = values.ndim == 3 and len(values) >= 2 and values.shape[1] >= MIN_STIMULI
+    if not enough or not np.isfinite(values).all():
+        raise ParameterError(
+            f"repeats must be finite numbers (repeats, stimuli, units), at least 2 and {MIN_STIMULI}; "
+            f"got shape {values.shape}."
         )
     rng, found = np.random.default_rng(random_state), []
     for _ in range(n_halvings):
@@ -169,7 +173,7 @@ def behavioural_consistency(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def brain_likeness(neural: Sequence[float], behavioural: Sequence[float] = ()) -> float:
-    """Return the mean over all benchmarks; one that is not defined counts as 0.
+    """Return the mean over all benchmarks, as Brain-Score does; one that is not defined counts as 0.
 
     >>> brain_likeness([0.6, 0.4], [0.5])
     0.5
@@ -215,13 +219,11 @@ def _regression(method: str, components: int) -> Any:
         from sklearn.cross_decomposition import PLSRegression
 
         return PLSRegression(components, scale=False)
-    if method == "ridge":
-        from sklearn.linear_model import RidgeCV
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
+    from sklearn.linear_model import RidgeCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
-        return make_pipeline(StandardScaler(), RidgeCV(_STRENGTHS))
-    raise ValueError(f"method must be 'pls' or 'ridge'; got {method!r}.")
+    return make_pipeline(StandardScaler(), RidgeCV(RIDGE_STRENGTHS))
 
 
 def _rows(name: str, values: ArrayLike) -> Array:

@@ -21,13 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.validation import is_integer
+from pindown.probes.tuning import MIN_IMAGE_SIZE, OUTLINE_SCALES
+from pindown.validation import integer
 
 SHAPES = ("disc", "square", "triangle", "cross")
 TEXTURES = ("horizontal stripes", "vertical stripes", "checks", "noise")
 BACKGROUND = 0.5  # textures are 0 and 1, so the outline can be read off
-_LEAST_SIZE = 12  # pixels: below it outlines look alike
-_SCALES = (0.6, 0.9)  # of the half width
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +103,7 @@ def make_cue_images(
     Geirhos et al. 2019, "ImageNet-trained CNNs are biased towards texture", with photographs;
     Lecture course, section on texture and shape.
     """
-    for name, value, least in (("n", n, 1), ("size", size, _LEAST_SIZE)):
-        if not is_integer(value, least):
-            raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    n, size = integer("n", n), integer("size", size, least=MIN_IMAGE_SIZE)
     rng, k = np.random.default_rng(random_state), len(SHAPES)
     shapes = rng.integers(0, k, n)
     textures = (shapes + rng.integers(1, k, n)) % k if conflict else shapes.copy()
@@ -165,7 +162,7 @@ def shape_bias(
 
 def _outline(shape: int, size: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Return the pixels inside an outline of random place and scale."""
-    scale = rng.uniform(*_SCALES)
+    scale = rng.uniform(*OUTLINE_SCALES)
     shift = rng.uniform(-(1.0 - scale), 1.0 - scale, 2)
     grid = (2.0 * np.arange(size) + 1.0) / size - 1.0
     v, u = np.meshgrid((grid - shift[0]) / scale, (grid - shift[1]) / scale, indexing="ij")

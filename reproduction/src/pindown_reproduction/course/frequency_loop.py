@@ -33,7 +33,7 @@ def cells(settings: Mapping[str, Any]) -> list[Cell]:
 
 def run(cell: Cell) -> dict[str, Any]:
     """Plant a unit with a random band, and look for it."""
-    from pindown.probes.closed_loop import closed_loop_filter, frequency_bins
+    from pindown.probes.filtered_stimuli import closed_loop_filter, frequency_bins
 
     rng = np.random.default_rng([cell["seed"], round(1_000 * cell["noise"])])
     shape = (cell["size"], cell["size"])
@@ -48,7 +48,7 @@ def run(cell: Cell) -> dict[str, Any]:
         return float(np.sum(mask * weight) + cell["noise"] * rng.standard_normal())
 
     found = closed_loop_filter(
-        respond, shape, budget=cell["budget"], n_radial=_BINS[0], n_angular=_BINS[1],
+        respond, shape, max_queries=cell["budget"], n_radial=_BINS[0], n_angular=_BINS[1],
         random_state=cell["seed"],
     )  # fmt: skip
     chosen = (found.mask > 0) & (bins >= 0)

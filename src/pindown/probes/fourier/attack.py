@@ -1,17 +1,15 @@
 r"""Changes that are small in every frequency and cost a classifier most.
 
 Within :math:`\lVert F\delta\rVert_\infty\le\epsilon` (unitary F) a linear score with gradient g falls
-by at most :math:`\epsilon\lVert Fg\rVert_1`, attained
-at :math:`\delta = -\epsilon F^{-1}(Fg/|Fg|)`, which is
-real and has a flat spectrum. For other models the step is repeated, and moduli are cut back to
-:math:`\epsilon`.
+by at most :math:`\epsilon\lVert Fg\rVert_1`, attained at :math:`\delta = -\epsilon F^{-1}(Fg/|Fg|)`,
+which is real and has a flat spectrum: one step is FGSM with frequencies in place of pixels. For other
+models the step is repeated, and moduli are cut back to :math:`\epsilon`, as in PGD.
 
 Lecture course, section on robustness in the Fourier domain.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,8 +20,8 @@ from torch import Tensor
 
 from pindown.affine import Array
 from pindown.probes.fourier.model import Classifier, read_problem
-
-_REACH = 2.0  # all steps together go this many radii far: enough to turn round inside
+from pindown.probes.tuning import FOURIER_ATTACK_REACH
+from pindown.validation import integer, positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +80,9 @@ def fourier_attack(
         >>> found.success.tolist(), round(float(found.margin[1]), 4)
         ([True, False], 0.0858)
     """
-    if not (math.isfinite(radius) and radius >= 0):
-        raise ValueError(f"radius must be a finite number >= 0; got {radius}.")
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}.")
+    radius, steps = positive("radius", radius, zero=True), integer("steps", steps)
     classifier, images, classes = read_problem(model, X, y, image_shape)
-    length = radius if steps == 1 else _REACH * radius / steps
+    length = radius if steps == 1 else FOURIER_ATTACK_REACH * radius / steps
     change = torch.zeros_like(images)
     best, least = change, _margins(classifier, images, classes).detach()
     for _ in range(steps):

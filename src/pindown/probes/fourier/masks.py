@@ -1,27 +1,37 @@
-r"""The few frequencies that a trained classifier needs, for one image or for a data set."""
+r"""The few frequencies that a trained classifier needs, for one image or for a data set.
+
+And the control: what is left of its decisions behind a mask, behind its complement, behind random ones.
+"""
 
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from pindown.affine import Array
-from pindown.guarantees.certificate.clock import Stage, own_randomness
-from pindown.probes.fourier.checks import MaskCheck, check, kept_frequencies
-from pindown.probes.fourier.descent import Plan, train_each, train_shared
-from pindown.probes.fourier.model import read_problem
-from pindown.probes.fourier.profiles import FrequencyProfile, frequency_profile
+from pindown.deadline import Deadline, checked_budget
+from pindown.guarantees.certificate.clock import own_randomness
+from pindown.probes.fourier.filters import (
+    FrequencyProfile,
+    checked_mask,
+    frequency_profile,
+    kept_frequencies,
+    mirrored,
+    random_masks,
+)
+from pindown.probes.fourier.model import Classifier, read_problem
+from pindown.probes.fourier.training import Plan, behind, train_each, train_shared
+from pindown.probes.tuning import OPEN_MASK_PRICE, RANDOM_MASKS
+from pindown.validation import choice, integer, number, optional, positive
 
 Mode = Literal["dataset", "image"]
-_RANDOM = 10  # masks drawn for the control
-_OPEN_COST = (
-    0.2  # of a mask that keeps everything, beside a data term of 0.17 for a change of 0.4 in the loss
-)
+_SAME_WEIGHT = 1e-12  # opposite frequencies may differ by a rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +77,7 @@ class FourierMask:
         """Return the kept frequencies as signed whole cycles per image, ascending; of one mask only.
 
         >>> import numpy as np
-        >>> from pindown.probes.fourier.checks import MaskCheck
+        >>> from pindown.probes.fourier.masks import MaskCheck
         >>> check = MaskCheck(1, 1, 1, 0, 0, 0, 1, 2, 4)
         >>> mask = np.array([0.0, 1.0, 0.0, 1.0])
         >>> FourierMask(mask, np.zeros(1), check, "dataset", 1, "steps", 1).frequencies()
@@ -156,20 +166,18 @@ def fourier_mask(
 
     Lecture course, section on essential frequencies; Karantzas et al. 2022.
     """
-    _check_settings(mode, sparsity, exponent, steps, rate, batch_size, budget)
+    choice("mode", mode, ("dataset", "image"))
+    sparsity = optional(positive, "sparsity", sparsity, zero=True)
+    exponent, rate = positive("exponent", exponent), positive("rate", rate)
+    steps, batch_size = integer("steps", steps), integer("batch_size", batch_size)
+    deadline = Deadline.after(None if budget is None else checked_budget(budget, zero=True))
     classifier, images, classes = read_problem(model, X, y, image_shape)
-    price = _OPEN_COST / math.prod(classifier.grid) if sparsity is None else sparsity
+    price = OPEN_MASK_PRICE / math.prod(classifier.grid) if sparsity is None else sparsity
     plan = Plan(price, exponent, one_sided, steps, rate, batch_size)
-    deadline = None if budget is None else time.monotonic() + budget
-    with own_randomness(seed, threads) as generator:
-        if mode == "dataset":
-            stage = Stage("training a mask", steps, deadline, verbose)
-            trained = train_shared(classifier, images, classes, plan, stage, generator)
-        else:
-            total = steps * math.ceil(len(images) / batch_size)
-            stage = Stage("training masks", total, deadline, verbose)
-            trained = train_each(classifier, images, classes, plan, stage)
-        found = check(classifier, trained.masks, images, classes, _RANDOM, seed)
+    train = train_shared if mode == "dataset" else train_each
+    with own_randomness(seed, threads):
+        trained = train(classifier, images, classes, plan, deadline, verbose=verbose)
+        found = _checked(classifier, trained.masks, images, classes, RANDOM_MASKS, seed)
     return FourierMask(
         mask=trained.masks[0] if mode == "dataset" else trained.masks, objective=trained.objective,
         check=found, mode=mode, finished=trained.finished, stopped=trained.stopped,
@@ -177,19 +185,153 @@ def fourier_mask(
     )  # fmt: skip
 
 
-def _check_settings(
-    mode: str, sparsity: float | None, exponent: float, steps: int, rate: float, batch_size: int,
-    budget: float | None,
-) -> None:  # fmt: skip
-    if mode not in ("dataset", "image"):
-        raise ValueError(f"mode must be 'dataset' or 'image'; got {mode!r}.")
-    if sparsity is not None and not (math.isfinite(sparsity) and sparsity >= 0):
-        raise ValueError(f"sparsity must be a finite number >= 0; got {sparsity}.")
-    for name, value in (("exponent", exponent), ("rate", rate)):
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a finite number > 0; got {value}.")
-    for name, count in (("steps", steps), ("batch_size", batch_size)):
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1; got {count}.")
-    if budget is not None and not budget >= 0:
-        raise ValueError(f"budget must be seconds >= 0, or None; got {budget}.")
+@dataclass(frozen=True)
+class MaskCheck:
+    """Shares of images with the right class; without labels, with the class they had.
+
+    Attributes:
+        clean: Without a mask.
+        masked: Behind the mask as trained.
+        kept: Behind the kept frequencies, each let through fully.
+        complement: Behind all others.
+        random: Behind random masks of as many frequencies, the mean.
+        random_error: Its standard error, over images.
+        n: Number of images.
+        frequencies: Kept frequencies, the mean over masks.
+        n_frequencies: How many there are.
+    """
+
+    clean: float
+    masked: float
+    kept: float
+    complement: float
+    random: float
+    random_error: float
+    n: int
+    frequencies: float
+    n_frequencies: int
+    kind: str = "estimate"
+
+    @property
+    def holds(self) -> bool:
+        """Whether the kept frequencies do better than their complement and than random ones."""
+        return self.kept > max(self.complement, self.random)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.frequencies:.4g} of {self.n_frequencies} frequencies: right on {self.clean:.1%} of "
+            f"{self.n} images without mask, {self.masked:.1%} behind it, {self.kept:.1%} behind what it "
+            f"keeps, {self.complement:.1%} behind the rest, {self.random:.1%} behind as many random ones"
+        )
+
+
+def mask_check(
+    model: Any,
+    mask: ArrayLike,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    image_shape: tuple[int, ...] | None = None,
+    n_random: int = 10,
+    seed: int = 0,
+) -> MaskCheck:
+    """Compare a classifier behind a mask, behind the complement, and behind random masks of equal size.
+
+    Args:
+        model: A module or :class:`~pindown.network.ReluNetwork`.
+        mask: One mask, or one for each image.
+        X: Images, as for :func:`~pindown.probes.fourier.fourier_mask`; best ones it was not
+            trained on.
+        y: Classes; the model's own decisions if None.
+        image_shape: Shape of one image if X has rows.
+        n_random: Random masks for each mask.
+        seed: Of these.
+
+    Returns:
+        A :class:`MaskCheck`.
+
+    Lecture course, section on essential frequencies (complementary masks).
+    """
+    n_random = integer("n_random", n_random)
+    classifier, images, classes = read_problem(model, X, y, image_shape)
+    weights = checked_mask(mask, len(classifier.grid))
+    if weights.shape not in (classifier.grid, (len(images), *classifier.grid)):
+        raise ValueError(
+            f"mask must have shape {classifier.grid}, or one for each of {len(images)} images; "
+            f"got {weights.shape}."
+        )
+    return _checked(classifier, weights.reshape(-1, *classifier.grid), images, classes, n_random, seed)
+
+
+def sufficient_frequencies(
+    model: Any,
+    mask: ArrayLike,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    share: float = 0.95,
+    image_shape: tuple[int, ...] | None = None,
+) -> NDArray[np.bool_]:
+    """Return the first frequencies, by falling weight, that keep a share of the right answers.
+
+    Half of the largest weight is a cut that knows nothing of decisions; this one comes from bisection on
+    how many frequencies are kept, with opposite ones together.
+
+    Args:
+        model: A module or :class:`~pindown.network.ReluNetwork`.
+        mask: One mask.
+        X: Images.
+        y: Classes; the model's own decisions if None.
+        share: Of the right answers without a mask.
+        image_shape: Shape of one image if X has rows.
+
+    Returns:
+        Which frequencies are kept, in the shape of the mask.
+    """
+    share = number("share", share, 0.0, 1.0, above=True)
+    classifier, images, classes = read_problem(model, X, y, image_shape)
+    weights = checked_mask(mask, len(classifier.grid))
+    if weights.shape != classifier.grid:
+        raise ValueError(f"mask must have shape {classifier.grid}; got {weights.shape}.")
+    levels = np.unique(np.maximum(weights, mirrored(weights, weights.ndim)))[::-1]
+    spectra = torch.fft.fftn(images, dim=classifier.axes)
+    needed = share * float((classifier.classes(images) == classes).double().mean())
+
+    def enough(level: float) -> bool:
+        kept = torch.tensor(weights >= level - _SAME_WEIGHT, dtype=images.dtype, device=images.device)
+        seen = behind(spectra, kept[None], classifier.axes)
+        return float((classifier.classes(seen) == classes).double().mean()) >= needed
+
+    low, high = 0, len(levels) - 1  # with every frequency it is enough
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(float(levels[middle])) else (middle + 1, high)
+    return np.asarray(weights >= float(levels[low]) - _SAME_WEIGHT)
+
+
+def _checked(
+    model: Classifier, masks: Array, images: Tensor, classes: Tensor, n_random: int, seed: int
+) -> MaskCheck:
+    """Compare decisions behind masks (1 or n, *grid), their complements and random masks."""
+    axes = len(model.grid)
+    kept = kept_frequencies(masks, axes)
+    spectra = torch.fft.fftn(images, dim=model.axes)
+
+    def right(weights: NDArray[Any]) -> Array:
+        seen = behind(
+            spectra, torch.tensor(weights, dtype=images.dtype, device=images.device), model.axes
+        )
+        return (model.classes(seen) == classes).cpu().numpy().astype(np.float64)
+
+    rng = np.random.default_rng(seed)
+    drawn = np.stack([random_masks(one, n_random, axes=axes, random_state=rng) for one in kept], axis=1)
+    chance = np.mean([right(some) for some in drawn], axis=0)
+    n = len(images)
+    return MaskCheck(
+        clean=float((model.classes(images) == classes).double().mean()),
+        masked=float(right(masks).mean()), kept=float(right(kept).mean()),
+        complement=float(right(~kept).mean()), random=float(chance.mean()),
+        random_error=float(chance.std() / np.sqrt(n)), n=n,
+        frequencies=float(kept.reshape(len(kept), -1).sum(axis=1).mean()),
+        n_frequencies=int(np.prod(model.grid)),
+    )  # fmt: skip

@@ -15,9 +15,7 @@ from torch import Tensor, nn
 from pindown.affine import Matrix
 from pindown.guarantees.certificate.modules import class_scores
 from pindown.network import ReluNetwork
-
-_MOST_CHANNELS = 4  # grey, grey with alpha, colour, colour with alpha
-_EVALUATED = 512  # images in one pass without gradients
+from pindown.probes.tuning import EVALUATED_IMAGES, MAX_CHANNELS
 
 
 class Classifier:
@@ -60,7 +58,7 @@ class Classifier:
     def classes(self, images: Tensor) -> Tensor:
         """Return the class of each image: the first largest score."""
         with torch.no_grad():
-            parts = [self.scores(part).argmax(1) for part in images.split(_EVALUATED)]
+            parts = [self.scores(part).argmax(1) for part in images.split(EVALUATED_IMAGES)]
         return torch.cat(parts)
 
 
@@ -146,7 +144,7 @@ def _image_shape(
         )
     if len(shape) > 3 or min(shape) < 1:
         raise ValueError(f"an image is (W,), (H, W) or (C, H, W); got {shape}.")
-    if len(shape) == 3 and shape[-1] <= _MOST_CHANNELS < min(shape[:2]):
+    if len(shape) == 3 and shape[-1] <= MAX_CHANNELS < min(shape[:2]):
         raise ValueError(f"channels come first, (C, H, W); got {shape}, which has them last.")
     return shape
 

@@ -107,7 +107,7 @@ def test_divergence_is_told():
     [
         ({"steps": -1}, "steps"),
         ({"latent_features": 0}, "latent_features"),
-        ({"generator_rate": math.nan}, "rates"),
+        ({"generator_rate": math.nan}, "generator_rate"),
         ({"generator_loss": "other"}, "generator_loss"),
         ({"data": np.zeros((0, 1))}, "at least one finite"),
         ({"data": np.array([[math.nan]])}, "at least one finite"),

@@ -1,8 +1,18 @@
-r"""Training a generator against a discriminator, in the plain form of the source.
+r"""Generative adversarial networks: the game, its optimum on finitely many outcomes, and training.
+
+A discriminator D says with which probability an outcome comes from the data; the generator wants it to
+be wrong, and so to draw outcomes as the data do. With data p and generator q the value is
+
+.. math:: V(D, q) = \sum_x p(x) \ln D(x) + \sum_x q(x) \ln (1 - D(x)), \qquad
+          D^* = \frac{p}{p + q}, \qquad V(D^*, q) = 2\,\mathrm{JS}(p \| q) - 2 \ln 2,
+
+so that the generator's best is q = p, with D = 1/2 and the value -2 ln 2.
+
+Networks are trained one against the other in the plain form of the source,
 
 .. math::
     \text{discriminator, ascends: } \frac1m \sum_i \ln D(x_i) + \ln(1 - D(G(z_i))), \qquad
-    \text{generator, descends: } \frac1m \sum_i \ln(1 - D(G(z_i)))
+    \text{generator, descends: } \frac1m \sum_i \ln(1 - D(G(z_i))).
 
 The second is nearly flat where the discriminator is sure, at the start; the non-saturating
 :math:`-\ln D(G(z))` has the same fixed point and is not.
@@ -13,20 +23,123 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
-from torch import Tensor, nn
-from torch.nn.functional import softplus
+from scipy.special import rel_entr, xlog1py, xlogy
 
 from pindown.affine import Array
+from pindown.errors import ParameterError
+from pindown.probes.tuning import GAN_END_SHARE, GAN_MOMENTA
 from pindown.progress import watched
-from pindown.validation import is_integer
+from pindown.validation import choice, integer, positive
 
-_MOMENTA = (0.5, 0.999)  # of Adam; the usual 0.9 lets the two chase each other
-_LAST = 0.1  # share of the steps whose mean is called the end
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+
+_TOTAL_ERROR = 1e-9  # probabilities given as floats sum to one up to rounding
+
+
+def optimal_discriminator(p: ArrayLike, q: ArrayLike) -> Array:
+    r"""Return the best discriminator of two distributions, :math:`D^* = p / (p + q)`.
+
+    Where neither has mass nothing is ever decided; it is 1/2 there.
+
+    Args:
+        p: Probabilities of the data, (k,).
+        q: Probabilities of the generator, (k,).
+
+    Raises:
+        ValueError: If they are no distributions on the same outcomes.
+
+    Example:
+        >>> optimal_discriminator([0.75, 0.25, 0.0], [0.25, 0.25, 0.5]).tolist()
+        [0.75, 0.5, 0.0]
+
+    Lecture course, section on generative adversarial networks; Goodfellow et al. 2014, Proposition 1.
+    """
+    data, made = _pair(p, q)
+    total = data + made
+    return np.divide(data, total, out=np.full_like(total, 0.5), where=total > 0)
+
+
+def gan_value(p: ArrayLike, q: ArrayLike, discriminator: ArrayLike) -> float:
+    r"""Return :math:`\sum p \ln D + \sum q \ln (1 - D)`; minus infinity where D is certain and wrong.
+
+    Args:
+        p: Probabilities of the data, (k,).
+        q: Probabilities of the generator, (k,).
+        discriminator: D, probabilities (k,), or one for all.
+
+    Example:
+        >>> round(gan_value([0.5, 0.5], [0.5, 0.5], 0.5), 4)  # -2 ln 2
+        -1.3863
+
+    Lecture course, section on generative adversarial networks.
+    """
+    data, made = _pair(p, q)
+    D = np.broadcast_to(np.asarray(discriminator, dtype=np.float64), data.shape)
+    if not ((D >= 0) & (D <= 1)).all():
+        raise ValueError("discriminator must hold probabilities from 0 to 1; some are outside, or NaN.")
+    return float(np.sum(xlogy(data, D)) + np.sum(xlog1py(made, -D)))
+
+
+def jensen_shannon(p: ArrayLike, q: ArrayLike) -> float:
+    r"""Return the Jensen-Shannon divergence in nats, between 0 and ln 2.
+
+    .. math:: \mathrm{JS} = \tfrac12 \sum p \ln \frac{2 p}{p + q} + \tfrac12 \sum q \ln \frac{2 q}{p + q}
+
+    Example:
+        >>> round(jensen_shannon([1.0, 0.0], [0.0, 1.0]), 6), jensen_shannon([0.3, 0.7], [0.3, 0.7])
+        (0.693147, 0.0)
+
+    Lecture course, section on generative adversarial networks, where the second logarithm is missing.
+    """
+    data, made = _pair(p, q)
+    middle = 0.5 * (data + made)
+    return float(0.5 * np.sum(rel_entr(data, middle)) + 0.5 * np.sum(rel_entr(made, middle)))
+
+
+def cross_entropy(labels: ArrayLike, scores: ArrayLike) -> Array:
+    r"""Return the loss of a discriminator that gives scores z, :math:`D = 1 / (1 + e^{-z})`.
+
+    .. math:: -y \ln D - (1 - y) \ln (1 - D) = y \ln(1 + e^{-z}) + (1 - y) \ln(1 + e^{z})
+
+    The right side loses no digits where D is near 0 or 1.
+
+    Args:
+        labels: y, 1 for data and 0 for the generator's, or shares between.
+        scores: z.
+
+    Example:
+        >>> cross_entropy([1, 1, 0], [0.0, 800.0, 800.0]).round(6).tolist()
+        [0.693147, 0.0, 800.0]
+
+    Lecture course, section on generative adversarial networks, where the label is lost.
+    """
+    y, z = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    if not ((y >= 0) & (y <= 1)).all():
+        raise ValueError("labels must lie between 0 and 1; some are outside, or NaN.")
+    if np.isnan(z).any():
+        raise ValueError("scores must be numbers; some are NaN.")
+    return np.asarray(y * np.logaddexp(0.0, -z) + (1.0 - y) * np.logaddexp(0.0, z))
+
+
+def _pair(p: ArrayLike, q: ArrayLike) -> tuple[Array, Array]:
+    found = []
+    for name, values in (("p", p), ("q", q)):
+        array = np.asarray(values, dtype=np.float64)
+        if array.ndim != 1 or not len(array):
+            raise ValueError(f"{name} must hold one probability per outcome, (k,); got {array.shape}.")
+        if not (array >= 0).all() or not abs(float(array.sum()) - 1.0) <= _TOTAL_ERROR:
+            raise ValueError(f"{name} must be at least 0 and sum to 1; its sum is {array.sum():g}.")
+        found.append(array)
+    if found[0].shape != found[1].shape:
+        raise ValueError(f"p and q need the same outcomes; got {len(found[0])} and {len(found[1])}.")
+    return found[0], found[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +163,13 @@ class GanHistory:
     @property
     def balance(self) -> float:
         """Mean of D over the last tenth of the steps, on data and on outcomes: 1/2 at the optimum."""
-        last = max(1, int(_LAST * len(self.value)))
+        last = max(1, int(GAN_END_SHARE * len(self.value)))
         return float(0.5 * (self.real[-last:].mean() + self.fake[-last:].mean()))
 
     def __str__(self) -> str:
         if not len(self.value):
             return f"GAN without a step ({self.stopped})"
-        last = max(1, int(_LAST * len(self.value)))
+        last = max(1, int(GAN_END_SHARE * len(self.value)))
         return (
             f"GAN after {len(self.value):,} steps ({self.stopped}): value "
             f"{self.value[-last:].mean():.3f} (optimum {-2 * math.log(2):.3f}), D on data "
@@ -104,12 +217,13 @@ def train_gan(
 
     Lecture course, section on generative adversarial networks; Goodfellow et al. 2014, Algorithm 1.
     """
+    import torch
+
     numbers = {"latent_features": latent_features, "inner_steps": inner_steps, "batch_size": batch_size}
-    _check(
-        generator, discriminator, numbers, steps, (generator_rate, discriminator_rate), generator_loss
-    )
+    rates = {"generator_rate": generator_rate, "discriminator_rate": discriminator_rate}
+    _check(generator, discriminator, numbers, steps, rates, generator_loss)
     first = next(iter(discriminator.parameters()), torch.zeros(1))
-    values = torch.as_tensor(np.asarray(data) if not isinstance(data, Tensor) else data).to(first)
+    values = torch.as_tensor(data if isinstance(data, torch.Tensor) else np.asarray(data)).to(first)
     if values.ndim < 1 or not len(values) or not bool(torch.isfinite(values).all()):
         raise ValueError(
             f"data must hold at least one finite example, (n, ...); got {tuple(values.shape)}."
@@ -117,8 +231,8 @@ def train_gan(
     source = torch.Generator().manual_seed(random_state)
     play = _Play(generator, discriminator, values, latent_features, batch_size, generator_loss, source)
     play.check_shapes()
-    for_d = torch.optim.Adam(discriminator.parameters(), discriminator_rate, _MOMENTA)
-    for_g = torch.optim.Adam(generator.parameters(), generator_rate, _MOMENTA)
+    for_d = torch.optim.Adam(discriminator.parameters(), discriminator_rate, GAN_MOMENTA)
+    for_g = torch.optim.Adam(generator.parameters(), generator_rate, GAN_MOMENTA)
     rows: list[tuple[float, float, float]] = []
     stopped = "steps"
     try:
@@ -147,11 +261,16 @@ class _Play:
     source: torch.Generator
 
     def made(self) -> Tensor:
+        import torch
+
         noise = torch.randn(self.batch_size, self.latent_features, generator=self.source)
         return self.generator(noise.to(self.data))
 
     def discriminator_step(self, optimiser: torch.optim.Optimizer) -> tuple[float, float, float]:
         """Ascend the value once; return it with the means of D, before the step."""
+        import torch
+        from torch.nn.functional import softplus
+
         chosen = torch.randint(len(self.data), (self.batch_size,), generator=self.source)
         with torch.no_grad():
             made = self.made()
@@ -164,6 +283,8 @@ class _Play:
             return float(-loss), float(real.sigmoid().mean()), float(fake.sigmoid().mean())
 
     def generator_step(self, optimiser: torch.optim.Optimizer) -> None:
+        from torch.nn.functional import softplus
+
         scores = self.discriminator(self.made())
         loss = softplus(-scores).mean() if self.loss == "non-saturating" else -softplus(scores).mean()
         optimiser.zero_grad()
@@ -172,6 +293,8 @@ class _Play:
 
     def check_shapes(self) -> None:
         """Refuse outcomes that are not like the data, and anything but one score for each."""
+        import torch
+
         with torch.no_grad():
             made = self.made()
             if made.shape[1:] != self.data.shape[1:]:
@@ -192,18 +315,17 @@ def _check(
     discriminator: Any,
     numbers: dict[str, int],
     steps: int,
-    rates: tuple[float, float],
+    rates: dict[str, float],
     loss: str,
 ) -> None:
+    from torch import nn
+
     for name, network in (("generator", generator), ("discriminator", discriminator)):
         if not isinstance(network, nn.Module):
-            raise TypeError(f"{name} must be a torch.nn.Module; got {type(network).__name__}.")
-    for name, number in numbers.items():
-        if not is_integer(number):
-            raise ValueError(f"{name} must be a whole number of at least 1; got {number!r}.")
-    if not is_integer(steps, 0):
-        raise ValueError(f"steps must be a whole number of at least 0; got {steps!r}.")
-    if not all(math.isfinite(rate) and rate > 0 for rate in rates):
-        raise ValueError(f"rates must be finite numbers above 0; got {rates}.")
-    if loss not in ("non-saturating", "minimax"):
-        raise ValueError(f"generator_loss must be 'non-saturating' or 'minimax'; got {loss!r}.")
+            raise ParameterError(f"{name} must be a torch.nn.Module; got {type(network).__name__}.")
+    for name, value in numbers.items():
+        integer(name, value)
+    integer("steps", steps, least=0)
+    for name, rate in rates.items():
+        positive(name, rate)
+    choice("generator_loss", loss, ("non-saturating", "minimax"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pindown.probes.fourier import fourier_mask, frequency_profile, frequency_radius
-from pindown.probes.fourier.pictures import draw_mask
+from pindown.probes.fourier.filters import draw_mask
 
 from .planted import noise, planted, wave
 

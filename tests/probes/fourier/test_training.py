@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from pindown.probes.fourier import data_term, fourier_mask, kept_frequencies, mask_check
-from pindown.probes.fourier.objective import STRAIGHT_ABOVE, size_penalty
+from pindown.probes.fourier.training import size_penalty
+from pindown.probes.tuning import STRAIGHT_ABOVE
 
 from .planted import noise, planted
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pindown.probes import closed_loop_filter
-from pindown.probes.closed_loop import frequency_bins
+from pindown.probes.filtered_stimuli import frequency_bins
 from pindown.probes.fourier import is_symmetric
 
 
@@ -74,7 +74,9 @@ def test_the_response_is_not_that_of_the_luckiest_filter():
             answers.append(noise * rng.standard_normal())  # likes all filters alike: all is luck
             return answers[-1]
 
-        found = closed_loop_filter(query, shape, budget=40, n_radial=2, n_angular=2, random_state=seed)
+        found = closed_loop_filter(
+            query, shape, max_queries=40, n_radial=2, n_angular=2, random_state=seed
+        )
         assert found.n_queries == len(answers) <= 40
         assert found.response == pytest.approx(np.mean(answers[-3:]))
         errors.append(found.response)
@@ -86,7 +88,9 @@ def test_the_response_is_not_that_of_the_luckiest_filter():
 
 @pytest.mark.parametrize("budget", range(4, 30))
 def test_small_budgets_are_kept_and_leave_a_response(budget):
-    found = closed_loop_filter(lambda mask: mask.sum(), (2, 2), budget=budget, n_radial=1, n_angular=1)
+    found = closed_loop_filter(
+        lambda mask: mask.sum(), (2, 2), max_queries=budget, n_radial=1, n_angular=1
+    )
     assert found.n_queries <= budget
     assert found.response == found.mask.sum()
 
@@ -98,7 +102,11 @@ def test_unit_that_likes_everything_or_nothing():
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"budget": 5}, "budget"), ({"n_radial": 0}, "n_radial"), ({"shape": (1, 1)}, "only the constant")],
+    [
+        ({"max_queries": 5}, "max_queries"),
+        ({"n_radial": 0}, "n_radial"),
+        ({"shape": (1, 1)}, "only the constant"),
+    ],
 )
 def test_refuses(settings, words):
     with pytest.raises(ValueError, match=words):
