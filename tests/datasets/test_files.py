@@ -139,6 +139,7 @@ def test_every_truncation_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", X=X, y=y)
     whole = (tmp_path / "a.npz").read_bytes()
     for n in range(len(whole)):
+        (tmp_path / "b.npz").unlink(missing_ok=True)  # overwriting waits for the disk
         (tmp_path / "b.npz").write_bytes(whole[:n])
         with pytest.raises(DataFileError):
             load_table(tmp_path / "b.npz")

@@ -9,6 +9,7 @@ import json
 import sys
 from collections import Counter
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import onnx
@@ -40,12 +41,17 @@ def case(kind, seed, index):
     rng = np.random.default_rng([seed, index])
     if kind == "random":
         return random_model(rng).SerializeToString()
-    model = pick(rng, onnx_models()) if rng.integers(2) else random_model(rng)
+    model = pick(rng, _corpus()) if rng.integers(2) else random_model(rng)
     return (
         mutated_model(model, rng)
         if kind == "structure"
         else mutated_bytes(model.SerializeToString(), rng)
     )
+
+
+@cache
+def _corpus():
+    return list(onnx_models())
 
 
 def compare(data):
@@ -63,11 +69,12 @@ def compare(data):
         if any("does not need" in note for note in net.notes):
             return "read here only, with a note", text
         return ("not in the runtime" if any(m in text for m in _MISSING) else "read here only"), text
+    evaluate, graph = _evaluator(net), graph_evaluator(onnx.ModelProto.FromString(data))
     for row, values in zip(_rows(net), theirs, strict=True):
-        ours = _activated(net, _evaluated(net, row))
+        ours = _activated(net, evaluate(row))
         if values.size != ours.size:
             return "different", f"{ours.size} outputs and {values.size}"
-        allowed, largest = _allowed(data, net, row)
+        allowed, largest = _allowed(graph, net, row)
         allowed = allowed + _of_float64(net, row)
         if largest > FLOAT32 / 4 or not np.isfinite(values).all():
             if any("float32" in note for note in net.notes):
@@ -78,11 +85,12 @@ def compare(data):
     return "same", ""
 
 
-def _evaluated(net, row):
-    """Return the outputs; where it is cheap, without the rounding that float64 adds."""
+def _evaluator(net):
+    """Return the function of the network; where it is cheap, without the rounding that float64 adds."""
     if net.n_parameters > 1_000:
-        return net(row.astype(np.float64))
-    return np.array([float(v) for v in net.as_fractions()([Fraction(float(v)) for v in row])])
+        return lambda row: net(row.astype(np.float64))
+    exact = net.as_fractions()
+    return lambda row: np.array([float(v) for v in exact([Fraction(float(v)) for v in row])])
 
 
 def _of_float64(net, row):
@@ -122,13 +130,13 @@ def _activated(net, logits):
     return shares if net.output_activation == "softmax" else np.log(shares)
 
 
-def _allowed(data, net, row):
+def _allowed(graph, net, row):
     """Return what rounding in float32 may do to the outputs, and the largest number on the way.
 
     Every number on the way is changed by a relative 2**-18 and, because float32 loses digits below
     1e-38, by an absolute 1e-38.
     """
-    evaluator, name, shape = graph_evaluator(onnx.ModelProto.FromString(data))
+    evaluator, name, shape = graph
     x = row.astype(np.float64).reshape(shape)
     plain = evaluator(x)
     largest = max(

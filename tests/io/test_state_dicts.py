@@ -326,6 +326,7 @@ def test_mutated_torch_files(tmp_path, mlp, zipped):
         for _ in range(int(rng.integers(1, 6))):
             if data:
                 data[rng.integers(len(data))] = rng.integers(256)
+        path.unlink()  # overwriting waits for the disk
         path.write_bytes(bytes(data))
         with contextlib.suppress(ModelFileError, UnsupportedModelError):
             read += load(path).in_features == mlp[0].in_features
