@@ -1,7 +1,7 @@
 # What pindown.equivalence offers; lazy.py reads this list.
-from pindown.equivalence.unit_relations import LayerRelations as LayerRelations
-from pindown.equivalence.unit_relations import ParallelUnits as ParallelUnits
-from pindown.equivalence.unit_relations import unit_relations as unit_relations
+from pindown.equivalence.related_units import LayerRelations as LayerRelations
+from pindown.equivalence.related_units import ParallelUnits as ParallelUnits
+from pindown.equivalence.related_units import unit_relations as unit_relations
 from pindown.equivalence.sensitivity.changes import Change as Change
 from pindown.equivalence.sensitivity.changes import GapBound as GapBound
 from pindown.equivalence.sensitivity.changes import gap_of_changes as gap_of_changes

@@ -8,7 +8,6 @@ redundancy: dead units, units that are always on, and subtler symmetries.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from math import inf
 
@@ -17,7 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Affine, Array
 from pindown.box import Box, as_box
+from pindown.deadline import Deadline, Stopwatch
 from pindown.network import ReluNetwork
+from pindown.validation import integer
 
 _PER_PARAMETER = 5  # samples for each parameter, at least
 _DROP = 1e-9  # singular values below this share of the largest count as zero (float64)
@@ -128,16 +129,16 @@ def functional_dimension(
 
     Phuong 2021, section 2.6 (which asks how redundant typical networks are); the meter is ours.
     """
-    until = time.monotonic() + budget
+    deadline = Deadline.after(budget)
     P = n_parameters(net)
-    if n_samples is not None and n_samples < 1:
-        raise ValueError(f"n_samples must be at least 1; got {n_samples}.")
+    if n_samples is not None:
+        integer("n_samples", n_samples)
     columns = None
     if P > LARGEST_PARAMETERS:
         columns = np.sort(np.random.default_rng(seed).choice(P, _BLOCK, replace=False))
     size = P if columns is None else len(columns)
     rows = _inputs(net, X, n_samples or _PER_PARAMETER * size, seed)
-    factor, half_rank, done = _factor(net, rows, columns, size, until)
+    factor, half_rank, done = _factor(net, rows, columns, size, deadline)
     rank, singular = _rank(factor)
     notes = () if done == len(rows) else (f"time ended after {done:,} of {len(rows):,} inputs",)
     return FunctionalDimension(
@@ -153,7 +154,7 @@ def functional_dimension(
 
 
 def _factor(
-    net: ReluNetwork, rows: Array, columns: NDArray[np.int64] | None, size: int, until: float
+    net: ReluNetwork, rows: Array, columns: NDArray[np.int64] | None, size: int, deadline: Deadline
 ) -> tuple[Array, int, int]:
     """Return the triangular factor of the Jacobian, the rank on half of the rows, and the rows used."""
     half, done, half_rank = max(1, len(rows) // 2), 0, -1
@@ -161,15 +162,15 @@ def _factor(
     step = max(1, max(size, _LEAST_ROWS) // net.out_features)
     took = 0.0
     for stop in sorted({*range(step, len(rows), step), half, len(rows)}):
-        start = time.monotonic()
-        if done and start + took > until:
+        watch = Stopwatch()
+        if done and took > deadline.left:
             break
         part = parameter_jacobian(net, rows[done:stop], columns)
         factor = np.asarray(np.linalg.qr(np.concatenate([factor, part]), mode="r"))
         done = stop
         if stop == half:
             half_rank = _rank(factor)[0]
-        took = time.monotonic() - start
+        took = watch.seconds
     return factor, half_rank, done
 
 

@@ -1,12 +1,12 @@
 """Branch and bound by one worker or several: a bound that is not a number proves nothing."""
 
-import time
 from math import inf, nan
 
 import numpy as np
 import pytest
 
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.comparison.branching import Cover, branch, cuts, halves
 from pindown.equivalence.comparison.parallel_branching import Part, branch_in_rounds, explore
 from pindown.relaxation.linear import LinearForms
@@ -23,7 +23,7 @@ def line(X):
 def bounded_by_end(hide):
     """Bound x on boxes by its value at the right end, but by NaN where ``hide`` says so."""
 
-    def bounds(lower, upper, deadline=inf):
+    def bounds(lower, upper, deadline=NEVER):
         bound = np.where(hide(lower[:, 0], upper[:, 0]), nan, upper[:, 0])
         return bound, LinearForms(np.ones((len(lower), 1, 1)), np.zeros((len(lower), 1)))
 
@@ -65,21 +65,21 @@ def test_halves_cover_the_box():
 @ROUTES
 def test_nothing_is_proved_where_no_bound_is_a_number(route):
     bounds = bounded_by_end(lambda low, high: low > -1)
-    soon = time.monotonic() + 0.05
+    soon = Deadline.after(0.05)
     found = list(route(bounds, line, tol=0.5, deadline=soon))
     assert all(state.upper == inf for state in found)
-    below = list(route(bounds, lambda X: 0.1 * line(X), tol=2.0, deadline=time.monotonic() + 0.05))
+    below = list(route(bounds, lambda X: 0.1 * line(X), tol=2.0, deadline=Deadline.after(0.05)))
     assert all(not state.upper <= 2.0 for state in below)  # nor that it is at most the tolerance
 
 
 def test_halves_are_bounded_by_what_holds_for_the_whole_and_by_no_less():
     """At most 1 on the whole of [0, 1], and nothing known about its parts."""
 
-    def bounds(lower, upper, deadline=inf):
+    def bounds(lower, upper, deadline=NEVER):
         found = np.where(upper[:, 0] - lower[:, 0] == 1.0, 1.0, inf)
         return found, LinearForms(np.ones((len(lower), 1, 1)), np.zeros((len(lower), 1)))
 
-    soon = time.monotonic() + 0.05
+    soon = Deadline.after(0.05)
     found = branch(bounds, lambda X: 0.1 * line(X), lambda x: 0.1 * float(x[0]), LINE, deadline=soon)
     assert {state.upper for state in steps(found)} == {1.0}
 
@@ -94,7 +94,7 @@ def test_what_is_below_the_tolerance_is_bounded_all_the_same(route):
 def test_a_box_too_thin_to_cut_keeps_its_bound_while_others_are_cut():
     """Six neighbours of 1; near 1 itself no bound is better than 2."""
 
-    def bounds(lower, upper, deadline=inf):
+    def bounds(lower, upper, deadline=NEVER):
         found = np.where(lower[:, 0] == 1.0, 2.0, 1.5)
         return found, LinearForms(np.ones((len(lower), 1, 1)), np.zeros((len(lower), 1)))
 
@@ -116,7 +116,7 @@ def test_halves_keep_the_bound_of_the_whole(route):
     def hide(low, high):
         return (high - low <= 0.5) & (high == 1.0)
 
-    found = steps(route(bounded_by_end(hide), lambda X: 0.5 * line(X), deadline=time.monotonic() + 0.05))
+    found = steps(route(bounded_by_end(hide), lambda X: 0.5 * line(X), deadline=Deadline.after(0.05)))
     assert found[0].upper == found[-1].upper == 1.0  # never below, never lost
 
 

@@ -9,8 +9,7 @@ from pindown import Box, ReluNetwork
 from pindown.equivalence.comparison import diff
 from pindown.equivalence.comparison.cells import gap_by_cells
 from pindown.equivalence.comparison.integer_programs import gap_by_milp
-from pindown.equivalence.comparison.matching import match
-from pindown.equivalence.comparison.paired import align_exactly
+from pindown.equivalence.comparison.matching import align_exactly, match
 from pindown.equivalence.symmetry import apply, random_symmetry
 from tests.equivalence.shrinking.redundancy import KINDS, pairs, random_net, redundant
 from tests.io.onnx_models import SHARED
@@ -270,5 +269,5 @@ def test_a_short_budget_is_kept_on_large_networks():
 
 def test_negative_seeds_are_refused():
     net = ReluNetwork.from_layers([([[1.0]], [0.0])])
-    with pytest.raises(ValueError, match="seed must be an integer >= 0; got -1"):
+    with pytest.raises(ValueError, match="seed must be an integer of at least 0; got -1"):
         diff(net, net, seed=-1)

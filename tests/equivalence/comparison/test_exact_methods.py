@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.equivalence.comparison.branching import gap_by_branching
 from pindown.equivalence.comparison.cells import gap_by_cells
 from pindown.equivalence.comparison.integer_programs import gap_by_milp, largest_output, open_units
@@ -50,7 +51,7 @@ def test_cells_agree_with_mixed_integer_programs(first, count):
 def test_branching_agrees_with_cells():
     for a, b, box in pairs(12):
         exact = gap_by_cells(a, b, box)
-        states = list(gap_by_branching(a, b, box, precision=1e-4, deadline=time.monotonic() + 20))
+        states = list(gap_by_branching(a, b, box, precision=1e-4, deadline=Deadline.after(20)))
         for state in states:
             assert state.lower <= exact.upper
             assert state.upper >= exact.lower
@@ -82,7 +83,7 @@ def test_equal_functions_written_differently_have_gap_zero():
     b = ReluNetwork.from_layers([(W1[order], b1[order]), (W2[:, order], b2), (W3, b3)])
     state = gap_by_cells(a, b, unit_box(3))
     assert state.upper < 1e-12
-    *_, branched = gap_by_branching(a, b, unit_box(3), tol=0.2, deadline=time.monotonic() + 20)
+    *_, branched = gap_by_branching(a, b, unit_box(3), tol=0.2, deadline=Deadline.after(20))
     assert branched.upper <= 0.2
 
 
@@ -114,7 +115,7 @@ def test_budgets_end_with_what_is_proved():
     for state in (
         gap_by_cells(a, b, box, budget=0.2),
         gap_by_milp(a, b, box, budget=0.5),
-        [*gap_by_branching(a, b, box, deadline=time.monotonic() + 0.5)][-1],
+        [*gap_by_branching(a, b, box, deadline=Deadline.after(0.5))][-1],
     ):
         assert state.upper >= seen
         assert state.lower <= state.upper
@@ -128,7 +129,7 @@ def test_flat_boxes():
     assert gap_by_cells(a, b, flat).upper == np.inf
     line = np.column_stack([np.full(2001, 0.5), np.linspace(-1, 1, 2001)])
     seen = np.abs(a(line) - b(line)).max()
-    *_, state = gap_by_branching(a, b, flat, precision=1e-4, deadline=time.monotonic() + 10)
+    *_, state = gap_by_branching(a, b, flat, precision=1e-4, deadline=Deadline.after(10))
     assert state.lower <= seen * 1.01
     assert seen <= state.upper <= seen * 1.01
     assert gap_by_milp(a, b, flat).upper >= seen
@@ -190,7 +191,7 @@ def test_late_calls_prove_what_they_can():
     rng = np.random.default_rng(0)
     a, b = random_net((2, 4, 3, 1), rng), random_net((2, 3, 1), rng)
     assert gap_by_cells(a, b, unit_box(2), budget=-1e-3).upper == np.inf
-    late = difference(a, b, unit_box(2), deadline=time.monotonic())
+    late = difference(a, b, unit_box(2), deadline=Deadline.after(0.0))
     x = Fraction(1, 3), Fraction(-1, 7)
     value = a.as_fractions()(x)[0] - b.as_fractions()(x)[0]
     assert abs(late.net.as_fractions()(x)[0] - value) <= Fraction(late.error[0])

@@ -5,9 +5,7 @@ import pytest
 
 from pindown import Box
 from pindown.cli.main import main
-from pindown.equivalence.comparison import diff
-from pindown.equivalence.comparison import methods as narrowing
-from pindown.equivalence.comparison import parallel_branching as rounds
+from pindown.equivalence.comparison import diff, methods, parallel_branching
 from pindown.equivalence.comparison.cells import gap_by_cells
 from pindown.parallel import workers
 from tests.equivalence.comparison.nets import exact_gap, perturbed, random_net
@@ -19,18 +17,19 @@ TWO = {"n_jobs": 2, "backend": "threads"}
 @pytest.fixture
 def only_branching(monkeypatch):
     """Leave small pairs to branch and bound, in short rounds; count these."""
-    for step in ("_shallow", "_cells", "_milp"):
-        monkeypatch.setattr(narrowing, step, lambda *_: None)
-    monkeypatch.setattr(rounds, "_HEAD_WORK", 1)
-    monkeypatch.setattr(rounds, "_MOST_QUOTA", 32)
+    others = ("one hidden layer", "cells", "mixed-integer programs")
+    left = tuple(method for method in methods.ON_ANY_PAIR if method.name not in others)
+    monkeypatch.setattr(methods, "ON_ANY_PAIR", left)
+    monkeypatch.setattr(parallel_branching, "_HEAD_WORK", 1)
+    monkeypatch.setattr(parallel_branching, "_MOST_QUOTA", 32)
     many = []
-    each = rounds.each
+    each = parallel_branching.each
 
     def counted(function, items, **how):
         many.append(len(items))
         return each(function, items, **how)
 
-    monkeypatch.setattr(rounds, "each", counted)
+    monkeypatch.setattr(parallel_branching, "each", counted)
     return many
 
 
@@ -59,7 +58,7 @@ def test_one_worker_and_two_answer_alike(only_branching):
 
 def test_ctrl_c_during_a_round_returns_what_was_proved(only_branching, monkeypatch):
     ((a, b),) = drawn(1)
-    each = rounds.each
+    each = parallel_branching.each
 
     def interrupted(function, items, **how):
         for pair in each(function, items, **how):
@@ -67,7 +66,7 @@ def test_ctrl_c_during_a_round_returns_what_was_proved(only_branching, monkeypat
                 raise KeyboardInterrupt
             yield pair
 
-    monkeypatch.setattr(rounds, "each", interrupted)
+    monkeypatch.setattr(parallel_branching, "each", interrupted)
     exact = gap_by_cells(a, b, BOX)
     with workers(**TWO):
         answer = diff(a, b, box=BOX, tol=1.01 * exact.lower)

@@ -1,11 +1,11 @@
 """Disagreements of classifiers: found where they are, excluded where they are not."""
 
-import time
 import warnings
 
 import numpy as np
 import pytest
 
+from pindown.deadline import Deadline
 from pindown.equivalence.comparison.labels import (
     label_bounds,
     narrow_labels,
@@ -36,7 +36,7 @@ def test_bounds_dominate_sampling(size, k):
         box = unit_box(3)
         seen = disagreement(a, b, box.sample(4000, rng)).max()
         upper, _ = label_bounds(a, b, box.lower[None], box.upper[None])
-        state = narrow_labels(a, b, box, deadline=time.monotonic() + 0.3)
+        state = narrow_labels(a, b, box, deadline=Deadline.after(0.3))
         assert seen <= upper[0]
         assert seen <= state.upper
         assert state.lower <= state.upper

@@ -1,6 +1,5 @@
 """One hidden layer: the decision is complete, exact, and bounds hold when it is close."""
 
-import time
 from fractions import Fraction
 from itertools import pairwise
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.equivalence.comparison.cells import gap_by_cells
 from pindown.equivalence.comparison.folds import Sum, near_multiples, relations, sides, sum_bound
 from pindown.equivalence.comparison.one_hidden_layer import decide_shallow, shallow_normal_form
@@ -234,7 +234,7 @@ def test_no_time_for_rational_arithmetic_leaves_an_interval():
     b = ReluNetwork.from_layers(
         [(2.0 * a.layers[0].weight, 2.0 * a.layers[0].bias), (a.layers[1].weight / 2, [0.0])]
     )
-    late = decide_shallow(a, b, budget=0.1, deadline=time.monotonic() - 1.0)
+    late = decide_shallow(a, b, budget=0.1, deadline=Deadline.after(-1.0))
     assert late.equal is None
     assert late.n_folds is None
     assert late.lower <= late.upper

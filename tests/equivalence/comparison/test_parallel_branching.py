@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -11,7 +10,8 @@ import numpy as np
 import pytest
 
 from pindown.box import Box
-from pindown.equivalence.comparison import parallel_branching as rounds
+from pindown.deadline import NEVER, Deadline
+from pindown.equivalence.comparison import parallel_branching
 from pindown.equivalence.comparison.branching import Cover, cuts, gap_by_branching
 from pindown.equivalence.comparison.cells import gap_by_cells
 from pindown.equivalence.comparison.labels import narrow_labels
@@ -24,9 +24,9 @@ from pindown.equivalence.comparison.parallel_branching import (
     explore,
     gap_in_rounds,
 )
-from pindown.equivalence.comparison.witness_search import gaps_at, proved_gap
+from pindown.equivalence.comparison.witness_search import gaps_at
 from pindown.parallel import workers
-from pindown.relaxation.differential import gap_bounds
+from pindown.relaxation.differential import gap_bounds, proved_gap
 from pindown.relaxation.linear import LinearForms
 from tests.equivalence.comparison.nets import exact_gap, perturbed, random_net, unit_box
 
@@ -36,8 +36,8 @@ LONG = 60.0  # seconds, never used up: no test waits for a clock
 @pytest.fixture
 def at_once(monkeypatch):
     """Let rounds begin after a few boxes, and be short, so that small pairs need several."""
-    monkeypatch.setattr(rounds, "_HEAD_WORK", 1)
-    monkeypatch.setattr(rounds, "_MOST_QUOTA", 16)
+    monkeypatch.setattr(parallel_branching, "_HEAD_WORK", 1)
+    monkeypatch.setattr(parallel_branching, "_MOST_QUOTA", 16)
 
 
 def pairs(n, widths=(3, 6, 6, 2)):
@@ -48,7 +48,7 @@ def pairs(n, widths=(3, 6, 6, 2)):
 
 
 def soon():
-    return time.monotonic() + LONG
+    return Deadline.after(LONG)
 
 
 def same_boxes(one, other):
@@ -168,7 +168,7 @@ def test_dealing_loses_nothing():
     assert len(dealt(cover, 64)) == 10
 
 
-def dies_at_first(mark, a, b, lower, upper, *, deadline=inf):
+def dies_at_first(mark, a, b, lower, upper, *, deadline=NEVER):
     """Bound boxes; the first worker process that does so dies."""
     if os.getpid() != mark[1] and not mark[0].exists():
         mark[0].touch()
@@ -196,7 +196,7 @@ class Interrupting:
     def __init__(self, a, b, calls):
         self.a, self.b, self.calls = a, b, calls
 
-    def __call__(self, lower, upper, *, deadline=inf):
+    def __call__(self, lower, upper, *, deadline=NEVER):
         self.calls -= 1
         if not self.calls:
             raise KeyboardInterrupt
@@ -230,7 +230,7 @@ def spikes(X):
     return 1.0 - np.minimum(1.0, 64.0 * np.abs((8.0 * X + 0.37) % 1.0 - 0.5) / 8.0).max(axis=1)
 
 
-def spike_bounds(lower, upper, *, deadline=inf):
+def spike_bounds(lower, upper, *, deadline=NEVER):
     """The slope is 64 in every coordinate: a bound from the middle."""
     middle, reach = (lower + upper) / 2, (upper - lower).max(axis=1) / 2
     bound = np.minimum(1.0, spikes(middle) + 64.0 * reach)
@@ -248,8 +248,8 @@ def test_a_witness_stops_the_round_and_the_rest_keeps_its_bounds(monkeypatch):
             finished[-1] += 1
             yield pair
 
-    each = rounds.each
-    monkeypatch.setattr(rounds, "each", counted)
+    each = parallel_branching.each
+    monkeypatch.setattr(parallel_branching, "each", counted)
     frontier = Frontier(Cover.empty(2))
     ways = spike_bounds, spikes, lambda point: float(spikes(point[None])[0])
     goal = {"size": 1, "tol": 0.9, "deadline": soon(), "n_jobs": 1, "frontier": frontier}
@@ -257,13 +257,13 @@ def test_a_witness_stops_the_round_and_the_rest_keeps_its_bounds(monkeypatch):
     assert 0.9 < state.lower <= 1.0 <= state.upper
     assert spikes(state.witness[None])[0] == state.lower
     assert started[:-1] == finished[:-1]
-    assert 0 < finished[-1] < started[-1] <= rounds.PARTS
+    assert 0 < finished[-1] < started[-1] <= parallel_branching.PARTS
     assert frontier.top >= 1.0  # other spikes are as high, and nobody looked closely
 
 
 def test_a_deadline_that_has_passed_still_gives_a_true_bound():
     ((a, b),) = pairs(1)
-    *_, state = gap_in_rounds(a, b, unit_box(3), deadline=time.monotonic() - 1.0, n_jobs=2)
+    *_, state = gap_in_rounds(a, b, unit_box(3), deadline=Deadline.after(-1.0), n_jobs=2)
     assert gap_by_cells(a, b, unit_box(3)).lower <= state.upper < inf
 
 
@@ -283,9 +283,9 @@ def test_one_worker_takes_the_path_it_always_took(monkeypatch):
 
     monkeypatch.setattr("pindown.equivalence.comparison.methods.gap_in_rounds", refused)
     for n_jobs in (None, 1):
-        assert narrow(a, b, unit_box(6), deadline=time.monotonic() + 0.5, n_jobs=n_jobs).upper < inf
+        assert narrow(a, b, unit_box(6), deadline=Deadline.after(0.5), n_jobs=n_jobs).upper < inf
     with pytest.raises(AssertionError, match="several"):
-        narrow(a, b, unit_box(6), deadline=time.monotonic() + 0.5, n_jobs=2)
+        narrow(a, b, unit_box(6), deadline=Deadline.after(0.5), n_jobs=2)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -312,7 +312,7 @@ def test_bad_numbers_of_workers(n_jobs):
 @pytest.mark.usefixtures("at_once")
 def test_without_workers_that_live_one_process_goes_on(monkeypatch):
     (a, b), *_ = pairs(1)
-    real, deaths = rounds.each, []
+    real, deaths = parallel_branching.each, []
 
     def dying(work, parts, *, n_jobs, batch):
         if n_jobs == 1:
@@ -321,7 +321,7 @@ def test_without_workers_that_live_one_process_goes_on(monkeypatch):
         deaths.append(n_jobs)
         raise ChildProcessError("workers keep dying")
 
-    monkeypatch.setattr(rounds, "each", dying)
+    monkeypatch.setattr(parallel_branching, "each", dying)
     *_, last = gap_in_rounds(a, b, unit_box(3), precision=0.05, n_jobs=2)
     assert deaths == [2]
     cells = gap_by_cells(a, b, unit_box(3))

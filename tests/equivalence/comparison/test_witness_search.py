@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from pindown.box import Box
-from pindown.equivalence.comparison.witness_search import proved_gap, search
+from pindown.equivalence.comparison.witness_search import search
 from pindown.io import load
 from pindown.network import ReluNetwork
+from pindown.relaxation.differential import proved_gap
 from tests.equivalence.comparison.nets import exact_gap, perturbed, random_net, unit_box
 
 SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[4] / "shared")) / "models"

@@ -349,8 +349,8 @@ def test_an_error_of_the_query_comes_through():
         ({"widths": (2, 10**9, 1)}, "1,000,000,000 hidden units"),
         ({"box": ([0, 0], [1, 0])}, "interior"),
         ({"box": ([0, 0, 0], [1, 1, 1])}, "dimensions"),
-        ({"budget": -1.0}, "positive"),
-        ({"max_queries": 0}, "positive"),
+        ({"budget": -1.0}, "budget must be a number above 0"),
+        ({"max_queries": 0}, "max_queries must be an integer of at least 1"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, words):
@@ -360,7 +360,7 @@ def test_bad_arguments_are_refused(arguments, words):
 
 @pytest.mark.parametrize("in_features", [0, -1, 2.0, "2", None])
 def test_a_bad_number_of_inputs_is_refused(in_features):
-    with pytest.raises(ValueError, match="in_features must be a whole number"):
+    with pytest.raises(ValueError, match="in_features must be an integer of at least 1"):
         recover(gaussian((2, 2, 1)), in_features, box=BOX)
 
 

@@ -18,7 +18,7 @@ from pindown.equivalence.sensitivity.changes import Change, gap_of_changes
 from pindown.equivalence.symmetry import apply, random_symmetry
 from tests.equivalence.nets import changed, random_net
 
-MODELS = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[3] / "shared")) / "models"
+MODELS = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[4] / "shared")) / "models"
 needs_models = pytest.mark.skipif(
     not (MODELS / "mnist_256x4.onnx.gz").exists(), reason="the shared model files are not there"
 )

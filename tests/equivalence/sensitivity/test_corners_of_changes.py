@@ -1,12 +1,12 @@
 """Bounds at corners against trying all slopes, and the multipliers that make them sharp."""
 
 import itertools
-import time
 from math import inf
 
 import numpy as np
 import pytest
 
+from pindown.deadline import Deadline
 from pindown.equivalence.sensitivity.concave_quadratics import corner_form, proved_form
 from pindown.equivalence.sensitivity.corners_of_changes import Cube, climb, climb_freely, cover
 from tests.equivalence.sensitivity.chains import largest_at, random_layers
@@ -85,7 +85,7 @@ def test_bounds_hold_at_every_corner_and_are_close(seed, widths):
     corners = [np.array(c) for c in itertools.product((0.0, 1.0), repeat=3)]
     best = [largest_at(layers, w, corner) for corner in corners]
     for target in (0.0, 0.7 * max(best), 1.3 * max(best)):
-        search = cover(layers, w, target, inf, most_open=64)
+        search = cover(layers, w, target, most_open=64)
         for corner, value in zip(corners, best, strict=True):
             assert value <= search.bounds[search.cube.place(corner)]
         if target > 0.0:  # what was tried and stays open, or is below: nothing is forgotten
@@ -95,18 +95,18 @@ def test_bounds_hold_at_every_corner_and_are_close(seed, widths):
 
 def test_an_output_that_reads_nothing_is_bounded_by_zero():
     layers, w = random_layers(np.random.default_rng(0), source=2, widths=(3, 3))
-    assert cover(layers, 0.0 * w, 0.0, inf).value == 0.0
-    assert cover([0.0 * layers[0], layers[1]], w, 0.0, inf).value == 0.0
+    assert cover(layers, 0.0 * w, 0.0).value == 0.0
+    assert cover([0.0 * layers[0], layers[1]], w, 0.0).value == 0.0
 
 
 def test_no_time_still_gives_a_bound():
     layers, w = random_layers(np.random.default_rng(0), source=3, widths=(4, 3))
-    bound = cover(layers, w, 0.0, time.monotonic() - 1.0).value
+    bound = cover(layers, w, 0.0, Deadline.after(-1.0)).value
     best = max(largest_at(layers, w, np.array(c)) for c in itertools.product((0.0, 1.0), repeat=3))
     assert best <= bound < inf
 
 
 def test_same_answer_every_time():
     layers, w = random_layers(np.random.default_rng(0), source=4, widths=(6, 5))
-    first, second = (cover(layers, w, 0.0, inf).bounds for _ in range(2))
+    first, second = (cover(layers, w, 0.0).bounds for _ in range(2))
     np.testing.assert_array_equal(first, second)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.equivalence.comparison.methods import narrow
 from pindown.equivalence.sensitivity.changes import Change, gap_of_changes
 from pindown.equivalence.sensitivity.few_changed_biases import bound_few_biases
@@ -28,7 +29,7 @@ def change_of(net, other, layer):
 
 
 def exact_gap(net, other, box):
-    state = narrow(net, other, box, precision=1e-6, deadline=time.monotonic() + 60.0)
+    state = narrow(net, other, box, precision=1e-6, deadline=Deadline.after(60.0))
     assert state.upper <= state.lower * (1.0 + 1e-5)
     return state.lower
 
@@ -170,5 +171,5 @@ def test_a_second_that_is_too_short_for_all_outputs_leaves_the_others_open():
     chain = SourceChain(
         np.ones(2), np.ones((2, 0)), np.zeros(0), 0.0, (np.ones((2, 2)),), np.ones((3, 2))
     )
-    found = bound_few_biases(chain, 1.0, time.monotonic() - 1.0, collect=True)
+    found = bound_few_biases(chain, 1.0, Deadline.after(-1.0), collect=True)
     assert np.all(found.bounds == inf) and found.signs() is None

@@ -1,7 +1,6 @@
 """Slopes that are said to be forced, against all slopes that exceed the target."""
 
 import itertools
-from math import inf
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ def test_all_that_exceeds_the_target_has_the_forced_slopes(seed, share, widths):
         for slopes in all_slopes(widths)
     }
     target = share * max(values.values())
-    search = cover(layers, w, target, inf, most_open=64)
+    search = cover(layers, w, target, most_open=64)
     assert np.count_nonzero(search.bounds > target) == len(search.open)
     signs = common_slopes(layers, w, target, search.open)
     assert signs is not None
@@ -40,8 +39,8 @@ def test_slopes_are_forced_at_all_if_the_target_is_near_the_maximum():
     forced = 0
     for seed in range(10):
         layers, w = random_layers(np.random.default_rng(seed), source=3, widths=(4, 4))
-        value = cover(layers, w, 0.0, inf).value
-        search = cover(layers, w, 0.98 * value, inf, most_open=64)
+        value = cover(layers, w, 0.0).value
+        search = cover(layers, w, 0.98 * value, most_open=64)
         signs = common_slopes(layers, w, 0.98 * value, search.open)
         forced += 0 if signs is None else sum(int(np.count_nonzero(sign)) for sign in signs)
     assert forced > 40  # of 80
@@ -49,6 +48,6 @@ def test_slopes_are_forced_at_all_if_the_target_is_near_the_maximum():
 
 def test_a_target_that_nothing_reaches_leaves_nothing():
     layers, w = random_layers(np.random.default_rng(3), source=3, widths=(4, 3))
-    value = cover(layers, w, 0.0, inf).value
-    search = cover(layers, w, 0.9 * value, inf, most_open=64)
+    value = cover(layers, w, 0.0).value
+    search = cover(layers, w, 0.9 * value, most_open=64)
     assert common_slopes(layers, w, 2.0 * value, search.open) is None

@@ -1,11 +1,10 @@
 """Proofs that no input has certain signs, against inputs that have them."""
 
-import time
-
 import numpy as np
 import pytest
 
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.equivalence.sensitivity.infeasible_signs import no_such_input
 from pindown.network import ReluNetwork
 from tests.equivalence.nets import random_net
@@ -67,8 +66,8 @@ def test_no_signs_no_time_or_a_point_for_a_box():
     assert not no_such_input(net, box, [np.zeros(4), np.zeros(4)])
     apart = ReluNetwork.from_layers([([[1.0], [-1.0]], [-0.1, -0.1]), ([[1.0, 1.0]], [0.0])])
     for seconds in (-1.0, 10.0):
-        until = time.monotonic() + seconds
-        assert no_such_input(apart, Box([-1.0], [1.0]), [np.ones(2)], deadline=until) == (seconds > 0)
+        deadline = Deadline.after(seconds)
+        assert no_such_input(apart, Box([-1.0], [1.0]), [np.ones(2)], deadline=deadline) == (seconds > 0)
     point = Box(np.full(3, 0.25), np.full(3, 0.25))
     z = net.layers[0].weight @ point.lower + net.layers[0].bias
     assert no_such_input(net, point, [-np.sign(z), np.zeros(4)])

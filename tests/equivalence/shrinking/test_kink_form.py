@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pindown import Box, ReluNetwork
+from pindown.deadline import NEVER
 from pindown.equivalence.comparison import diff
 from pindown.equivalence.comparison.matching import match
 from pindown.equivalence.shrinking import shrink, shrink_and_settle
@@ -121,7 +122,7 @@ def test_a_dead_hidden_unit_does_not_pair_with_a_faint_one():
 def test_a_bias_too_large_to_be_moved_stays():
     # The unit misses zero by less than the last digit of its bias: nothing to do, and no endless steps.
     net = random_net(np.random.default_rng(0), [2, 3, 1])
-    draft = Draft(net, Box.cube(2, -1, 1), 1e-3, np.inf, 1.0)
+    draft = Draft(net, Box.cube(2, -1, 1), 1e-3, NEVER, 1.0)
     bias = np.abs(net.layers[0].bias)
     low, high = -1e-19 * bias, np.full(3, 8.0)
     draft.bounds = lambda layer: Interval(low, high)

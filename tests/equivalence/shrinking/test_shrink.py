@@ -198,7 +198,7 @@ def test_progress_speaks_and_steps_add_up():
     rng = np.random.default_rng(11)
     heard = []
     grown = redundant(random_net(rng, [2, 4, 3, 1]), rng, ["dead", "duplicate", "identity_layer"])
-    result = shrink(grown, progress=lambda text, count: heard.append((text, count)))
+    result = shrink(grown, progress=lambda text, count, _: heard.append((text, count)))
     assert [count for _, count in heard] == list(range(1, len(result.steps) + 1))
     assert sum(step.saved for step in result.steps) == result.saved > 0
     assert all(step.reason and step.layer >= 1 for step in result.steps)
@@ -267,7 +267,7 @@ def test_a_box_never_leaves_more_than_none(seed):
     grown = redundant(random_net(rng, [2, 5, 4, 1]), rng, kinds)
     everywhere, heard = shrink(grown), []
     box = Box.cube(2, -1, 1)
-    on_box = shrink(grown, box=box, progress=lambda text, _: heard.append(text))
+    on_box = shrink(grown, box=box, progress=lambda text, *_: heard.append(text))
     assert everywhere.saved and on_box.network.size <= everywhere.network.size
     assert heard[: len(everywhere.steps)] == [str(step) for step in everywhere.steps]
     X = box.sample(300, rng)

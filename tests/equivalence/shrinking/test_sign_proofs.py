@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.equivalence.comparison import diff
 from pindown.equivalence.shrinking import shrink
 from pindown.equivalence.shrinking.sign_proofs import signs_by_splitting
@@ -44,7 +45,7 @@ def test_units_proved_by_splitting_have_that_sign_everywhere():
         net = random_net(np.random.default_rng(seed), [2, 6, 6, 6, 1])
         z = net.by_layer(net.preactivations(X[:50]))
         dead, on = [(part.max(axis=0) <= 0) for part in z], [(part.min(axis=0) >= 0) for part in z]
-        proved = signs_by_splitting(net, box, dead, on, time.monotonic() + 5.0)
+        proved = signs_by_splitting(net, box, dead, on, Deadline.after(5.0))
         many = net.by_layer(net.preactivations(X))
         for part, off, always in zip(many, *proved, strict=True):
             assert (part[:, off] <= 0).all() and (part[:, always] >= 0).all()

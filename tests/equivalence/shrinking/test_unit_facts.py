@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from pindown.box import Box
+from pindown.deadline import NEVER
 from pindown.equivalence.shrinking.linear_carriers import _factored
 from pindown.equivalence.shrinking.linear_part import _dependencies, carry_pairs, shift_above
 from pindown.equivalence.shrinking.proposals import Draft
@@ -100,7 +101,7 @@ def test_pairs_that_cancel_are_carried_without_a_change():
     """2 relu(x - 1) - 2 relu(1 - x) + relu(x) on [-3, 3]."""
     hidden = ([[1.0], [-1.0], [1.0]], [-1, 1, 0])
     net = ReluNetwork.from_layers([hidden, ([[2.0, -2.0, 1.0]], [0.5])])
-    draft = Draft(net, Box([-3], [3]), 1e-3, np.inf, 1.0)
+    draft = Draft(net, Box([-3], [3]), 1e-3, NEVER, 1.0)
     assert carry_pairs(draft, 0) and draft.net.widths == (1, 2, 1)
     for x in (-3, -1, 0, 1, 2, 3):
         assert draft.net.as_fractions()([x]) == net.as_fractions()([x])
@@ -108,10 +109,10 @@ def test_pairs_that_cancel_are_carried_without_a_change():
 
 def test_units_that_are_always_on_are_no_constants():
     net = ReluNetwork.from_layers([([[1.0], [1.0]], [3, 0]), ([[1.0, 2.0]], [0])])
-    draft = Draft(net, Box([-1], [1]), 0.0, np.inf, 1.0)
+    draft = Draft(net, Box([-1], [1]), 0.0, NEVER, 1.0)
     assert not drop_units(draft, 0)
     level = ReluNetwork.from_layers([([[0.0], [1.0]], [3, 0]), ([[1.0, 2.0]], [0])])
-    draft = Draft(level, Box([-1], [1]), 0.0, np.inf, 1.0)
+    draft = Draft(level, Box([-1], [1]), 0.0, NEVER, 1.0)
     assert drop_units(draft, 0) and draft.net.size == 1
     assert draft.net([[0.5], [-0.5]]).ravel().tolist() == [4.0, 3.0]
 
@@ -139,7 +140,7 @@ def test_maps_of_lower_rank_are_off_by_what_is_charged():
 
 def test_cleared_weights_are_charged():
     net = ReluNetwork.from_layers([([[1.0], [2.0]], [0, 1]), ([[1.0, 1e-15]], [1.0]), ([[3.0]], [0])])
-    draft = Draft(net, Box([-1], [1]), 1e-3, np.inf, 1.0)
+    draft = Draft(net, Box([-1], [1]), 1e-3, NEVER, 1.0)
     assert clear_faint(draft, 0)
     assert draft.net.layers[1].weight.tolist() == [[1.0, 0.0]]
     true = abs(net.as_fractions()([1])[0] - draft.net.as_fractions()([1])[0])

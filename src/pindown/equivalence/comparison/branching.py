@@ -11,7 +11,6 @@ neural networks" (input splitting by influence).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
@@ -21,10 +20,12 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline, Stopwatch
 from pindown.equivalence.comparison.bracket import GapState
-from pindown.equivalence.comparison.witness_search import gaps_at, proved_gap
+from pindown.equivalence.comparison.witness_search import gaps_at
+from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
-from pindown.relaxation.differential import gap_bounds
+from pindown.relaxation.differential import gap_bounds, proved_gap
 from pindown.relaxation.linear import LinearForms
 
 # Boxes bounded at once: from one, so that large networks keep time, to as many as fill the vectors.
@@ -43,7 +44,7 @@ def gap_by_branching(
     start: GapState | None = None,
     tol: float | None = None,
     precision: float = 1e-6,
-    deadline: float = inf,
+    deadline: Deadline = NEVER,
 ) -> Iterator[GapState]:
     """Yield ever better proved bounds on the largest gap on a box.
 
@@ -54,7 +55,7 @@ def gap_by_branching(
         start: What is known already.
         tol: Stop once the bounds are both above, or the upper at most, this.
         precision: Stop once they differ by this share.
-        deadline: When to stop, as ``time.monotonic()`` counts.
+        deadline: When to stop.
 
     Example:
         >>> nets = [ReluNetwork.from_layers([([[1.0]], [b]), ([[1.0]], [0])]) for b in (0.0, -1.0)]
@@ -88,7 +89,7 @@ def branch(
     start: GapState | None = None,
     tol: float | None = None,
     precision: float = 1e-6,
-    deadline: float = inf,
+    deadline: Deadline = NEVER,
 ) -> Iterator[GapState]:
     """Bound the largest value of a function on a box from both sides, ever better.
 
@@ -100,9 +101,8 @@ def branch(
         start: What is known already.
         tol: Stop once the bounds decide about this value.
         precision: Stop once they differ by this share.
-        deadline: When to stop, as ``time.monotonic()`` counts.
+        deadline: When to stop.
     """
-    began = time.monotonic()
     state = start or GapState()
     cover = Cover.empty(box.dim)
     lower, upper, known = box.lower[None], box.upper[None], np.array([inf])
@@ -110,25 +110,23 @@ def branch(
     batch, seen = 1, state.lower
     shown: GapState | None = None
     while True:
-        turn = time.monotonic()
+        watch = Stopwatch()
         bound, forms = bounder(lower, upper)
         bound = np.fmin(bound, known)  # what held for both halves holds
         points = best_corners(forms, lower, upper)
-        seen, state = _try_points(points, value, proved, seen, state, turn - began)
+        seen, state = _try_points(points, value, proved, seen, state)
         finished = bound <= max(done, state.lower, 0.0 if tol is None else tol)
         done = max(done, float(np.max(bound[finished], initial=0.0)))
         cover.put(
             lower[~finished], upper[~finished], bound[~finished], cuts(forms, lower, upper)[~finished]
         )
-        top = max(done, cover.top)
-        better = state.narrowed(time.monotonic() - began, "branching", upper=top)
-        state = better
+        state = state & Bracket(0.0, max(done, cover.top))
         if state is not shown:
             shown = state
             yield state
-        spent = time.monotonic() - turn
+        spent = watch.seconds
         batch = _next_batch(batch, spent)
-        over = time.monotonic() + spent > deadline or len(cover.bound) > MOST_BOXES
+        over = spent > deadline.left or len(cover.bound) > MOST_BOXES
         if state.settled(tol, precision) or over or not len(cover.bound):
             return
         parents = cover.pop(batch)
@@ -197,7 +195,6 @@ def _try_points(
     proved: Callable[[Array], float],
     seen: float,
     state: GapState,
-    seconds: float,
 ) -> tuple[float, GapState]:
     """Evaluate points; the best is proved if it is better than all that were seen."""
     values = value(points)
@@ -206,7 +203,7 @@ def _try_points(
         return seen, state
     point = points[best].copy()
     point.flags.writeable = False
-    return float(values[best]), state.narrowed(seconds, "branching", lower=proved(point), witness=point)
+    return float(values[best]), state & Bracket(proved(point), inf, point)
 
 
 @dataclass

@@ -10,20 +10,21 @@ input, the joint complex of Phuong 2021, appendix A.
 
 from __future__ import annotations
 
-import time
 from math import inf
 
 import numpy as np
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.equivalence.comparison.bracket import GapState
-from pindown.equivalence.comparison.witness_search import gaps_at, proved_gap
+from pindown.equivalence.comparison.witness_search import gaps_at
+from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.relaxation.difference_network import difference
+from pindown.relaxation.differential import proved_gap
 from pindown.rounding import add_up
 
-MAX_INPUTS = 5
 MAX_CELLS = 300_000
 # The walk over the cells takes about this share of the time; the rest goes to the dual bounds.
 _WALK_SHARE = 0.5
@@ -48,20 +49,19 @@ def gap_by_cells(
     Example:
         >>> nets = [ReluNetwork.from_layers([([[1.0]], [b]), ([[1.0]], [0])]) for b in (0.0, -1.0)]
         >>> gap_by_cells(*nets, Box([-2], [2]))
-        GapState(0.999999 <= gap <= 1.00001, by cells)
+        GapState(0.999999 <= gap <= 1.00001)
 
     Mukherjee 2020, Theorem 2.A.1.
     """
     from pindown.geometry.complex.polyhedral import polyhedral_complex
     from pindown.geometry.facts.dual_bounds import upper_bounds
 
-    began = time.monotonic()
-    budget = max(budget, 0.0)
+    deadline = Deadline.after(max(budget, 0.0))
     flat = bool(np.any(box.lower == box.upper))
-    joint = None if flat else difference(a, b, box, deadline=began + _WALK_SHARE * budget)
+    joint = None if flat else difference(a, b, box, deadline=deadline.share(_WALK_SHARE))
     if joint is None:
         return GapState()
-    walk = None if budget == inf else _WALK_SHARE * budget
+    walk = None if budget == inf else _WALK_SHARE * max(budget, 0.0)
     with np.errstate(over="ignore", invalid="ignore"):  # maps that overflow have infinite bounds
         cx = polyhedral_complex(joint.net, box, budget=walk, max_cells=max_cells, certified=True)
     point, lower = _best_vertex(a, b, box, cx.vertices)
@@ -70,15 +70,13 @@ def gap_by_cells(
         bounds: list[float] = []
         for k in range(a.out_features):
             for sign in (1.0, -1.0):
-                if time.monotonic() - began > budget:
+                if deadline.passed:
                     bounds.append(inf)
                     break
                 top = float(upper_bounds(cx, k, sign).max(initial=-inf))
                 bounds.append(float(add_up(top, joint.error[k])))
         upper = max(0.0, *bounds)
-    return GapState().narrowed(
-        time.monotonic() - began, "cells", lower=lower, upper=upper, witness=point
-    )
+    return GapState() & Bracket(lower, upper, point)
 
 
 def _best_vertex(a: ReluNetwork, b: ReluNetwork, box: Box, vertices: Array) -> tuple[Array, float]:

@@ -9,7 +9,6 @@ Phuong and Lampert 2020, "Functional vs. parametric equivalence of ReLU networks
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from math import inf
 from typing import Any, NamedTuple
@@ -19,7 +18,8 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
 from pindown.box import Box
-from pindown.equivalence.unit_relations import ParallelUnits, unit_relations
+from pindown.deadline import NEVER, Deadline
+from pindown.equivalence.related_units import ParallelUnits, unit_relations
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import Interval, interval_bounds
 from pindown.rounding import TINY, UNIT_ROUNDOFF, gamma, norm_up
@@ -92,7 +92,7 @@ def relations(total: Sum, relative: float = 1e-6, *, budget: float = inf) -> tup
     """Return groups of parallel units, exact ones and those that are parallel to a tolerance.
 
     Raises:
-        TimeoutError: If the budget, in seconds, does not suffice.
+        OutOfTime: If the budget, in seconds, does not suffice.
     """
     if not len(total.rows):
         return ()
@@ -102,19 +102,18 @@ def relations(total: Sum, relative: float = 1e-6, *, budget: float = inf) -> tup
     return unit_relations(net, relative=relative, budget=budget)[0].parallel
 
 
-def exact_folds(total: Sum, groups: tuple[ParallelUnits, ...], deadline: float = inf) -> list[Fold]:
+def exact_folds(total: Sum, groups: tuple[ParallelUnits, ...], deadline: Deadline = NEVER) -> list[Fold]:
     """Return one fold for every hyperplane, in rational arithmetic, from units with weights.
 
     Raises:
-        TimeoutError: If the deadline, as ``time.monotonic()`` counts, passes first.
+        OutOfTime: If the deadline passes first.
     """
     mates = [list(group.units) for group in groups if all(group.exact)]
     taken = {unit for group in mates for unit in group}
     alone = [[j] for j in range(len(total.rows)) if j not in taken and total.rows[j, :-1].any()]
     folds = []
     for units in sorted([*mates, *alone]):
-        if time.monotonic() > deadline:
-            raise TimeoutError("no time left for rational arithmetic.")
+        deadline.check()
         first = total.rows[units[0]]
         pivot = int(np.argmax(np.abs(first)))
         kappa, sigma = (np.full(len(total.out), Fraction(0), dtype=object) for _ in range(2))

@@ -10,7 +10,6 @@ Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mix
 
 from __future__ import annotations
 
-import time
 from math import inf, nextafter
 from typing import NamedTuple
 
@@ -18,11 +17,13 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.comparison.bracket import GapState
-from pindown.equivalence.comparison.witness_search import proved_gap
+from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.programs import SOLVER_TOLERANCE, integer_program
 from pindown.relaxation.difference_network import difference
+from pindown.relaxation.differential import proved_gap
 from pindown.relaxation.linear import linear_bounds
 from pindown.relaxation.mixed_integer import Encoding, tight_encoding
 from pindown.rounding import add_up
@@ -42,7 +43,7 @@ class Solved(NamedTuple):
     point: Array | None
 
 
-def open_units(a: ReluNetwork, b: ReluNetwork, box: Box, *, deadline: float = inf) -> int:
+def open_units(a: ReluNetwork, b: ReluNetwork, box: Box, *, deadline: Deadline = NEVER) -> int:
     """Count the units of both networks whose sign linear bounds leave open."""
     return sum(
         int(((z.lower < 0) & (z.upper > 0)).sum())
@@ -71,26 +72,25 @@ def gap_by_milp(a: ReluNetwork, b: ReluNetwork, box: Box, *, budget: float = 60.
 
     Tjeng, Xiao and Tedrake 2019, section 4.
     """
-    began = time.monotonic()
-    until = began + _BOUNDS_SHARE * budget
-    joint = difference(a, b, box, deadline=until)
-    encoding = None if joint is None else tight_encoding(joint.net, box, deadline=until)
+    deadline = Deadline.after(budget)
+    soon = deadline.share(_BOUNDS_SHARE)
+    joint = difference(a, b, box, deadline=soon)
+    encoding = None if joint is None else tight_encoding(joint.net, box, deadline=soon)
     if joint is None or encoding is None:
         return GapState()
     upper, best, where = 0.0, 0.0, None
     jobs = [(k, sign) for k in range(a.out_features) for sign in (1.0, -1.0)]
     for i, (k, sign) in enumerate(jobs):
-        left = budget - (time.monotonic() - began)
-        if left <= 0:
+        if deadline.passed:
             upper = inf
             break
-        found = largest_output(encoding, k, sign, _SOLVER_SHARE * left / (len(jobs) - i))
+        found = largest_output(encoding, k, sign, _SOLVER_SHARE * deadline.left / (len(jobs) - i))
         upper = max(upper, float(add_up(add_up(found.bound, encoding.error[k]), joint.error[k])))
         if found.point is not None and found.attained >= best:
             point = encoding.inputs(found.point)
             best, where = found.attained, np.clip(point, box.lower, box.upper)
     lower = 0.0 if where is None else proved_gap(a, b, where)
-    return GapState().narrowed(time.monotonic() - began, "milp", lower=lower, upper=upper, witness=where)
+    return GapState() & Bracket(lower, upper, where)
 
 
 def largest_output(encoding: Encoding, output: int, sign: float, seconds: float) -> Solved:

@@ -18,7 +18,6 @@ property to be verified).
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import partial
 from math import inf, nextafter
@@ -29,11 +28,15 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.comparison.branching import branch
 from pindown.equivalence.comparison.parallel_branching import branch_in_rounds
 from pindown.equivalence.comparison.result import LabelDiff, verdict_of
+from pindown.equivalence.comparison.run import Run
 from pindown.equivalence.comparison.witness_search import first_points, gradients, values_at
+from pindown.equivalence.tuning import SEARCH_SECONDS
+from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.parallel import n_workers
 from pindown.relaxation.differential import sum_of_forms, tied
@@ -41,24 +44,15 @@ from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.linear import LinearForms, largest, relax
 from pindown.rounding import add_down, gamma, norm_up
 
-__all__ = [
-    "LabelWitness",
-    "label_bounds",
-    "narrow_labels",
-    "proved_label_gap",
-    "require_classes",
-    "search_labels",
-]
 _PRECISION = 1e-3  # bounds that differ by less of their size are not worth more time
 _STARTS = 32
 _ROUNDS = 30
 _PART = 256  # points between two looks at the clock
 _STEPS = (1.0, 0.3, 0.1, 0.03)
-_SEARCH_SECONDS = 1.0
 
 
 def label_bounds(
-    a: ReluNetwork, b: ReluNetwork, lower: Array, upper: Array, *, deadline: float = inf
+    a: ReluNetwork, b: ReluNetwork, lower: Array, upper: Array, *, deadline: Deadline = NEVER
 ) -> tuple[Array, LinearForms]:
     """Bound the largest disagreement on each of n boxes; returns bounds (n,) and linear forms."""
     k = a.out_features
@@ -89,7 +83,7 @@ def narrow_labels(
     box: Box,
     *,
     margin: float | None = None,
-    deadline: float = inf,
+    deadline: Deadline = NEVER,
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> GapState:
@@ -100,7 +94,7 @@ def narrow_labels(
         b: One with as many inputs and outputs.
         box: The inputs.
         margin: Stop once it is decided whether the disagreement exceeds this.
-        deadline: When to stop, as ``time.monotonic()`` counts.
+        deadline: When to stop.
         seed: Chooses the samples of the search.
         n_jobs: Workers for branch and bound, -1 for all cores; None: as an enclosing
             :func:`pindown.parallel.workers` says, else one.
@@ -115,11 +109,10 @@ def narrow_labels(
         >>> round(state.lower, 3), round(state.upper, 3)
         (0.5, 0.5)
     """
-    began = time.monotonic()
     require_classes(a)
-    budget = min(1.0, max(0.0, 0.2 * (deadline - began)))
+    budget = deadline.share(0.2).within(SEARCH_SECONDS).left
     found = search_labels(a, b, box, margin=inf if margin is None else margin, budget=budget, seed=seed)
-    state = GapState().narrowed(time.monotonic() - began, "search", lower=found.gap, witness=found.point)
+    state = GapState() & Bracket(found.gap, inf, found.point)
     if state.settled(margin, 0.0):
         return state
 
@@ -229,13 +222,13 @@ def search_labels(
         0.5
     """
     require_classes(a)
-    until = time.monotonic() + budget
+    deadline = Deadline.after(budget)
     rng = np.random.default_rng(seed)
     best = LabelWitness(np.zeros(a.in_features) if box is None else box.center, 0, 0, 0.0)
     seen, X = 0.0, np.zeros((0, a.in_features))
 
     def over() -> bool:
-        return best.gap > margin or time.monotonic() > until
+        return best.gap > margin or deadline.passed
 
     def consider(points: Array) -> Array:
         nonlocal best, seen
@@ -321,41 +314,27 @@ def unsearched(margin: float, gap: GapState) -> LabelDiff:
     return LabelDiff(verdict_of(0.0, gap.upper, margin), margin, 0.0, gap.upper, None, None)
 
 
-def compare_labels(
-    a: ReluNetwork,
-    b: ReluNetwork,
-    box: Box | None,
-    margin: float,
-    gap: GapState,
-    deadline: float,
-    seed: int,
-    n_jobs: int | None = None,
-) -> LabelDiff:
-    r"""Bound the largest disagreement of two classifiers.
+def compare_labels(run: Run, margin: float) -> LabelDiff:
+    r"""Bound the largest disagreement of two classifiers, in the time that a comparison has left.
 
     With :math:`g = \max_k |a_k - b_k|` a disagreement is at most g, because
     :math:`\min(a_i - a_j, b_j - b_i) \le \tfrac12 (a_i - b_i + b_j - a_j) \le g`, so what is proved
     about the gap of the values is used first.
 
     Args:
-        a: A network with two or more outputs.
-        b: Another.
-        box: The inputs, or None for all of them, in the relative sense.
+        run: The comparison of the values, done; networks with two or more outputs.
         margin: The disagreement asked about.
-        gap: What is proved about the gap of the values.
-        deadline: When to stop, as ``time.monotonic()`` counts.
-        seed: Chooses the points of the search.
-        n_jobs: Workers for branch and bound.
     """
-    upper = gap.upper
-    left = max(0.0, deadline - time.monotonic())
+    a, b, box, upper = run.first, run.second, run.box, run.state.upper
     if upper <= margin:
         lower, witness = 0.0, None
     elif box is None:
-        found = search_labels(a, b, None, margin=margin, budget=min(_SEARCH_SECONDS, left), seed=seed)
+        budget = run.deadline.within(SEARCH_SECONDS).left
+        found = search_labels(a, b, None, margin=margin, budget=budget, seed=run.seed)
         lower, witness = found.gap, found.point
     else:
-        state = narrow_labels(a, b, box, margin=margin, deadline=deadline, seed=seed, n_jobs=n_jobs)
+        how: dict[str, Any] = {"deadline": run.deadline, "seed": run.seed, "n_jobs": run.n_jobs}
+        state = narrow_labels(a, b, box, margin=margin, **how)
         lower, witness, upper = state.lower, state.witness, min(upper, state.upper)
     labels = None
     if witness is not None and lower > 0:

@@ -4,15 +4,13 @@ If the layers before agree, unit i of one network and unit j of the other are th
 rows :math:`(W_i, b_i)` are positive multiples of each other. Each layer is paired by the directions of
 its rows: nearest neighbours among random projections first, an optimal assignment for what they leave
 open, and the outgoing weights where rows are parallel within one network. What then still differs,
-number by number, is returned as changes, whose effect :func:`pindown.equivalence.sensitivity.changes.gap_of_changes`
-bounds.
+number by number, is returned as changes, whose effect :func:`pindown.equivalence.gap_of_changes` bounds.
 
 Phuong 2021, section 2.4 (the induction behind Theorem 2.1, turned into an algorithm).
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
@@ -22,18 +20,31 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, dense, is_finite
+from pindown.deadline import NEVER, Deadline, OutOfTime
+from pindown.equivalence.comparison.result import LayerDifference
 from pindown.equivalence.comparison.row_pairing import pair_units, times_powers, unit_rows
 from pindown.equivalence.gauge_fixing import row_lengths
 from pindown.equivalence.sensitivity.sources import Change
-from pindown.equivalence.symmetry import Permutation, Symmetry, moved_columns, moved_layer, scaled_rows
+from pindown.equivalence.symmetry import (
+    Permutation,
+    Symmetry,
+    apply,
+    inverse,
+    moved_columns,
+    moved_layer,
+    scaled_rows,
+)
 from pindown.network import ReluNetwork
 from pindown.rounding import SMALLEST, TINY, UNIT_ROUNDOFF
+from pindown.validation import positive
 
 # A scale this near to one is tried as one: quantised and re-exported copies keep their scales.
 _NEAR_ONE = 0.01
 _SECONDS_PER_WEIGHT = 1e-7  # of each of the two passes over a layer
 _LARGEST = float(np.finfo(np.float64).max)
 _LARGEST_DENSE = 2**24  # entries; 128 MB
+# A scale that differs from 1 by no more than float32 rounding is none.
+_SAME_SCALE = 2.0**-20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,21 +77,21 @@ class Matching:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what float64 cannot hold ends as an infinite change
-def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6, deadline: float = inf) -> Matching:
+def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6, deadline: Deadline = NEVER) -> Matching:
     """Find the symmetry that maps b to a, as well as one does.
 
     Args:
         a: One network.
         b: Another.
         rtol: How much paired rows may differ, relative to their length, to count as equal.
-        deadline: When to give up, as ``time.monotonic()`` counts.
+        deadline: When to give up.
 
     Returns:
         The pairing; not matched, without an error, if the widths differ.
 
     Raises:
         ValueError: If ``rtol`` is negative or not a number.
-        TimeoutError: If the deadline passes first.
+        OutOfTime: If the deadline passes first.
 
     >>> a = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 3]), ([[1.0, 2.0]], [0])])
     >>> b = ReluNetwork.from_layers([([[-4.0], [1.0]], [12, 0]), ([[0.5, 1.0]], [0])])
@@ -88,8 +99,7 @@ def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6, deadline: float
     >>> found.matched, found.residuals, found.symmetry.permutations[0], found.symmetry.scales[0]
     (True, (0.0, 0.0), array([1, 0]), array([1.  , 0.25]))
     """
-    if not rtol >= 0.0:
-        raise ValueError(f"rtol must be a number >= 0; got {rtol}.")
+    rtol = positive("rtol", rtol, zero=True, infinite=True)
     if a.widths != b.widths:
         reason = f"widths {a.widths} and {b.widths} differ"
         return Matching(False, None, (), None, {}, reason)
@@ -109,14 +119,14 @@ def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6, deadline: float
     return Matching(failed is None, symmetry, tuple(residuals), failed, changes, reason)
 
 
-def _require_time(deadline: float, layer: Affine) -> None:
-    """Raise TimeoutError if the layer would not be finished before the deadline."""
-    if time.monotonic() + _SECONDS_PER_WEIGHT * layer.n_parameters > deadline:
-        raise TimeoutError("no time left for pairing the units of two networks.")
+def _require_time(deadline: Deadline, layer: Affine) -> None:
+    """Give up if the layer would not be finished before the deadline."""
+    if _SECONDS_PER_WEIGHT * layer.n_parameters > deadline.left:
+        raise OutOfTime("no time left for pairing the units of two networks.")
 
 
 def _pair_all(
-    mine: tuple[Affine, ...], theirs: tuple[Affine, ...], deadline: float
+    mine: tuple[Affine, ...], theirs: tuple[Affine, ...], deadline: Deadline
 ) -> tuple[Symmetry, dict[int, str]]:
     """Pair the units of all hidden layers, and say where a sign is opposite."""
     permutations: list[Permutation] = []
@@ -245,3 +255,59 @@ def _residual(mine: Affine, change: Change, *, output: bool) -> float:
         lengths = np.where(lengths > 0.0, lengths, lengths.max())
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.max(np.where(moved > 0.0, moved / lengths, 0.0)))
+
+
+def layer_differences(matching: Matching, net: ReluNetwork) -> tuple[LayerDifference, ...]:
+    """Count, layer by layer, units that moved, were rescaled or changed.
+
+    Args:
+        matching: A pairing of all units.
+        net: The network they were paired with.
+    """
+    symmetry = matching.symmetry
+    if symmetry is None:
+        raise ValueError("the units are not paired: the networks have different widths.")
+    rows = []
+    for i, layer in enumerate(net.layers):
+        moved = rescaled = 0
+        if i < net.depth - 1:
+            places, scales = symmetry.permutations[i], symmetry.scales[i]
+            moved = int(np.count_nonzero(places != np.arange(len(places))))
+            rescaled = int(np.count_nonzero(np.abs(scales - 1.0) > _SAME_SCALE))
+        changed = _changed_rows(matching, i)
+        rows.append(
+            LayerDifference(i + 1, layer.out_features, moved, rescaled, changed, matching.residuals[i])
+        )
+    return tuple(rows)
+
+
+def _changed_rows(matching: Matching, index: int) -> int:
+    """Count units whose weights differ beyond what moving them by a symmetry rounds."""
+    if index not in matching.changes:
+        return 0
+    change = matching.changes[index]
+    beyond = abs(change.weight) - change.weight_slack if _has_slack(change.weight_slack) else None
+    weight = abs(change.weight) if beyond is None else beyond
+    rows = np.asarray((weight > 0).sum(axis=1)).reshape(-1) > 0
+    return int(np.count_nonzero(rows | (np.abs(change.bias) > change.bias_slack)))
+
+
+def _has_slack(slack: Array | float) -> bool:
+    return bool(sp.issparse(slack) or np.any(np.asarray(slack) > 0))
+
+
+def align_exactly(net: ReluNetwork, matching: Matching) -> ReluNetwork | None:
+    """Return the network with its units in the order of the other, rescaled by powers of two.
+
+    These change no digit, so the function stays exactly as it is; None if float64 cannot hold
+    the result.
+    """
+    if matching.symmetry is None:
+        return None
+    scales = [2.0 ** np.round(np.log2(m)) for m in matching.symmetry.scales]
+    symmetry = Symmetry(matching.symmetry.permutations, scales)
+    try:
+        moved = apply(symmetry, net)
+        return moved if apply(inverse(symmetry), moved) == net else None
+    except ValueError:
+        return None

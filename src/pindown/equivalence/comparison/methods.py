@@ -1,84 +1,137 @@
-r"""All methods for the gap of two networks, one after the other, cheapest first.
+r"""All ways to narrow the gap of two networks, as tables: name, condition, share of the time, work.
 
-On a box: a quick search for a witness; linear bounds on the difference; for one hidden layer the
-complete decision; cells for few inputs; mixed-integer programs for few units of open sign; branch
-and bound for the rest of the time. Without a box: the search, the complete decision for one hidden
-layer, and for deeper networks products of norms, which are finite but loose.
+A method gets, for every piece of its work, a share of the time that is left then, so that none takes
+what the later ones need. The methods follow one another as the tables say, cheapest first, until the
+interval decides or the time is over:
+
+1. on the weights: a short search for a witness; pairing the units of both;
+2. on smaller networks: the same after every lossless reduction, first by what holds for all inputs,
+   then by what holds on the box;
+3. on any pair: bounds on the difference, until one decides.
+
+What a method proves is about the pair it works on; :class:`~pindown.equivalence.comparison.run.Run`
+turns it into a statement about the networks that were given.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from math import inf
-from typing import Any
+from functools import partial
+from math import inf, isfinite
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.comparison.bracket import PROGRAMS, GapState
 from pindown.equivalence.comparison.branching import Cover, gap_by_branching
-from pindown.equivalence.comparison.cells import MAX_INPUTS, gap_by_cells
+from pindown.equivalence.comparison.cells import gap_by_cells
 from pindown.equivalence.comparison.integer_programs import gap_by_milp, open_units
+from pindown.equivalence.comparison.one_hidden_layer import decide_shallow
 from pindown.equivalence.comparison.parallel_branching import Frontier, gap_in_rounds
+from pindown.equivalence.comparison.reduced_pairs import paired, paired_by_kinks, reduced
+from pindown.equivalence.comparison.run import Pair, Run
 from pindown.equivalence.comparison.witness_search import search
+from pindown.equivalence.tuning import (
+    BRANCHING_FIRST_SHARE,
+    CELLS_SHARE,
+    CLOSING_SECONDS,
+    FIRST_SEARCH_SECONDS,
+    FIRST_SEARCH_SHARE,
+    LINEAR_BOUNDS_SHARE,
+    LOADING_SECONDS,
+    MAX_BRANCH_INPUTS,
+    MAX_CELL_UNITS,
+    MAX_OPEN_UNITS,
+    NORMS_SHARE,
+    OPEN_UNITS_SHARE,
+    PAIRED_SHARE,
+    PASS_SECONDS_PER_WEIGHT,
+    PROGRAMS_SHARE,
+    REDUCTION_SHARE,
+    SEARCH_SECONDS,
+    SEARCH_SHARE,
+    SHALLOW_SHARE,
+    UNLIMITED_BRANCHING_SECONDS,
+    UNLIMITED_SECONDS,
+)
+from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.parallel import n_workers
+from pindown.progress import Report, silent
 from pindown.relaxation.difference_norms import norm_gap
-from pindown.relaxation.differential import gap_bounds
-from pindown.relaxation.intervals import interval_bounds
-from pindown.rounding import add_up
+from pindown.relaxation.differential import gap_bounds, interval_gap
 
-# Cells grow like (units)^inputs: more units are not worth a try.
-_CELL_UNITS = {1: 100_000, 2: 5_000, 3: 200, 4: 60, 5: 40}
-# Open units up to which a mixed-integer program is likely to be solved in about a minute.
-_MILP_UNITS = 40
-_BRANCH_INPUTS = 10  # more inputs are not worth the time of branching before other methods
-_LONGEST = 600.0  # seconds of branching, and a tenth of that for programs, if no deadline is given
-_SECONDS_PER_WEIGHT = 2e-7  # of one pass of linear bounds through both networks
-_LOADING_SECONDS = 6.0  # what is left must be more for loading compiled code to be worth it
-_SEARCH_SHARE = 0.15
-_SEARCH_SECONDS = 1.0
+Turn: TypeAlias = Callable[[], Deadline]
 
 
-@dataclass
-class _Run:
-    """What is known, and until when to go on."""
+class Method(NamedTuple):
+    """One way to narrow the gap.
 
-    a: ReluNetwork
-    b: ReluNetwork
-    tol: float | None
-    precision: float
-    deadline: float
-    progress: Callable[[GapState], None] | None
-    state: GapState
-    n_jobs: int | None = 1
-    frontier: Frontier | None = None
-    began: float = field(default_factory=time.monotonic)
+    Attributes:
+        name: What it is called in the history of an answer.
+        applies: Whether it can say something about a run's pair.
+        share: Of the time left, what it may take for one piece of its work.
+        work: Does it, given the run and a function that returns the end of its next piece of work.
+        seconds: No piece of work takes longer.
+        unlimited: Nor than this, if the run has no deadline.
+        informs: Whether it is worth its time once networks are known to differ: it says where.
+        at_once: Whether it is done even if there is no time at all.
+    """
 
-    @property
-    def left(self) -> float:
-        return self.deadline - time.monotonic()
+    name: str
+    applies: Callable[[Run], bool]
+    share: float
+    work: Callable[[Run, Turn], None]
+    seconds: float = inf
+    unlimited: float = inf
+    informs: bool = False
+    at_once: bool = False
 
-    @property
-    def over(self) -> bool:
-        return self.left <= 0 or self.state.settled(self.tol, self.precision)
+    def turn(self, run: Run) -> Deadline:
+        """Return the end of its next piece of work."""
+        end = run.deadline.share(self.share).within(self.seconds)
+        return end if isfinite(run.deadline.end) else end.within(self.unlimited)
 
-    def take(self, found: GapState, method: str) -> None:
-        """Take over what a method proved."""
-        better = self.state.narrowed(
-            time.monotonic() - self.began,
-            method,
-            lower=found.lower,
-            upper=found.upper,
-            witness=found.witness,
-        )
-        if better is not self.state:
-            self.state = better
-            if self.progress is not None:
-                self.progress(better)
+
+def decide(run: Run) -> None:
+    """Narrow the interval of a run by all methods until it decides, or the time is over."""
+    follow(run, ON_WEIGHTS)
+    follow(run, ON_SMALLER_NETWORKS)
+    if run.over:
+        _close(run)
+        return
+    tol = run.tol or 0.0
+    if run.pair.slack < tol or run.pair.slack == 0.0:
+        follow(run, ON_ANY_PAIR)
+    if run.pair.slack > 0.0 and not run.over:  # the reduced networks cannot decide: those given may
+        run.work_on(Pair(run.first, run.second))
+        follow(run, ON_ANY_PAIR)
+
+
+def follow(run: Run, methods: tuple[Method, ...]) -> None:
+    """Let one method after the other work, as long as there is something to decide."""
+    for method in methods:
+        same = run.tol is not None and run.state.upper <= run.tol
+        if same or (run.deadline.passed and not method.at_once):
+            return
+        if (method.informs or not run.decided) and method.applies(run):
+            method.work(run, partial(method.turn, run))
+
+
+def _close(run: Run) -> None:
+    """Give a pair that is proved different a finite upper end too, if that is cheap."""
+    if isfinite(run.state.upper) or run.deadline.passed:
+        return
+    soon = run.deadline.within(CLOSING_SECONDS)
+    closing = Run(run.first, run.second, run.box, soon, precision=inf, seed=run.seed)
+    closing.work_on(run.pair)
+    follow(closing, ON_ANY_PAIR[1:])  # a witness is known
+    if closing.state.history:
+        found = Bracket(0.0, closing.state.upper)
+        run.state = run.state.narrowed(run.deadline.spent, closing.state.history[-1].method, found)
 
 
 def narrow(
@@ -89,12 +142,12 @@ def narrow(
     start: GapState | None = None,
     tol: float | None = None,
     precision: float = 1e-6,
-    deadline: float = inf,
+    deadline: Deadline = NEVER,
     seed: int = 0,
-    progress: Callable[[GapState], None] | None = None,
+    progress: Report | None = None,
     n_jobs: int | None = None,
 ) -> GapState:
-    """Bound the largest gap of two networks from both sides, ever better, until it is decided.
+    """Bound the largest gap of two networks as they are, by all that works on any pair.
 
     Args:
         a: A network.
@@ -104,9 +157,9 @@ def narrow(
         start: What is known already.
         tol: Stop once the gap is proved at most this, or larger; None to go on to ``precision``.
         precision: Stop once the ends differ by this share of the upper one.
-        deadline: When to stop, as ``time.monotonic()`` counts.
+        deadline: When to stop.
         seed: Chooses the points of the searches.
-        progress: Called with every better state.
+        progress: Told of every better interval.
         n_jobs: Workers for branch and bound, -1 for all cores; None: as an enclosing
             :func:`pindown.parallel.workers` says, else one.
 
@@ -124,119 +177,194 @@ def narrow(
 
     Methods: see the modules of this package.
     """
-    _require_fit(a, b, box)
+    require_fit(a, b, box)
     n_workers(n_jobs)  # complains now, not after minutes
-    run = _Run(a, b, tol, precision, deadline, progress, start or GapState(), n_jobs)
-    if a == b:
-        run.take(GapState(upper=0.0), "identical weights")
-    steps: list[Callable[[], None]] = [lambda: _search(run, box, seed)]
-    if box is None:
-        steps += [lambda: _shallow(run, None, seed), lambda: _norms(run)]
-    else:
-        steps += [
-            lambda: _intervals(run, box),
-            lambda: _relax(run, box),
-            lambda: _shallow(run, box, seed),
-            lambda: _cells(run, box),
-            lambda: _branch(run, box, 0.3),
-            lambda: _milp(run, box),
-            lambda: _branch(run, box, 1.0),
-        ]
-    for step in steps:
-        if run.over:
-            break
-        step()
+    run = Run(a, b, box, deadline.within(inf), tol, precision, seed, n_jobs, progress or silent)
+    run.state = start or GapState()
+    follow(run, (IDENTICAL, *ON_ANY_PAIR))
     return run.state
 
 
-def _require_fit(a: ReluNetwork, b: ReluNetwork, box: Box | None) -> None:
+def require_fit(a: ReluNetwork, b: ReluNetwork, box: Box | None = None) -> None:
+    """Refuse networks that cannot be compared.
+
+    Raises:
+        ValueError: If the sizes of inputs or outputs differ, or the box does not fit.
+    """
     sizes = [(net.in_features, net.out_features) for net in (a, b)]
     if sizes[0] != sizes[1]:
         (d, k), (e, m) = sizes
         raise ValueError(
-            f"networks to compare need equal input and output sizes; got {d} -> {k} and {e} -> {m}."
+            "networks to compare need equal input and output sizes; "
+            f"the first takes {d} and gives {k}, the second takes {e} and gives {m}."
         )
     if box is not None and box.dim != a.in_features:
         raise ValueError(f"the box has {box.dim} dimensions; the networks take {a.in_features} inputs.")
 
 
-def _search(run: _Run, box: Box | None, seed: int) -> None:
-    budget = min(_SEARCH_SECONDS, _SEARCH_SHARE * run.left)
-    target = inf if run.tol is None else run.tol
-    found = search(run.a, run.b, box, target=target, budget=budget, seed=seed)
-    run.take(GapState(lower=found.gap, witness=found.point), "search")
+# Conditions
 
 
-def _shallow(run: _Run, box: Box | None, seed: int) -> None:
-    if max(run.a.depth, run.b.depth) > 2:
-        return
-    from pindown.equivalence.comparison.one_hidden_layer import decide_shallow
-
-    budget, until = min(_SEARCH_SECONDS, 0.2 * run.left), time.monotonic() + 0.4 * run.left
-    found = decide_shallow(run.a, run.b, box, budget=budget, seed=seed, deadline=until)
-    run.take(GapState(found.lower, found.upper, found.witness), "one hidden layer")
+def _always(run: Run) -> bool:
+    return True
 
 
-def _norms(run: _Run) -> None:
-    run.take(GapState(upper=norm_gap(run.a, run.b, budget=0.4 * run.left)), "norms")
+def _identical(run: Run) -> bool:
+    return run.first == run.second
 
 
-def _intervals(run: _Run, box: Box) -> None:
-    za, zb = (interval_bounds(net, box)[-1] for net in (run.a, run.b))
-    upper = np.maximum(add_up(za.upper, -zb.lower), add_up(zb.upper, -za.lower))
-    if not np.isnan(upper).any():
-        run.take(GapState(upper=float(upper.max())), "interval bounds")
+def _same_widths(run: Run) -> bool:
+    return not run.pair.matched and run.pair.a.widths == run.pair.b.widths
 
 
-def _relax(run: _Run, box: Box) -> None:
-    if _forward_seconds(run) > 0.5 * run.left:
-        return
-    until = time.monotonic() + 0.7 * (run.left - _forward_seconds(run))
-    upper, _ = gap_bounds(run.a, run.b, box.lower[None], box.upper[None], deadline=until)
-    run.take(GapState(upper=float(upper[0])), "linear bounds")
+def _on_box(run: Run) -> bool:
+    return run.box is not None
 
 
-def _forward_seconds(run: _Run) -> float:
+def _everywhere(run: Run) -> bool:
+    return run.box is None
+
+
+def _one_hidden_layer(run: Run) -> bool:
+    return max(run.pair.a.depth, run.pair.b.depth) <= 2
+
+
+def _few_cells(run: Run) -> bool:
+    if run.box is None or np.any(run.box.lower == run.box.upper):
+        return False
+    if "numba" not in sys.modules and run.deadline.left < LOADING_SECONDS:
+        return False
+    return run.pair.a.size + run.pair.b.size <= MAX_CELL_UNITS.get(run.box.dim, -1)
+
+
+def _time_for_passes(share: float, run: Run) -> bool:
+    """Whether a pass of linear bounds through both networks takes at most this share of the time."""
+    return run.box is not None and _pass_seconds(run) <= share * run.deadline.left
+
+
+def _few_inputs(run: Run) -> bool:
+    return run.box is not None and run.box.dim <= MAX_BRANCH_INPUTS and _time_for_passes(0.5, run)
+
+
+def _pass_seconds(run: Run) -> float:
     """Guess what linear bounds take that are never tightened."""
-    return _SECONDS_PER_WEIGHT * (run.a.n_parameters + run.b.n_parameters)
+    return PASS_SECONDS_PER_WEIGHT * (run.pair.a.n_parameters + run.pair.b.n_parameters)
 
 
-def _cells(run: _Run, box: Box) -> None:
-    d = box.dim
-    size = run.a.size + run.b.size
-    if "numba" not in sys.modules and run.left < _LOADING_SECONDS:
-        return
-    if d > MAX_INPUTS or size > _CELL_UNITS[d] or np.any(box.lower == box.upper):
-        return
-    budget = 0.1 * _LONGEST if run.left == inf else 0.5 * run.left
-    run.take(gap_by_cells(run.a, run.b, box, budget=budget), "cells")
+# Work
 
 
-def _milp(run: _Run, box: Box) -> None:
-    if _forward_seconds(run) > 0.3 * run.left:
-        return
-    if open_units(run.a, run.b, box, deadline=time.monotonic() + 0.3 * run.left) > _MILP_UNITS:
-        return
-    budget = 0.1 * _LONGEST if run.left == inf else 0.6 * run.left
-    run.take(gap_by_milp(run.a, run.b, box, budget=budget), PROGRAMS)
+def _take_identity(run: Run, turn: Turn) -> None:
+    run.take("identical weights", Bracket(0.0, 0.0))
 
 
-def _branch(run: _Run, box: Box, share: float) -> None:
-    if share < 1.0 and box.dim > _BRANCH_INPUTS:
-        return
-    if 2.0 * _forward_seconds(run) > run.left:
-        return
-    left = run.left if run.left < inf else _LONGEST
-    until = time.monotonic() + share * left
-    for found in _branched(run, box, until):
-        run.take(found, "branch and bound")
+def _search(run: Run, turn: Turn) -> None:
+    a, b = run.pair.a, run.pair.b
+    target = inf if run.tol_of_pair is None else run.tol_of_pair
+    found = search(a, b, run.box, target=target, budget=turn().left, seed=run.seed)
+    run.take("search", Bracket(found.gap, inf, found.point))
 
 
-def _branched(run: _Run, box: Box, until: float) -> Iterator[GapState]:
-    goal: dict[str, Any] = {"tol": run.tol, "precision": run.precision, "deadline": until}
+def _intervals(run: Run, turn: Turn) -> None:
+    assert run.box is not None
+    run.take("interval bounds", Bracket(0.0, interval_gap(run.pair.a, run.pair.b, run.box)))
+
+
+def _linear_bounds(run: Run, turn: Turn) -> None:
+    assert run.box is not None
+    # Past its deadline a pass is no longer tightened, but goes on to the end.
+    deadline = Deadline(turn().end - LINEAR_BOUNDS_SHARE * _pass_seconds(run))
+    ends = run.box.lower[None], run.box.upper[None]
+    upper, _ = gap_bounds(run.pair.a, run.pair.b, *ends, deadline=deadline)
+    run.take("linear bounds", Bracket(0.0, float(upper[0])))
+
+
+def _shallow(run: Run, turn: Turn) -> None:
+    deadline = turn()
+    budget = min(SEARCH_SECONDS, 0.5 * deadline.left)
+    found = decide_shallow(
+        run.pair.a, run.pair.b, run.box, budget=budget, seed=run.seed, deadline=deadline
+    )
+    run.take("one hidden layer", Bracket(found.lower, found.upper, found.witness))
+
+
+def _norms(run: Run, turn: Turn) -> None:
+    run.take("norms", Bracket(0.0, norm_gap(run.pair.a, run.pair.b, budget=turn().left)))
+
+
+def _cells(run: Run, turn: Turn) -> None:
+    assert run.box is not None
+    run.take("cells", gap_by_cells(run.pair.a, run.pair.b, run.box, budget=turn().left))
+
+
+def _programs(run: Run, turn: Turn) -> None:
+    assert run.box is not None
+    a, b = run.pair.a, run.pair.b
+    soon = run.deadline.share(OPEN_UNITS_SHARE)
+    if open_units(a, b, run.box, deadline=soon) <= MAX_OPEN_UNITS:
+        run.take(PROGRAMS, gap_by_milp(a, b, run.box, budget=turn().left))
+
+
+def _branch(run: Run, turn: Turn) -> None:
+    for found in _branched(run, turn()):
+        run.take("branch and bound", found)
+
+
+def _branched(run: Run, deadline: Deadline) -> Iterator[Bracket]:
+    assert run.box is not None
+    a, b, slack = run.pair.a, run.pair.b, run.pair.slack
+    # What is known of the pair, of which the bracket is not if it stands for other networks.
+    start = GapState() if slack else GapState(run.state.lower, run.state.upper, run.state.witness)
+    goal: dict[str, Any] = {"tol": run.tol_of_pair, "precision": run.precision, "deadline": deadline}
     if n_workers(run.n_jobs) == 1:
-        return gap_by_branching(run.a, run.b, box, start=run.state, **goal)
+        return gap_by_branching(a, b, run.box, start=start, **goal)
     if run.frontier is None:  # the second time goes on where the first one ended
-        run.frontier = Frontier(Cover.empty(box.dim))
+        run.frontier = Frontier(Cover.empty(run.box.dim))
     goal |= {"n_jobs": run.n_jobs, "frontier": run.frontier}
-    return gap_in_rounds(run.a, run.b, box, start=run.state, **goal)
+    return gap_in_rounds(a, b, run.box, start=start, **goal)
+
+
+# The tables
+
+IDENTICAL = Method("identical weights", _identical, 1.0, _take_identity, at_once=True)
+
+ON_WEIGHTS = (
+    IDENTICAL,
+    Method("search", _always, FIRST_SEARCH_SHARE, _search, FIRST_SEARCH_SECONDS, at_once=True),
+    Method("units paired", _same_widths, PAIRED_SHARE, paired, informs=True),
+)
+
+ON_SMALLER_NETWORKS = (
+    Method("smaller for every input", _always, REDUCTION_SHARE, partial(reduced, on_box=False)),
+    Method("units paired", _same_widths, PAIRED_SHARE, paired),
+    Method("units paired by kinks", _always, PAIRED_SHARE, paired_by_kinks),
+    Method("smaller on the box", _on_box, REDUCTION_SHARE, partial(reduced, on_box=True)),
+    Method("units paired", _same_widths, PAIRED_SHARE, paired),
+    Method("units paired by kinks", _on_box, PAIRED_SHARE, paired_by_kinks),
+)
+
+ON_ANY_PAIR = (
+    Method("search", _always, SEARCH_SHARE, _search, SEARCH_SECONDS),
+    Method("interval bounds", _on_box, 1.0, _intervals),
+    Method("linear bounds", partial(_time_for_passes, 0.5), LINEAR_BOUNDS_SHARE, _linear_bounds),
+    Method("one hidden layer", _one_hidden_layer, SHALLOW_SHARE, _shallow),
+    Method("norms", _everywhere, NORMS_SHARE, _norms),
+    Method("cells", _few_cells, CELLS_SHARE, _cells, unlimited=UNLIMITED_SECONDS),
+    Method(
+        "branch and bound",
+        _few_inputs,
+        BRANCHING_FIRST_SHARE,
+        _branch,
+        unlimited=BRANCHING_FIRST_SHARE * UNLIMITED_BRANCHING_SECONDS,
+    ),
+    Method(
+        PROGRAMS, partial(_time_for_passes, 0.3), PROGRAMS_SHARE, _programs, unlimited=UNLIMITED_SECONDS
+    ),
+    Method(
+        "branch and bound",
+        partial(_time_for_passes, 0.5),
+        1.0,
+        _branch,
+        unlimited=UNLIMITED_BRANCHING_SECONDS,
+    ),
+)

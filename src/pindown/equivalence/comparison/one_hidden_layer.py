@@ -17,17 +17,15 @@ Phuong 2021, section 2.2, and Phuong and Lampert 2020 (one hidden layer).
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
 
 import numpy as np
 
 from pindown.affine import Array
-from pindown.bound_text import rounded_down, rounded_up
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline, OutOfTime
 from pindown.equivalence.comparison.folds import (
     Fold,
     Sum,
@@ -43,8 +41,9 @@ from pindown.equivalence.comparison.folds import (
     sum_bound,
 )
 from pindown.equivalence.comparison.witness_search import Witness, search
-from pindown.equivalence.unit_relations import ParallelUnits
+from pindown.equivalence.related_units import ParallelUnits
 from pindown.network import ReluNetwork
+from pindown.text import rounded_down, rounded_up
 
 # Rational products that take about a second.
 _MOST_RATIONAL = 500_000
@@ -156,7 +155,7 @@ def decide_shallow(
     *,
     budget: float = 1.0,
     seed: int = 0,
-    deadline: float = inf,
+    deadline: Deadline = NEVER,
 ) -> ShallowDecision:
     """Decide whether two networks with one hidden layer are the same function.
 
@@ -167,8 +166,8 @@ def decide_shallow(
         budget: Seconds for the search for a witness, once they are known to differ, and again for
             pairing units that differ by more than rounding.
         seed: Chooses the points of that search.
-        deadline: When to give up the decision in rational arithmetic, as ``time.monotonic()`` counts;
-            the interval is found all the same.
+        deadline: When to give up the decision in rational arithmetic; the interval is found all the
+            same.
 
     Returns:
         The answer with a proved interval for the largest gap.
@@ -198,8 +197,8 @@ def decide_shallow(
     groups: tuple[ParallelUnits, ...] = ()
     bent: list[Fold] = []
     equal: bool | None = None
-    with suppress(TimeoutError):
-        groups = relations(total, budget=deadline - time.monotonic())
+    with suppress(OutOfTime):
+        groups = relations(total, budget=deadline.left)
         folds, straight = _split(total, exact_folds(total, groups, deadline), box)
         zero = _is_zero(total, straight)
         bent, equal = folds, None if zero is None and not folds else not folds and bool(zero)
@@ -208,7 +207,7 @@ def decide_shallow(
     if equal:
         return ShallowDecision(True, 0.0, 0.0, None, 0)
     upper = sum_bound(total, near_multiples(total, groups), box)
-    with suppress(TimeoutError):
+    with suppress(OutOfTime):
         coarse = relations(total, _COARSE, budget=budget)
         upper = min(upper, sum_bound(total, near_multiples(total, coarse), box))
     starts = _points_near_folds(total, bent, box, seed)

@@ -4,17 +4,18 @@ One queue for all would have to be asked for every few boxes. Instead the boxes 
 are dealt to a fixed number of parts, each goes its own way for a while, and what is left comes back. A
 round is as much work as all before it, up to a limit, so that little is done on boxes that no longer
 matter. Nothing here depends on the number of workers, except when the time is over, or a witness
-decides first.
+decides first. A part is what one worker does alone: it starts from boxes with proved bounds and gives
+back boxes that cover the same inputs, with proved bounds again. How much it does is counted in boxes, so
+that it comes out the same wherever it runs, unless its time ends first.
 
 Crainic, Le Cun and Roucairol 2006, "Parallel branch-and-bound algorithms".
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, isfinite
 from typing import Any, NamedTuple, TypeAlias
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline, Stopwatch
 from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.comparison.branching import (
     MOST_AT_ONCE,
@@ -35,10 +37,11 @@ from pindown.equivalence.comparison.branching import (
     halves,
     index_of_largest,
 )
-from pindown.equivalence.comparison.witness_search import gaps_at, proved_gap
+from pindown.equivalence.comparison.witness_search import gaps_at
+from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.parallel import each, n_workers
-from pindown.relaxation.differential import gap_bounds
+from pindown.relaxation.differential import gap_bounds, proved_gap
 from pindown.relaxation.linear import LinearForms
 
 PARTS = 32  # of a round at most: more workers than this have nothing to do
@@ -49,7 +52,6 @@ _TURN_WORK, _PART_WORK, _HEAD_WORK = 2**20, 2**22, 2**23
 _MOST_QUOTA = 2_048  # boxes of one part in one round: 400 kB there and back at ten inputs
 _MOST_HEAD = 4_096
 _STARTING = 3.0  # seconds for processes to start: with less time left none are asked for
-_METHOD = "branching"
 # From boxes (n, d), (n, d) and ``deadline=`` to upper bounds (n,) and linear forms above the function.
 Bounds: TypeAlias = Callable[..., tuple[Array, LinearForms]]
 
@@ -90,15 +92,10 @@ class _Rounds:
     size: int
     tol: float | None
     precision: float
-    deadline: float
+    deadline: Deadline
     n_jobs: int | None
     state: GapState
     frontier: Frontier
-    began: float = field(default_factory=time.monotonic)
-
-    @property
-    def left(self) -> float:
-        return self.deadline - time.monotonic()
 
     def boxes(self, work: int, most: int) -> int:
         return max(2, min(most, work // max(1, self.size)))
@@ -106,11 +103,11 @@ class _Rounds:
     def begin(self, box: Box) -> None:
         """Bound the whole domain."""
         lower, upper = box.lower[None], box.upper[None]
-        turn = time.monotonic()
+        watch = Stopwatch()
         bound, forms = self.bounds(lower, upper, deadline=self.deadline)
         self.frontier.cover.put(lower, upper, bound, cuts(forms, lower, upper))
         self.frontier.count = 1
-        self.frontier.slowest = time.monotonic() - turn
+        self.frontier.slowest = watch.seconds
 
     def parts(self) -> int:
         """Return how many parts the open boxes are worth: each should fill its turns."""
@@ -119,7 +116,7 @@ class _Rounds:
 
     def plan(self) -> list[Part]:
         """Choose boxes for the next round and take them off the frontier; none if time is too short."""
-        at, left = self.frontier, self.left
+        at, left = self.frontier, self.deadline.left
         workers = n_workers(self.n_jobs)
         head = at.count < self.boxes(_HEAD_WORK, _MOST_HEAD)
         n = 1 if head or (not at.rounds and left < _STARTING) else self.parts()
@@ -169,9 +166,7 @@ class _Rounds:
         self.frontier.seen = result.seen
         point = result.point.copy()
         point.flags.writeable = False
-        seconds = time.monotonic() - self.began
-        lower = self.proved(point)
-        self.state = self.state.narrowed(seconds, _METHOD, lower=lower, witness=point)
+        self.state = self.state & Bracket(self.proved(point), inf, point)
 
     def put_back(self, part: Part, result: Explored | None) -> None:
         at, cover = self.frontier, part.cover if result is None else result.cover
@@ -217,7 +212,7 @@ def branch_in_rounds(
     start: GapState | None = None,
     tol: float | None = None,
     precision: float = 1e-6,
-    deadline: float = inf,
+    deadline: Deadline = NEVER,
     n_jobs: int | None = None,
     frontier: Frontier | None = None,
 ) -> Iterator[GapState]:
@@ -233,7 +228,7 @@ def branch_in_rounds(
         start: What is known already.
         tol: Stop once the bounds decide about this value.
         precision: Stop once they differ by this share.
-        deadline: When to stop, as ``time.monotonic()`` counts.
+        deadline: When to stop.
         n_jobs: Workers, as for :func:`pindown.parallel.each`.
         frontier: Go on from there, ``start`` being what was found on the way; it is changed. Empty, with
             count 0, to begin.
@@ -248,7 +243,7 @@ def branch_in_rounds(
         run.begin(box)
     shown: GapState | None = None
     while True:
-        run.state = run.state.narrowed(time.monotonic() - run.began, _METHOD, upper=at.top)
+        run.state = run.state & Bracket(0.0, at.top)
         if run.state is not shown:
             shown = run.state
             yield shown
@@ -329,12 +324,12 @@ def explore(bounds: Bounds, value: Value, batch: int, part: Part) -> Explored:
 
     Wang et al. 2018, section 3.3.
     """
-    deadline = time.monotonic() + part.seconds
+    deadline = Deadline.after(part.seconds)
     cover = replace(part.cover)  # the one given stays whole: it counts if this work is lost
     done, seen, count, slowest = 0.0, part.seen, 0, 0.0
     point: Array | None = None
     while len(cover.bound) and count < part.quota:
-        turn = time.monotonic()
+        watch = Stopwatch()
         parents = cover.pop(min(batch, (part.quota - count + 1) // 2))
         lower, upper, stuck = halves(parents.lower, parents.upper, parents.cut)
         done = max(done, float(np.max(parents.bound[stuck], initial=0.0)))
@@ -352,11 +347,11 @@ def explore(bounds: Bounds, value: Value, batch: int, part: Part) -> Explored:
         cut = cuts(forms, lower, upper)
         cover.put(lower[~closed], upper[~closed], bound[~closed], cut[~closed])
         count += len(lower)
-        spent = time.monotonic() - turn
+        spent = watch.seconds
         slowest = max(slowest, spent)
         # Only the first time: a point whose value cannot be proved to be so large is no reason to stop.
         decides = part.tol is not None and part.seen <= part.tol < seen
-        if decides or time.monotonic() + spent > deadline:
+        if decides or spent > deadline.left:
             break
     return Explored(cover, done, seen, point, count, slowest)
 

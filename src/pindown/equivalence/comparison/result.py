@@ -8,12 +8,12 @@ from os import PathLike
 from typing import Literal, TypeAlias
 
 from pindown.affine import Array
-from pindown.bound_text import interval_text, rounded_down, rounded_up
 from pindown.box import Box
-from pindown.equivalence.comparison.bracket import TRUSTED
-from pindown.equivalence.comparison.bracket import Progress
+from pindown.equivalence.comparison.bracket import TRUSTED, Progress
+from pindown.evidence import Kind
 from pindown.network import ReluNetwork
-from pindown.notebook import card
+from pindown.text import card, interval_text, rounded_down, rounded_up
+from pindown.whole_files import written
 
 Verdict: TypeAlias = Literal["same", "different", "undecided"]
 
@@ -126,7 +126,7 @@ class Diff:
         return self.verdict if self.labels is None else self.labels.verdict
 
     @property
-    def kind(self) -> Literal["exact"]:
+    def kind(self) -> Kind:
         """How it is known: ``"exact"``, both ends of the interval are proved."""
         return "exact"
 
@@ -177,15 +177,13 @@ class Diff:
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return the comparison as one self-contained page, and write it if a path is given."""
-        from pindown.report.diff_page import render_diff
-        from pindown.report.writing import written
+        from pindown.report.equivalence import render_diff
 
         return written(render_diff(self), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Return the comparison as JSON, and write it if a path is given."""
-        from pindown.report.diff_json import render_diff_json
-        from pindown.report.writing import written
+        from pindown.report.equivalence import render_diff_json
 
         return written(render_diff_json(self), path)
 

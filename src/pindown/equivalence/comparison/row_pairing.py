@@ -11,14 +11,12 @@ Kuhn 1955 (the assignment problem); Johnson and Lindenstrauss 1984 (random proje
 
 from __future__ import annotations
 
-import time
-from math import inf
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, dense, is_finite
+from pindown.deadline import NEVER, Deadline, OutOfTime
 from pindown.equivalence.gauge_fixing import row_lengths
 from pindown.equivalence.symmetry import moved_columns
 from pindown.rounding import TINY
@@ -45,7 +43,7 @@ def pair_units(
     following: tuple[Affine, Affine],
     *,
     last: bool,
-    deadline: float = inf,
+    deadline: Deadline = NEVER,
 ) -> NDArray[np.intp]:
     """Return for every unit of mine its partner among theirs, a permutation.
 
@@ -55,10 +53,10 @@ def pair_units(
         powers: Exponents of two by which columns are multiplied before rows are compared.
         following: The next layers of both networks, as they are: they break ties.
         last: Whether these are the output layers, whose rows need no pairing.
-        deadline: When to give up, as ``time.monotonic()`` counts.
+        deadline: When to give up.
 
     Raises:
-        TimeoutError: If an assignment would take until after the deadline.
+        OutOfTime: If an assignment would take until after the deadline.
 
     >>> mine = Affine.of([[1.0, 0.0], [0.0, 1.0]], [0, 0])
     >>> theirs = Affine.of([[0.0, 3.0], [2.0, 0.0]], [0, 0])
@@ -159,11 +157,11 @@ def _nearest(A: _Directions, B: _Directions) -> NDArray[np.intp]:
     return np.where(clear, same, -1)
 
 
-def _assign(cost: Array, deadline: float) -> NDArray[np.intp]:
+def _assign(cost: Array, deadline: Deadline) -> NDArray[np.intp]:
     from scipy.optimize import linear_sum_assignment
 
-    if time.monotonic() + _ASSIGNMENT_SECONDS * len(cost) ** 3 > deadline:
-        raise TimeoutError("no time left for pairing the units of two networks.")
+    if _ASSIGNMENT_SECONDS * len(cost) ** 3 > deadline.left:
+        raise OutOfTime("no time left for pairing the units of two networks.")
     finite = np.nan_to_num(cost, nan=_FAR, posinf=_FAR)
     return np.asarray(linear_sum_assignment(finite)[1], dtype=np.intp)
 

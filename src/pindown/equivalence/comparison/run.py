@@ -1,78 +1,122 @@
-"""A comparison while it runs: the networks, what is proved about them, and until when to go on."""
+"""A comparison while it runs: one deadline, one proved bracket, one report of how far it is."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf, isfinite
-from typing import TypeAlias
+from math import isfinite
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from pindown.bound_text import interval_text
+from pindown.affine import Array
 from pindown.box import Box
-from pindown.equivalence.comparison.result import LayerDifference, verdict_of
-from pindown.equivalence.comparison.witness_search import proved_gap
+from pindown.deadline import Deadline
 from pindown.equivalence.comparison.bracket import GapState
+from pindown.equivalence.comparison.parallel_branching import Frontier
+from pindown.equivalence.comparison.result import LayerDifference
+from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
+from pindown.progress import Report, silent
+from pindown.relaxation.differential import proved_gap
+from pindown.rounding import add_up
+from pindown.text import interval_text
 
-Report: TypeAlias = Callable[[str, int, int], None]
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two networks that methods work on; they stand for the given ones.
+
+    Attributes:
+        a: In place of the first.
+        b: In place of the second.
+        slack: What that may add to their gap.
+        matched: Whether their units were paired already, as far as they can be.
+    """
+
+    a: ReluNetwork
+    b: ReluNetwork
+    slack: float = 0.0
+    matched: bool = False
 
 
 @dataclass
-class Comparison:
-    """Two networks, what is proved about them so far, and until when to go on."""
+class Run:
+    """Two networks, what is proved about their gap, and until when to go on.
+
+    Attributes:
+        first: The first network.
+        second: The second network.
+        box: The inputs, or None for all of them, in the relative sense.
+        deadline: When to stop.
+        tol: The gap to decide about; None to narrow the interval to ``precision``.
+        precision: The ends need not be nearer to each other than this share of the upper one.
+        seed: Chooses the points of searches.
+        n_jobs: Workers for branch and bound.
+        report: Told what is being done.
+        state: What is proved about the gap of ``first`` and ``second``.
+        pair: The networks that methods work on.
+        by_kinks: Writes these by their kinks alone, once they were made smaller.
+        layers: What differs where.
+        steps: What was simplified, in words.
+        by_programs: Whether a simplification rests on mixed-integer programs.
+        frontier: How far branch and bound by several workers has come with the pair.
+    """
 
     first: ReluNetwork
     second: ReluNetwork
     box: Box | None
-    tol: float
-    deadline: float
-    seed: int
-    report: Report | None
-    n_jobs: int | None = None
-    began: float = field(default_factory=time.monotonic)
+    deadline: Deadline
+    tol: float | None = None
+    precision: float = 1e-6
+    seed: int = 0
+    n_jobs: int | None = 1
+    report: Report = silent
     state: GapState = field(default_factory=GapState)
+    pair: Pair = field(init=False)
+    by_kinks: Callable[[], Pair] | None = None
     layers: tuple[LayerDifference, ...] = ()
     steps: tuple[str, ...] = ()
     by_programs: bool = False
+    frontier: Frontier | None = None
+    _tried: Array | None = None
+
+    def __post_init__(self) -> None:
+        self.pair = Pair(self.first, self.second)
 
     @property
-    def left(self) -> float:
-        """Seconds that are left."""
-        return max(0.0, self.deadline - time.monotonic())
+    def decided(self) -> bool:
+        """Whether the interval decides, or is as narrow as asked for."""
+        return self.state.settled(self.tol, self.precision)
 
     @property
-    def goes_on(self) -> bool:
-        """Whether nothing is decided, and there is time to go on."""
-        undecided = verdict_of(self.state.lower, self.state.upper, self.tol) == "undecided"
-        return undecided and self.left > 0
+    def over(self) -> bool:
+        """Whether there is nothing left to decide, or no time."""
+        return self.deadline.passed or self.decided
 
-    def take(
-        self,
-        method: str,
-        *,
-        upper: float = inf,
-        point: ArrayLike | None = None,
-        lower: float | None = None,
-    ) -> None:
-        """Take over an upper bound, or a point; its gap is proved for the given networks, if unknown."""
-        witness = None if point is None else np.asarray(point, dtype=np.float64)
-        if witness is None:
-            lower = 0.0
-        elif lower is None:
-            lower = proved_gap(self.first, self.second, witness, relative=self.box is None)
-        seconds = time.monotonic() - self.began
-        self.state = self.state.narrowed(seconds, method, lower=lower, upper=upper, witness=witness)
-        self.say(method)
+    @property
+    def tol_of_pair(self) -> float | None:
+        """The gap of the pair up to which that of the given networks is at most the tolerance."""
+        return None if self.tol is None else max(0.0, self.tol - self.pair.slack)
+
+    def work_on(self, pair: Pair) -> None:
+        """Let methods work on another pair."""
+        self.pair, self.frontier = pair, None
+
+    def take(self, method: str, found: Bracket) -> None:
+        """Take over what a method proved about the pair; a witness is proved again for those given."""
+        lower, point = found.lower, found.witness
+        given = self.pair.a is self.first and self.pair.b is self.second
+        if point is not None and not given:
+            known = point is self._tried
+            lower = 0.0 if known else proved_gap(self.first, self.second, point, self.box is None)
+            self._tried = point
+        upper = float(add_up(found.upper, self.pair.slack))
+        better = self.state.narrowed(self.deadline.spent, method, Bracket(lower, upper, point))
+        if better is not self.state:
+            self.state = better
+            self.say(method)
 
     def say(self, what: str) -> None:
         """Report what is being done, and what is proved."""
-        if self.report is not None:
-            total = self.deadline - self.began
-            steps = 1000 if isfinite(total) else 1
-            done = int(steps * min(1.0, (time.monotonic() - self.began) / total)) if total > 0 else 0
-            interval = f"gap in {interval_text(self.state.lower, self.state.upper)}"
-            self.report(f"{what}: {interval}", done, steps)
+        spent, left = self.deadline.spent, self.deadline.left
+        interval = f"gap in {interval_text(self.state.lower, self.state.upper)}"
+        total = spent + left if isfinite(left) else None
+        self.report(f"{what}: {interval}", min(spent, total or spent), total)

@@ -1,4 +1,4 @@
-r"""Inputs at which two networks differ: how much they surely do, and a search for the largest.
+r"""A search for the input at which two networks differ most.
 
 With a box the gap at x is :math:`\max_k |a_k(x) - b_k(x)|`; without one it is that divided by
 :math:`1 + \|x\|_2`, since rounded weights make the absolute gap grow with x. Every value is a lower
@@ -10,30 +10,24 @@ Phuong 2021, section 2.1 (two networks are one function only if no input tells t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf, nextafter
+from math import inf
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.network import ReluNetwork
-from pindown.relaxation.differential import gap_lower_bounds
-from pindown.relaxation.intervals import interval_bounds
-from pindown.rounding import gamma, norm_up
+from pindown.relaxation.differential import proved_gap
 
 _STARTS = 48
 _SEARCH_SHARE = 0.85  # of the budget; the rest is for the proof at the best point
 _ROUNDS = 40
 # Shares of the way to the best corner of the local affine map: from all of it to a hundredth.
 _SHARES = np.array([1.0, 0.5, 0.25, 0.1, 0.03, 0.01])
-# An interval evaluation that keeps this share of the float64 gap is good enough.
-_KEPT = 1.0 - 1e-6
-_LARGEST_LINEAR = 2**22  # parameters up to which linear bounds at a point take below a second
-_DEEPEST_LINEAR = 100  # layers: linear bounds take time with their square
 _WORK = 2**26  # products between two looks at the clock: about a hundredth of a second
 _PART = 8  # points that ascend between two looks at the clock
 _SAMPLES = 2048
@@ -59,40 +53,6 @@ class Witness:
     def __repr__(self) -> str:
         shown = ", ".join(f"{x:.4g}" for x in self.point[:4]) + (", ..." if len(self.point) > 4 else "")
         return f"Witness(the outputs differ by at least {self.gap:.6g} at ({shown}))"
-
-
-def proved_gap(
-    a: ReluNetwork, b: ReluNetwork, x: ArrayLike, relative: bool = False, *, closely: bool = True
-) -> float:
-    r"""Return :math:`\max_k |a_k(x) - b_k(x)|`, rounded down; 0 if float64 cannot tell it from that.
-
-    Args:
-        a: A network.
-        b: One with as many inputs and outputs.
-        x: An input, (d,).
-        relative: Divide by :math:`1 + \|x\|_2`.
-        closely: Whether to look closer where intervals lose much of a small gap; it takes longer.
-
-    >>> nets = [ReluNetwork.from_layers([([[1.0]], [b])]) for b in (0.0, 0.5)]
-    >>> round(proved_gap(*nets, [1.0]), 9), round(proved_gap(*nets, [1.0], relative=True), 9)
-    (0.5, 0.25)
-    """
-    point = np.array(x, dtype=np.float64).reshape(-1)
-    here, there = (interval_bounds(net, Box(point, point))[-1] for net in (a, b))
-    with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.maximum(here.lower - there.upper, there.lower - here.upper)
-        middle = np.abs((here.lower - there.lower) / 2 + (here.upper - there.upper) / 2)
-    gap = nextafter(float(np.max(apart, initial=0.0)), 0.0) if np.isfinite(apart).all() else 0.0
-    small = (
-        a.n_parameters + b.n_parameters <= _LARGEST_LINEAR and max(a.depth, b.depth) <= _DEEPEST_LINEAR
-    )
-    if (
-        small and closely and gap < _KEPT * float(np.max(middle))
-    ):  # intervals spread the rounding of each layer
-        gap = max(gap, gap_lower_bounds(a, b, point))
-    if relative and gap > 0.0:
-        gap = nextafter(gap / (1.0 + norm_up(point)) * (1.0 - gamma(8)), 0.0)
-    return gap
 
 
 def search(
@@ -127,17 +87,17 @@ def search(
         >>> search(*nets, Box([-9], [9])).gap.__round__(6)
         3.0
     """
-    until = time.monotonic() + _SEARCH_SHARE * budget
+    deadline = Deadline.after(_SEARCH_SHARE * budget)
     rng = np.random.default_rng(seed)
-    pool = _Pool(a, b, box, until)
+    pool = _Pool(a, b, box, deadline)
     for points in first_points(a, box, rng, starts):
         pool.add(points)
-        if pool.proved(target) or time.monotonic() > until:
+        if pool.proved(target) or deadline.passed:
             return pool.witness()
     pool.add(np.concatenate([fold_points(net, pool.best(_STARTS), box, rng) for net in (a, b)]))
     X = pool.best(_STARTS)
     for turn in range(_ROUNDS):
-        if pool.proved(target) or time.monotonic() > until:
+        if pool.proved(target) or deadline.passed:
             break
         before = pool.value
         parts = np.split(X, range(_PART, len(X), _PART))
@@ -150,8 +110,8 @@ def search(
 class _Pool:
     """The points tried so far, and the best of them."""
 
-    def __init__(self, a: ReluNetwork, b: ReluNetwork, box: Box | None, until: float) -> None:
-        self.a, self.b, self.box, self.until = a, b, box, until
+    def __init__(self, a: ReluNetwork, b: ReluNetwork, box: Box | None, deadline: Deadline) -> None:
+        self.a, self.b, self.box, self.deadline = a, b, box, deadline
         self._rows = max(8, _WORK // (a.n_parameters + b.n_parameters))
         self.points = np.zeros((0, a.in_features))
         self.values = np.zeros(0)
@@ -177,7 +137,7 @@ class _Pool:
         """Try points, as many as time allows (but some); return their gaps, 0 for the others."""
         gaps = np.zeros(len(X))
         for start in range(0, len(X), self._rows):
-            if start and time.monotonic() > self.until:
+            if start and self.deadline.passed:
                 break
             part = slice(start, start + self._rows)
             gaps[part] = self.gaps(X[part])[0]
@@ -206,7 +166,7 @@ class _Pool:
 def _ascended(pool: _Pool, X: Array, step: float) -> Array:
     """Move each point uphill: towards the best corner of its affine map, or along its slope."""
     a, b, box = pool.a, pool.b, pool.box
-    if time.monotonic() > pool.until:
+    if pool.deadline.passed:
         return X
     gaps, k, sign = pool.gaps(X)
     rows = np.zeros((len(X), a.out_features))

@@ -5,7 +5,6 @@ Phuong 2021, Theorem 2.1: its induction, run as an algorithm.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +27,7 @@ from pindown.equivalence.recovery.unit_candidates import (
     unexplained,
     verify,
 )
-
-Progress = Callable[[str, int, int], None]
+from pindown.progress import Report
 
 _LINES = 48  # segments asked for in the first round
 _POINTS = 1_500  # random points at which the last layers are fitted
@@ -59,7 +57,7 @@ class Peeler:
     oracle: Oracle
     widths: tuple[int, ...] | None
     rng: np.random.Generator
-    progress: Progress
+    progress: Report
 
     def __post_init__(self) -> None:
         self.seen = Observations.none(self.oracle.d, self.oracle.k)

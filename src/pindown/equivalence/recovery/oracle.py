@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from math import inf
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 
 Query = Callable[[Array], NDArray[np.floating]]
 
@@ -42,10 +42,12 @@ class Oracle:
         d: Number of inputs.
     """
 
-    def __init__(self, query: Query, box: Box, *, max_queries: float = inf, until: float = inf) -> None:
+    def __init__(
+        self, query: Query, box: Box, *, max_queries: float = inf, deadline: Deadline = NEVER
+    ) -> None:
         self.query, self.box, self.d = query, box, box.dim
         self.half = box.upper / 2 - box.lower / 2
-        self.max_queries, self.until = max_queries, until
+        self.max_queries, self.deadline = max_queries, deadline
         self.n_queries, self.noise = 0, _LEAST_NOISE
         self.center, self.spread = np.zeros(1), np.ones(1)
 
@@ -77,7 +79,7 @@ class Oracle:
 
     def require_time(self) -> None:
         """Stop if the time is used up."""
-        if time.monotonic() > self.until:
+        if self.deadline.passed:
             raise StopAskingError
 
     def _ask(self, X: Array) -> Array:

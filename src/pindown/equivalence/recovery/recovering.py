@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import expm1, inf, isnan, log, nan, nextafter
@@ -14,14 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.box import Box, as_box
+from pindown.deadline import Deadline, checked_budget
 from pindown.equivalence.flat_directions import n_parameters
 from pindown.equivalence.recovery.known_layers import Lower
 from pindown.equivalence.recovery.last_layer import polish
-from pindown.equivalence.recovery.layer_by_layer import Peeler, Progress
+from pindown.equivalence.recovery.layer_by_layer import Peeler
 from pindown.equivalence.recovery.oracle import Oracle, Query, StopAskingError
 from pindown.equivalence.recovery.unit_candidates import PeelError
 from pindown.network import ReluNetwork
-from pindown.notebook import card
+from pindown.progress import Report, silent
+from pindown.text import card
+from pindown.validation import integer
 
 if TYPE_CHECKING:
     from pindown.equivalence.comparison import Diff
@@ -49,7 +51,7 @@ def recover(
     seed: int = 0,
     budget: float = inf,
     max_queries: int = 2_000_000,
-    progress: Progress | None = None,
+    progress: Report | None = None,
 ) -> Recovered:
     r"""Recover the weights of a ReLU network from its values on a box.
 
@@ -95,22 +97,21 @@ def recover(
     Phuong 2021, Theorem 2.1 and its proof; Phuong and Lampert 2020.
     """
     domain, hidden = _checked(query, in_features, box, widths)
-    if not budget > 0 or max_queries < 1:
-        raise ValueError(f"budget and max_queries must be positive; got {budget} and {max_queries}.")
+    budget, max_queries = checked_budget(budget), integer("max_queries", max_queries)
     if sum(hidden or ()) > max_queries:
         raise ValueError(
             f"widths name {sum(hidden or ()):,} hidden units, more than the {max_queries:,} points that "
             "may be asked for; give smaller widths or a larger max_queries."
         )
-    oracle = Oracle(query, domain, max_queries=max_queries, until=time.monotonic() + budget)
+    oracle = Oracle(query, domain, max_queries=max_queries, deadline=Deadline.after(budget))
     rng = np.random.default_rng(seed)
     try:
         outputs = None if widths is None else int(widths[-1])
-        found = _run(oracle, hidden, outputs, rng, progress or (lambda *_: None))
+        found = _run(oracle, hidden, outputs, rng, progress or silent)
     except PeelError as error:
         return _nothing(oracle, error.status, error.reason)
     except StopAskingError:
-        late = time.monotonic() > oracle.until
+        late = oracle.deadline.passed
         asked = (
             f"{oracle.n_queries:,} of {max_queries:,} queries were asked and the next step needs more"
         )
@@ -123,12 +124,15 @@ def proved(found: Recovered, truth: ReluNetwork, oracle: Oracle) -> Recovered:
     """Compare what was found with the network that answered; a difference proved takes it back."""
     from pindown.equivalence.comparison import diff  # not needed for black boxes
 
-    left = oracle.until - time.monotonic()
-    if found.network is None or left <= 0.0:
+    if found.network is None or oracle.deadline.passed:
         return found
     tol = max(_EXACT, _NOISES * oracle.noise) * float(oracle.spread.max())
     comparison = diff(
-        truth, found.network, box=oracle.box, tol=max(_SAME, tol), budget=min(_PROOF_SECONDS, left)
+        truth,
+        found.network,
+        box=oracle.box,
+        tol=max(_SAME, tol),
+        budget=oracle.deadline.within(_PROOF_SECONDS).left,
     )
     if comparison.verdict == "different":
         return _nothing(
@@ -147,9 +151,7 @@ def _checked(
 ) -> tuple[Box, tuple[int, ...] | None]:
     if not callable(query):
         raise TypeError(f"query must be a function of points (n, d); got {type(query).__name__}.")
-    if isinstance(in_features, bool) or not hasattr(in_features, "__index__") or in_features < 1:
-        raise ValueError(f"in_features must be a whole number, 1 or more; got {in_features!r}.")
-    domain = as_box(box, operator.index(in_features))
+    domain = as_box(box, integer("in_features", in_features))
     if np.any(domain.lower == domain.upper):
         raise ValueError("recovery needs a box with an interior; some side has length 0.")
     if widths is None:
@@ -173,7 +175,7 @@ def _run(
     hidden: tuple[int, ...] | None,
     outputs: int | None,
     rng: np.random.Generator,
-    progress: Progress,
+    progress: Report,
 ) -> Recovered:
     hopeless = oracle.calibrate(rng)
     if hopeless is not None:

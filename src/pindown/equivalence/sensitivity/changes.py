@@ -16,7 +16,6 @@ Fazlyab et al. 2019 (multipliers); Phuong 2021, section 2.4 (what the bound is n
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,6 +25,7 @@ import numpy as np
 
 from pindown.affine import Array, dense
 from pindown.box import Box, as_box
+from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.sensitivity.few_changed_biases import (
     FewBiases,
     bound_few_biases,
@@ -42,11 +42,13 @@ from pindown.equivalence.sensitivity.propagation import Propagation, activation_
 from pindown.equivalence.sensitivity.sources import Change, Source, balanced, find_sources
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
-from pindown.relaxation.operator_norms import FLOPS_PER_SECOND
+from pindown.relaxation.tuning import FLOPS_PER_SECOND
 
 __all__ = ["Change", "GapBound", "gap_of_changes"]
 # Of the time left, what the norms of the weights may take before the multipliers begin.
 _NORM_SHARE = 0.4
+# Of the budget, what balancing units before that may take.
+_BALANCING_SHARE = 0.1
 # Multipliers that aim at the target stop a little below, for sums and certificates round up.
 _JUST_BELOW = 1.0 - 1e-6
 _FEW_EVALUATIONS = 6
@@ -107,23 +109,21 @@ def gap_of_changes(
     >>> gap_of_changes(net, {0: change}, box=None)
     GapBound(proved: the outputs differ by at most 0.25 x (1 + ||x||) for every input; absolute weights)
     """
-    began = time.monotonic()
-    until = began + budget
+    deadline, latest = Deadline.after(budget), Deadline.after(longest)
     box = None if box is None else as_box(box, net.in_features)
     changes = {i: change for i, change in sorted(changes.items()) if _fits(net, i, change)}
     if not changes:
         return GapBound(0.0, "equal", box is None)
-    best = _GapSearch(net, changes, box, norms=False, until=until).bound("absolute weights")
-    if best.value <= target or time.monotonic() > until:
+    best = _GapSearch(net, changes, box, norms=False, deadline=deadline).bound("absolute weights")
+    if best.value <= target or deadline.passed:
         return best
-    scaled, moved = balanced(net, changes, until=time.monotonic() + 0.1 * budget)
-    for_norms = time.monotonic() + _NORM_SHARE * (until - time.monotonic())
-    search = _GapSearch(scaled, moved, box, norms=True, until=for_norms)
+    scaled, moved = balanced(net, changes, deadline=Deadline.after(_BALANCING_SHARE * budget))
+    search = _GapSearch(scaled, moved, box, norms=True, deadline=deadline.share(_NORM_SHARE))
     best = min(best, search.bound("norms"), key=lambda bound: bound.value)
-    if best.value <= target or time.monotonic() > until:
+    if best.value <= target or deadline.passed:
         return best
     with few_threads(net):
-        search.sharpen(target, until, began + longest)
+        search.sharpen(target, deadline, latest)
     how = "multipliers and signs" if search.by_signs else "multipliers"
     return min(best, search.bound(how), key=lambda bound: bound.value)
 
@@ -150,11 +150,11 @@ class _GapSearch:
         box: Box | None,
         *,
         norms: bool,
-        until: float,
+        deadline: Deadline,
     ) -> None:
         self.net, self.changes, self.box = net, changes, box
-        self.chain = Propagation([layer.weight for layer in net.layers], norms=norms, until=until)
-        ranges = activation_ranges(net, self.chain, box, deadline=until if norms else None)
+        self.chain = Propagation([layer.weight for layer in net.layers], norms=norms, deadline=deadline)
+        ranges = activation_ranges(net, self.chain, box, deadline=deadline if norms else None)
         self.relative = box is None
         self.sources = find_sources(self.chain, changes, ranges, relative=self.relative)
         self.by_signs = False
@@ -175,28 +175,29 @@ class _GapSearch:
         value = float(np.max(sum_above(*groups.values())))
         return GapBound(value if isfinite(value) else inf, method, self.relative)
 
-    def sharpen(self, target: float, until: float, latest: float) -> None:
+    def sharpen(self, target: float, deadline: Deadline, latest: Deadline) -> None:
         """Improve one source after the other, the largest first, by multipliers.
 
         Args:
             target: A bound that is good enough.
-            until: When to stop (``time.monotonic``).
+            deadline: When to stop.
             latest: When to stop with corners, if they are all there is.
         """
         order = sorted(range(len(self.sources)), key=lambda i: -float(np.max(self.main[i])))
         for place, i in enumerate(order):
-            left = until - time.monotonic()
             now = self.bound("multipliers").value
-            if now <= target or left <= 0.0:
+            if now <= target or deadline.passed:
                 return
             # What this source may still do if the others stay as they are; none of it: do the best.
             aim = float(np.max(self.main[i])) - (now - target) if isfinite(now) else target
-            end = time.monotonic() + left / (len(order) - place)
-            self._sharpen_one(i, _JUST_BELOW * aim, end, until, latest)
+            turn = deadline.share(1.0 / (len(order) - place))
+            self._sharpen_one(i, _JUST_BELOW * aim, turn, deadline, latest)
 
-    def _sharpen_one(self, i: int, aim: float, end: float, until: float, latest: float) -> None:
+    def _sharpen_one(
+        self, i: int, aim: float, turn: Deadline, deadline: Deadline, latest: Deadline
+    ) -> None:
         source = self.sources[i]
-        last = max(end, latest) if self.is_one_bias else end
+        last = max(turn, latest, key=lambda d: d.end) if self.is_one_bias else turn
         corners = corner_bounds(self.chain, source, aim, last, collect=self.is_one_bias)
         if corners is not None:
             values, found = corners
@@ -207,13 +208,13 @@ class _GapSearch:
                     self.main[i] = np.minimum(self.main[i], aim)
                     self.by_signs = True
         if np.max(self.main[i]) > aim:
-            bounds = multiplier_bounds(self.chain, source, aim, end, deadline=until)
+            bounds = multiplier_bounds(self.chain, source, aim, turn, deadline=deadline)
             if bounds is not None:
                 self.main[i] = np.minimum(self.main[i], bounds)
 
 
 def multiplier_bounds(
-    weights: Propagation, source: Source, target: float, until: float, *, deadline: float = inf
+    weights: Propagation, source: Source, target: float, turn: Deadline, *, deadline: Deadline = NEVER
 ) -> Array | None:
     """Return proved bounds on what ``fixed + matrix v`` does to the outputs, or None.
 
@@ -221,8 +222,8 @@ def multiplier_bounds(
         weights: The network behind the source.
         source: The source; its loose part is left out.
         target: A bound that is good enough.
-        until: Time (``time.monotonic``) at which to stop improving.
-        deadline: Time by which a first bound must be proved; what cannot be done by then is not begun.
+        turn: When to stop improving.
+        deadline: By when a first bound must be proved; what cannot be done by then is not begun.
 
     Returns:
         One bound per output; None if the system is too large, or its numbers too far apart.
@@ -232,12 +233,12 @@ def multiplier_bounds(
         return None
     chain, power = scaled
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-        x = best_multipliers(chain, target=_shifted(target, -power), until=until)
+        x = best_multipliers(chain, target=_shifted(target, -power), deadline=turn)
         return None if x is None else _per_output(proved_bounds(chain, x), chain, power)
 
 
 def corner_bounds(
-    weights: Propagation, source: Source, target: float, until: float, *, collect: bool
+    weights: Propagation, source: Source, target: float, deadline: Deadline, *, collect: bool
 ) -> tuple[Array, FewBiases] | None:
     """Return proved bounds on what a change of a few biases does to the outputs, and their search.
 
@@ -245,32 +246,34 @@ def corner_bounds(
         weights: The network behind the source.
         source: The source; its loose part is left out.
         target: A bound that is good enough.
-        until: Time (``time.monotonic``) at which to stop.
+        deadline: When to stop.
         collect: Whether corners that stay above the target are to be collected.
 
     Returns:
         One bound per output, and the searches; None if the source is something else or too large.
     """
-    scaled = None if source.matrix is not None else _chain_for(weights, source, until)
-    if scaled is None or not is_for_corners(scaled[0], until - time.monotonic()):
+    scaled = None if source.matrix is not None else _chain_for(weights, source, deadline)
+    if scaled is None or not is_for_corners(scaled[0], deadline.left):
         return None
     chain, power = scaled
     aim = _shifted(target, -power)
     if not isfinite(aim) or _shifted(aim, power) != target:
         return None
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-        found = bound_few_biases(chain, aim, until, collect=collect)
+        found = bound_few_biases(chain, aim, deadline, collect=collect)
         return _per_output(found.bounds, chain, power), found
 
 
-def _chain_for(weights: Propagation, source: Source, deadline: float) -> tuple[SourceChain, int] | None:
+def _chain_for(
+    weights: Propagation, source: Source, deadline: Deadline
+) -> tuple[SourceChain, int] | None:
     """Return the scaled chain with its power of two, if it is of a size and kind for multipliers."""
     last = len(weights.weights) - 1
     finite = isfinite(source.reach.length) and np.isfinite(source.fixed).all()
     if source.layer == last or not finite or _variables(weights, source) > LARGEST_SYSTEM:
         return None
     scaled = _scaled_chain(weights, source)
-    if scaled is None or _least_seconds(scaled[0]) > deadline - time.monotonic():
+    if scaled is None or _least_seconds(scaled[0]) > deadline.left:
         return None
     return scaled
 

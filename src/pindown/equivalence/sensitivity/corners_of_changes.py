@@ -10,7 +10,6 @@ bound at all corners, sharp there and good nearby; what stays above the target g
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.sensitivity.concave_quadratics import corner_form, proved_form
 from pindown.equivalence.sensitivity.multipliers import SourceChain, first_multipliers
 
@@ -94,14 +94,14 @@ class CornerSearch:
         if self.first is not None and form is not None:
             self._use(self.first, form)
 
-    def run(self, until: float, *, most_open: int) -> None:
+    def run(self, deadline: Deadline, *, most_open: int) -> None:
         """Take one corner above the target after the other, the worst first.
 
         Args:
-            until: When to stop (``time.monotonic``).
+            deadline: When to stop.
             most_open: How many corners may stay open before only the largest bound counts.
         """
-        while time.monotonic() < until:
+        while not deadline.passed:
             rest = np.where(self.tried, -inf, self.bounds)
             worst = float(np.max(rest))
             if not worst > self.target:
@@ -180,7 +180,7 @@ def _safe_multipliers(layers: Sequence[Array], w: Array) -> Sequence[Array] | No
 
 
 def cover(
-    layers: Sequence[Array], w: Array, target: float, until: float, *, most_open: int = 0
+    layers: Sequence[Array], w: Array, target: float, deadline: Deadline = NEVER, *, most_open: int = 0
 ) -> CornerSearch:
     """Bound what a source does to one output, corner by corner where that is needed.
 
@@ -189,11 +189,11 @@ def cover(
             lost to underflow, and the weights of the layers that follow.
         w: Coefficients of the output.
         target: A bound that is good enough.
-        until: When to stop (``time.monotonic``); a first bound is proved in any case.
+        deadline: When to stop; a first bound is proved in any case.
         most_open: Collect up to about this many corners above the target.
 
     >>> K = np.array([[1.0, -1.0], [1.0, 1.0]])  # two entries, two ReLUs, read as relu - relu / 2
-    >>> search = cover([K], np.array([1.0, -0.5]), 0.0, inf)
+    >>> search = cover([K], np.array([1.0, -0.5]), 0.0)
     >>> round(search.value, 3)  # the first entry alone, first slope 1, second slope 0
     1.0
     """
@@ -202,7 +202,7 @@ def cover(
         search.bounds[:] = 0.0
         return search
     search.begin()
-    search.run(until, most_open=most_open)
+    search.run(deadline, most_open=most_open)
     # Some were closed by the multipliers of others.
     search.open = [at for at in search.open if search.bounds[search.cube.place(at.corner)] > target]
     return search

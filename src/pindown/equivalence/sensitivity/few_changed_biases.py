@@ -8,7 +8,6 @@ the bound that holds anyway.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, dense
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline, OutOfTime
 from pindown.equivalence.sensitivity.concave_quadratics import (
     ConcaveQuadratic,
     linear_parts,
@@ -27,7 +27,7 @@ from pindown.equivalence.sensitivity.corners_of_changes import MOST_BITS, Corner
 from pindown.equivalence.sensitivity.infeasible_signs import no_such_input
 from pindown.equivalence.sensitivity.multipliers import SourceChain
 from pindown.network import ReluNetwork
-from pindown.relaxation.operator_norms import FLOPS_PER_SECOND
+from pindown.relaxation.tuning import FLOPS_PER_SECOND
 from pindown.rounding import TINY, gamma
 
 _MOST_OPEN = 64  # corners that are worth asking about their signs
@@ -60,14 +60,14 @@ class FewBiases:
         missing = self.objectives - len(self.searches)
         return np.array([search.value for search in self.searches] + [inf] * missing)
 
-    def signs(self, deadline: float = inf) -> list[list[Array]] | None:
+    def signs(self, deadline: Deadline = NEVER) -> list[list[Array]] | None:
         """Return, per objective above the target, the signs that all its open corners ask for.
 
         The first array is about the source's entries, the others about all units of later layers. None
         if corners are left that were not looked at.
 
         Raises:
-            TimeoutError: If that takes until the deadline.
+            OutOfTime: If that takes until the deadline.
         """
         found: list[list[Array]] = []
         if not np.isfinite(self.bounds).all():
@@ -104,28 +104,29 @@ def _underflows(W: Array, fixed: Array) -> bool:
     return bool(np.any(there & (np.abs(W * fixed) < TINY)))
 
 
-def bound_few_biases(chain: SourceChain, target: float, until: float, *, collect: bool) -> FewBiases:
+def bound_few_biases(
+    chain: SourceChain, target: float, deadline: Deadline = NEVER, *, collect: bool
+) -> FewBiases:
     """Bound all objectives of a chain whose source is fixed.
 
     Args:
         chain: The source and all that follows.
         target: A bound that is good enough.
-        until: When to stop (``time.monotonic``).
+        deadline: When to stop.
         collect: Whether corners above the target are to be collected, for their signs.
 
     >>> chain = SourceChain(  # a source of 3 passes a ReLU or not, then one with slope 0 or 1
     ...     np.array([3.0]), np.ones((1, 0)), np.zeros(0), 0.0, (np.ones((1, 1)),), np.ones((1, 1)))
-    >>> bound_few_biases(chain, 0.0, inf, collect=False).bounds.round(2)
+    >>> bound_few_biases(chain, 0.0, collect=False).bounds.round(2)
     array([3., 0.])
     """
     layers = [chain.weights[0] * chain.fixed, *chain.weights[1:]]
     most_open = _MOST_OPEN if collect else 0
     searches = []
     for w in chain.objectives.T:
-        left = until - time.monotonic()
-        if left <= 0.0:
+        if deadline.passed:
             break
-        end = until - _SIGNS_SHARE * left if collect and left < inf else until
+        end = deadline.share(1.0 - _SIGNS_SHARE) if collect else deadline
         searches.append(cover(layers, w, target, end, most_open=most_open))
     return FewBiases(layers, target, searches, chain.objectives.shape[1])
 
@@ -137,7 +138,7 @@ def excluded_by_signs(
     found: FewBiases,
     box: Box | None,
     *,
-    deadline: float,
+    deadline: Deadline,
 ) -> bool:
     """Return whether no input reaches the target, because none has the signs for it: proved.
 
@@ -147,13 +148,13 @@ def excluded_by_signs(
         bias: By how much.
         found: The bounds, up to scaling by powers of two.
         box: The inputs; None for all, relative to ``1 + ||x||``.
-        deadline: When to stop (``time.monotonic``).
+        deadline: When to stop.
     """
     if not 0.0 < found.target < inf:
         return False
     try:
         asked = found.signs(deadline)
-    except TimeoutError:
+    except OutOfTime:
         return False
     if asked is None:
         return False
@@ -195,7 +196,7 @@ def common_slopes(
     target: float,
     corners: Sequence[OpenCorner],
     *,
-    deadline: float = inf,
+    deadline: Deadline = NEVER,
 ) -> list[Array] | None:
     """Return which units behind the source must be on (1), off (-1), or either (0), at all open corners.
 
@@ -204,13 +205,13 @@ def common_slopes(
         w: Coefficients of the output.
         target: What is to be exceeded.
         corners: With their multipliers; those that are hardest to bound first saves time.
-        deadline: When to stop (``time.monotonic``).
+        deadline: When to stop.
 
     Returns:
         The signs by layer; None if no slopes at any of the corners exceed the target.
 
     Raises:
-        TimeoutError: If the time is over before all corners were asked.
+        OutOfTime: If the time is over before all corners were asked.
 
     >>> from pindown.equivalence.sensitivity.corners_of_changes import climb
     >>> layers, w = [np.array([[2.0], [1.0]])], np.array([1.0, -1.0])
@@ -222,8 +223,7 @@ def common_slopes(
     ends = np.cumsum([len(W) for W in layers])
     signs: Array | None = None
     for at in corners:
-        if time.monotonic() > deadline:
-            raise TimeoutError("the time was over before all corners were asked for their slopes.")
+        deadline.check()
         found = _signs_at(layers, w, target, at, signs)
         if found is not None:
             signs = found

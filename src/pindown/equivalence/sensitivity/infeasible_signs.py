@@ -17,7 +17,6 @@ Neumaier and Shcherbina 2004, "Safe bounds in linear and mixed-integer linear pr
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -26,11 +25,13 @@ import numpy as np
 
 from pindown.affine import Array, dense
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.sensitivity.concave_quadratics import LOST
 from pindown.network import ReluNetwork
 from pindown.programs import Attempt, linear_program
 from pindown.relaxation.intervals import Interval
-from pindown.relaxation.linear import linear_bounds, relu_lines
+from pindown.relaxation.linear import linear_bounds
+from pindown.relaxation.triangle import triangle_relaxation
 from pindown.rounding import add_up, gamma
 
 _LARGEST = 1e12  # numbers of a program: the solver's tolerances are absolute
@@ -39,7 +40,9 @@ _LEAST_SECONDS = 0.2  # with less time left a program is not begun
 _MOST_UNKNOWNS = 4_000  # its matrix has about as many rows, and is dense: 100 MB
 
 
-def no_such_input(net: ReluNetwork, box: Box, signs: Sequence[Array], *, deadline: float = inf) -> bool:
+def no_such_input(
+    net: ReluNetwork, box: Box, signs: Sequence[Array], *, deadline: Deadline = NEVER
+) -> bool:
     """Return whether it is proved that no input of the box gives these signs.
 
     Args:
@@ -47,17 +50,14 @@ def no_such_input(net: ReluNetwork, box: Box, signs: Sequence[Array], *, deadlin
         box: The inputs.
         signs: For every hidden layer, per unit: 1 if ``z >= 0`` is asked for, -1 if ``z <= 0``, 0 if
             neither.
-        deadline: When to stop (``time.monotonic``).
+        deadline: When to stop.
 
     >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [-1.0, -1.0]), ([[1.0, 1.0]], [0.0])])
     >>> box = Box([-2.0], [2.0])  # the units are on for x >= 1, and for x <= -1
     >>> no_such_input(net, box, [np.array([1.0, 1.0])]), no_such_input(net, box, [np.array([1.0, -1.0])])
     (True, False)
     """
-    try:
-        bounds = linear_bounds(net, box, deadline=deadline)
-    except TimeoutError:
-        return False
+    bounds = linear_bounds(net, box, deadline=deadline)
     for sign, (lower, upper) in zip(signs, bounds, strict=False):
         if np.any((sign > 0.0) & (upper < 0.0)) or np.any((sign < 0.0) & (lower > 0.0)):
             return True
@@ -95,11 +95,11 @@ class _Program:
 
 
 def _infeasible(
-    net: ReluNetwork, box: Box, bounds: Sequence[Interval], signs: Sequence[Array], deadline: float
+    net: ReluNetwork, box: Box, bounds: Sequence[Interval], signs: Sequence[Array], deadline: Deadline
 ) -> bool:
     from scipy.sparse import csr_array
 
-    left = deadline - time.monotonic()
+    left = deadline.left
     unknowns = net.in_features + sum(len(sign) for sign in signs)
     if left < _LEAST_SECONDS or unknowns > _MOST_UNKNOWNS:
         return False
@@ -163,7 +163,7 @@ def _add_layer(
     on, free = np.flatnonzero(sign > 0.0), np.flatnonzero(sign == 0.0)
     equal.add(a[on] - z[on], b[on])
     upper.add(z[free] - a[free], -b[free])
-    _, slope, shift = relu_lines(Interval(bounds.lower[free], bounds.upper[free]))
+    _, slope, shift = triangle_relaxation(Interval(bounds.lower[free], bounds.upper[free]))
     offset = add_up(shift, np.nextafter(slope * b[free], inf))
     upper.add(a[free] - slope[:, None] * z[free], offset)
 

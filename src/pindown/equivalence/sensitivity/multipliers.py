@@ -18,7 +18,6 @@ for deep neural networks"; with a linear objective and sources as here our own.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from math import inf, isfinite
 
@@ -27,6 +26,7 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import cholesky, solve_triangular
 
 from pindown.affine import Array
+from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.sensitivity.concave_quadratics import (
     LOST,
     MODERATE,
@@ -80,7 +80,9 @@ class SourceChain:
         return np.split(x, np.cumsum(self.sizes)[:-1])
 
 
-def best_multipliers(chain: SourceChain, *, target: float = 0.0, until: float = inf) -> Array | None:
+def best_multipliers(
+    chain: SourceChain, *, target: float = 0.0, deadline: Deadline = NEVER
+) -> Array | None:
     """Choose multipliers: a rule first, then L-BFGS until the target or the time is reached.
 
     Returns:
@@ -103,7 +105,7 @@ def best_multipliers(chain: SourceChain, *, target: float = 0.0, until: float = 
         values, slopes = found
         if values.max() < best[0]:
             best = (float(values.max()), x)
-        if best[0] <= target or time.monotonic() > until:
+        if best[0] <= target or deadline.passed:
             raise _EnoughError
         shares = (values / values.max()) ** _POWER
         smooth = float(np.log(values.max()) + np.log(shares.sum()) / _POWER)

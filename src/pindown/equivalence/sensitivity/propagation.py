@@ -11,8 +11,6 @@ the slopes of the ReLUs between the two values. So :math:`|e_k| \le |W_k| |e_{k-
 
 from __future__ import annotations
 
-import time
-from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
@@ -21,6 +19,7 @@ import scipy.sparse as sp
 
 from pindown.affine import Affine, Array, Matrix
 from pindown.box import Box
+from pindown.deadline import NEVER, Deadline
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import Interval, interval_bounds
 from pindown.relaxation.linear import linear_bounds
@@ -59,21 +58,22 @@ class Propagation:
     Args:
         weights: :math:`W_1, \dots, W_L`.
         norms: Whether to use Euclidean norms of the matrices besides rows and absolute values.
-        until: Time (``time.monotonic``) after which no further norm is computed tightly.
+        deadline: When it is over, no further norm is computed tightly.
 
     >>> chain = Propagation([np.eye(2), np.array([[3.0, 4.0], [4.0, -3.0]])], norms=True)
     >>> chain.through(1, Spread.of(np.array([1.0, 0.0]))).entries.round(6)
     array([3., 4.])
     """
 
-    def __init__(self, weights: list[Matrix], *, norms: bool = False, until: float = inf) -> None:
+    def __init__(
+        self, weights: list[Matrix], *, norms: bool = False, deadline: Deadline = NEVER
+    ) -> None:
         self.weights = weights
         self.norms = [inf] * len(weights)
         self.rows = [row_norms_above(W) for W in weights]
         if norms:
             for i in sorted(range(len(weights)), key=lambda i: tight_cost(weights[i])):
-                left = max(0.0, until - time.monotonic())
-                self.norms[i] = spectral_norm(weights[i], budget=left).value
+                self.norms[i] = spectral_norm(weights[i], budget=deadline.left).value
 
     def through(self, layer: int, e: Spread) -> Spread:
         r"""Bound :math:`W e` for the layer with that index, from 0."""
@@ -173,7 +173,7 @@ class Range:
 
 
 def activation_ranges(
-    net: ReluNetwork, chain: Propagation, box: Box | None, *, deadline: float | None = None
+    net: ReluNetwork, chain: Propagation, box: Box | None, *, deadline: Deadline | None = None
 ) -> list[Range]:
     r"""Bound the input and the values after every ReLU layer.
 
@@ -181,15 +181,13 @@ def activation_ranges(
         net: The network.
         chain: Its weights, with the norms that are to be used.
         box: The inputs, or None for all of :math:`\mathbb{R}^d`, values divided by :math:`1 + \|x\|`.
-        deadline: Until when (``time.monotonic``) linear bounds may be tried on a box; None for
-            interval bounds only.
+        deadline: Until when linear bounds may be tightened on a box; None for interval bounds only.
     """
     if box is None:
         return _relative(net, chain)
     whole = interval_bounds(net, box)
     if deadline is not None:
-        with suppress(TimeoutError):
-            whole = linear_bounds(net, box, deadline=deadline)
+        whole = linear_bounds(net, box, deadline=deadline)
     return _on_box(net, chain, box, whole)
 
 

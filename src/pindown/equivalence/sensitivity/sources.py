@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Affine, Array, Matrix, is_finite
+from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.sensitivity.propagation import (
     Propagation,
     Range,
@@ -207,7 +208,7 @@ def _entries(part: Matrix) -> Array:
 
 
 def balanced(
-    net: ReluNetwork, changes: Mapping[int, Change], *, until: float = inf
+    net: ReluNetwork, changes: Mapping[int, Change], *, deadline: Deadline = NEVER
 ) -> tuple[ReluNetwork, dict[int, Change]]:
     """Return the network and its changes with balanced units, the same numbers times powers of two.
 
@@ -215,7 +216,7 @@ def balanced(
     """
     scales = [
         np.exp2(np.round(np.log2(np.where(s > 0.0, s, 1.0))))
-        for s in balancing_scales([layer.weight for layer in net.layers], until=until)
+        for s in balancing_scales([layer.weight for layer in net.layers], deadline=deadline)
     ]
     parts: list[Matrix] = [part for layer in net.layers for part in layer]
     for c in changes.values():

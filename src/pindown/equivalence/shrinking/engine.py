@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from math import isfinite
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.box import Box, as_box
-from pindown.equivalence.comparison.witness_search import proved_gap
+from pindown.deadline import Deadline, checked_budget
 from pindown.equivalence.shrinking.kink_form import settle, settling_seconds
 from pindown.equivalence.shrinking.linear_carriers import narrow_by_rank, narrow_linear
 from pindown.equivalence.shrinking.linear_part import carry_pairs, merge_dependent
@@ -28,9 +25,11 @@ from pindown.equivalence.shrinking.result import Shrunk
 from pindown.equivalence.shrinking.rounding_cleanup import clear_faint, move_off_zero, snap_opposites
 from pindown.equivalence.shrinking.sign_proofs import prove_signs
 from pindown.network import ReluNetwork
+from pindown.progress import Report, silent
+from pindown.relaxation.differential import proved_gap
+from pindown.validation import positive
 
 Rule = Callable[[Draft, int], bool]
-Progress = Callable[[str, int], None]
 
 # In this order: what removes units makes the later, larger rewrites cheaper.
 _RULES: tuple[Rule, ...] = (
@@ -56,7 +55,7 @@ def shrink(
     box: Box | tuple[ArrayLike, ArrayLike] | None = None,
     tol: float = 0.0,
     budget: float = 60.0,
-    progress: Progress | None = None,
+    progress: Report | None = None,
     activation: str | None = None,
 ) -> Shrunk:
     r"""Make a network smaller without changing its function, by every reduction that can be proved.
@@ -76,7 +75,7 @@ def shrink(
             units that are nearly copies or nearly constant go as well, each only if the proved gap of
             all steps together is at most ``tol`` then.
         budget: Seconds. When they are over, what was found is returned.
-        progress: Called after every step with its text and the number of steps so far.
+        progress: Told every step and how many there are so far.
         activation: ``"relu"``, if a path is that of a state dict: that is what lies between its layers,
             which the file does not say.
 
@@ -124,7 +123,8 @@ def shrink_and_settle(
 
     def settled() -> Shrunk:
         if settling_seconds(draft.net) <= _SETTLING_SHARE * budget:
-            draft.until = max(draft.until, time.monotonic() + _SETTLING_SHARE * budget)
+            later = Deadline.after(_SETTLING_SHARE * budget)
+            draft.deadline = max(draft.deadline, later, key=lambda deadline: deadline.end)
             settle(draft)
         return _shrunk(draft, net)
 
@@ -132,16 +132,15 @@ def shrink_and_settle(
 
 
 def _reduced(
-    net: ReluNetwork, box: Box | None, tol: float, budget: float, progress: Progress | None
+    net: ReluNetwork, box: Box | None, tol: float, budget: float, progress: Report | None
 ) -> Draft:
     """Apply all rules to a fixed point: what holds for every input first, then what holds on the box.
 
     The first is found at sight, so a box never leaves more than none would. But it may rewrite what the
     second could use better; so the box alone gets a try as well, in the time that is left.
     """
-    start = time.monotonic()
-    until, end = start + _PROOF_SHARE * budget, start + budget
-    draft = Draft(net, box, tol, until, _scale(net, box), progress)
+    proofs, end = Deadline.after(_PROOF_SHARE * budget), Deadline.after(budget)
+    draft = Draft(net, box, tol, proofs, _scale(net, box), progress or silent)
     if box is not None:
         with draft.for_every_input():
             while _at_sight(draft, end):
@@ -150,23 +149,23 @@ def _reduced(
     _to_the_end(draft, end)
     if not rewritten or draft.out_of_time:
         return draft
-    other = Draft(net, box, tol, until, draft.scale)
+    other = Draft(net, box, tol, proofs, draft.scale)
     _to_the_end(other, end)
     return other if other.net.size < draft.net.size else draft
 
 
-def _to_the_end(draft: Draft, end: float) -> None:
+def _to_the_end(draft: Draft, end: Deadline) -> None:
     while (
         _at_sight(draft, end)
         or prove_signs(draft)
-        or (draft.tol > 0 and _apply(_LOSSY_RULES, draft, draft.until))
+        or (draft.tol > 0 and _apply(_LOSSY_RULES, draft, draft.deadline))
     ):
         pass
 
 
-def _at_sight(draft: Draft, end: float) -> bool:
+def _at_sight(draft: Draft, end: Deadline) -> bool:
     """Apply the rules that need no search; return whether anything changed."""
-    cleaned = draft.tol > 0 and _apply(_CLEANING_RULES, draft, draft.until)
+    cleaned = draft.tol > 0 and _apply(_CLEANING_RULES, draft, draft.deadline)
     return cleaned or _apply(_RULES, draft, end)
 
 
@@ -197,11 +196,8 @@ def _checked(net: object, box: Any, tol: object, budget: object) -> Box | None:
         raise TypeError(
             f"shrink takes a ReluNetwork; got {type(net).__name__}. Read files with pindown.load."
         )
-    for name, value in (("tol", tol), ("budget", budget)):
-        if type(value) is bool or not isinstance(value, Real):
-            raise TypeError(f"{name} must be a number of at least 0; got {value!r}.")
-        if not float(value) >= 0 or (name == "tol" and not isfinite(value)):
-            raise ValueError(f"{name} must be a number of at least 0; got {value}.")
+    positive("tol", tol, zero=True)
+    checked_budget(budget, zero=True)
     return None if box is None else as_box(box, net.in_features)
 
 
@@ -217,7 +213,7 @@ def _scale(net: ReluNetwork, box: Box | None) -> float:
         return 1.0
 
 
-def _apply(rules: tuple[Rule, ...], draft: Draft, end: float) -> bool:
+def _apply(rules: tuple[Rule, ...], draft: Draft, end: Deadline) -> bool:
     """Apply the first rule that changes something, to every layer, the last layer first.
 
     Returns:
@@ -226,7 +222,7 @@ def _apply(rules: tuple[Rule, ...], draft: Draft, end: float) -> bool:
     before = len(draft.steps)
     for rule in rules:
         for layer in reversed(range(draft.net.depth - 1)):
-            if time.monotonic() > end:
+            if end.passed:
                 return False
             if layer < draft.net.depth - 1:
                 rule(draft, layer)

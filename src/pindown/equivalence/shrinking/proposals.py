@@ -7,8 +7,7 @@ earlier steps cost (the triangle inequality), and takes the proposal or leaves i
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, nextafter
@@ -19,6 +18,8 @@ import scipy.sparse as sp
 
 from pindown.affine import Affine, Array, Matrix
 from pindown.box import Box
+from pindown.deadline import Deadline
+from pindown.equivalence.related_units import ParallelUnits, unit_relations
 from pindown.equivalence.sensitivity.changes import Change, gap_of_changes
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.shrinking.rounded_matrices import largest
@@ -29,8 +30,8 @@ from pindown.equivalence.shrinking.unit_facts import (
     parallel_units,
     unit_bounds,
 )
-from pindown.equivalence.unit_relations import ParallelUnits, unit_relations
 from pindown.network import ReluNetwork
+from pindown.progress import Report, silent
 from pindown.relaxation.intervals import Interval, interval_bounds
 from pindown.rounding import SMALLEST, gamma
 
@@ -53,7 +54,7 @@ class Draft:
         net: The current network.
         box: The inputs that count, or None for all.
         tol: What steps that change the function may cost in total.
-        until: The time (monotonic) at which to stop.
+        deadline: When to stop.
         scale: The size of the function, against which rounding is measured.
         known: For every hidden layer, bounds found by search; they move with the units.
         steps: The steps taken.
@@ -64,9 +65,9 @@ class Draft:
     net: ReluNetwork
     box: Box | None
     tol: float
-    until: float
+    deadline: Deadline
     scale: float
-    report: Callable[[str, int], None] | None = None
+    report: Report = silent
     known: list[Interval] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     gap: float = 0.0
@@ -85,7 +86,7 @@ class Draft:
     @property
     def out_of_time(self) -> bool:
         """Whether the budget is spent."""
-        return time.monotonic() > self.until
+        return self.deadline.passed
 
     @property
     def where(self) -> str:
@@ -125,19 +126,19 @@ class Draft:
         """Return the groups of units of a hidden layer whose rows are multiples to a tolerance.
 
         Raises:
-            TimeoutError: If the time is over first.
+            OutOfTime: If the time is over first.
         """
         affine = self.net.layers[layer]
         key = id(affine), relative
         if key not in self._near:
             pair = ReluNetwork((affine, self.net.layers[layer + 1]))
-            (found,) = unit_relations(pair, relative=relative, budget=self.until - time.monotonic())
+            (found,) = unit_relations(pair, relative=relative, budget=self.deadline.left)
             self._near[key] = affine, found.parallel
         return self._near[key][1]
 
     def gap_bound(self, net: ReluNetwork, errors: Errors, enough: float) -> float:
         """Bound how far weights that are off by the errors move a network, sharply only if need be."""
-        left = min(_SHARPER_SECONDS, self.until - time.monotonic())
+        left = self.deadline.within(_SHARPER_SECONDS).left
         return gap_bound(net, errors, self._domain, enough, left)
 
     def propose(
@@ -181,8 +182,7 @@ class Draft:
         alive = {id(layer) for layer in affine}
         self._parallel = {key: value for key, value in self._parallel.items() if key in alive}
         self._near = {key: value for key, value in self._near.items() if key[0] in alive}
-        if self.report is not None:
-            self.report(str(self.steps[-1]), len(self.steps))
+        self.report(str(self.steps[-1]), len(self.steps), None)
         return True
 
 

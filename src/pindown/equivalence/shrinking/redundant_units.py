@@ -20,6 +20,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, dense
+from pindown.deadline import OutOfTime
+from pindown.equivalence.related_units import ParallelUnits
 from pindown.equivalence.shrinking.proposals import Draft, Layer, pick
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.shrinking.rounded_matrices import (
@@ -37,7 +39,6 @@ from pindown.equivalence.shrinking.rounded_matrices import (
     with_columns,
     zeros,
 )
-from pindown.equivalence.unit_relations import ParallelUnits
 from pindown.rounding import SMALLEST, UNIT_ROUNDOFF, add_up, gamma
 
 _MOST_TRIED = 16  # units of one group that are tried as the one to keep
@@ -247,7 +248,7 @@ def merge_near_copies(draft: Draft, layer: int) -> bool:
     affine = draft.net.layers[layer]
     try:
         groups = draft.nearly_parallel(layer, _NEAR)
-    except TimeoutError:
+    except OutOfTime:
         return False
     found: list[tuple[float, Copy, Array]] = []
     for group in groups:

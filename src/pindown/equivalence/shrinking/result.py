@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pindown.bound_text import rounded_up
 from pindown.equivalence.comparison.bracket import TRUSTED
 from pindown.network import ReluNetwork
-from pindown.notebook import card
+from pindown.text import card, rounded_up
 
 _SHOWN_RUNS = 6
 _SHORTEST_RUN = 3  # two neighbours are listed, three are a range

@@ -13,10 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Affine, Array, Matrix, dense
+from pindown.deadline import OutOfTime
+from pindown.equivalence.related_units import ParallelUnits
 from pindown.equivalence.shrinking.proposals import Draft, Errors, Layer
 from pindown.equivalence.shrinking.redundant_units import near_ratio
 from pindown.equivalence.shrinking.result import Step
-from pindown.equivalence.unit_relations import ParallelUnits
 from pindown.rounding import SMALLEST, gamma
 
 _FAINT = 2.0**-42  # of the largest part of the row: what a few roundings leave; the gap decides
@@ -102,7 +103,7 @@ def snap_opposites(draft: Draft, layer: int) -> bool:
         return False
     try:
         groups = draft.nearly_parallel(layer, _NEAR)
-    except TimeoutError:
+    except OutOfTime:
         return False
     work = _Snapping(affine, following)
     for group in groups:

@@ -8,13 +8,12 @@ Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mix
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, stored_entries
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.equivalence.comparison.integer_programs import largest_output
 from pindown.equivalence.shrinking.proposals import Draft
 from pindown.equivalence.shrinking.rounded_matrices import Mask
@@ -22,7 +21,7 @@ from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import Interval
 from pindown.relaxation.linear import linear_bounds, relax
 from pindown.relaxation.mixed_integer import encode
-from pindown.relaxation.operator_norms import FLOPS_PER_SECOND
+from pindown.relaxation.tuning import FLOPS_PER_SECOND
 from pindown.rounding import add_up
 
 _Proved = tuple[list[Mask], list[Mask]]
@@ -56,7 +55,7 @@ def prove_signs(draft: Draft) -> bool:
 
 def _by_linear_bounds(draft: Draft) -> bool:
     assert draft.box is not None
-    if _relaxation_seconds(draft) > _LINEAR_SHARE * (draft.until - time.monotonic()):
+    if _relaxation_seconds(draft) > _LINEAR_SHARE * draft.deadline.left:
         return False
     found = linear_bounds(draft.net[: draft.net.depth - 1], draft.box)
     return _learn(draft, list(found))
@@ -80,8 +79,7 @@ def _by_search(draft: Draft) -> bool:
         methods.reverse()
     new = False
     for share, method in zip((_FIRST_SHARE, 1.0), methods, strict=True):
-        until = time.monotonic() + share * (draft.until - time.monotonic())
-        proved = method(draft, dead, on, until)
+        proved = method(draft, dead, on, draft.deadline.share(share))
         learned = _learn(draft, [_as_bounds(*masks) for masks in zip(*proved, strict=True)])
         draft.by_programs |= learned and method is _by_programs
         new |= learned
@@ -139,14 +137,14 @@ def _learn(draft: Draft, found: list[Interval]) -> bool:
     return new
 
 
-def _by_splitting(draft: Draft, dead: list[Mask], on: list[Mask], until: float) -> _Proved:
-    slow = _relaxation_seconds(draft) > _LINEAR_SHARE * (until - time.monotonic())
+def _by_splitting(draft: Draft, dead: list[Mask], on: list[Mask], deadline: Deadline) -> _Proved:
+    slow = _relaxation_seconds(draft) > _LINEAR_SHARE * deadline.left
     if draft.net.in_features > MOST_INPUTS or draft.box is None or slow:
         return [np.zeros_like(mask) for mask in dead], [np.zeros_like(mask) for mask in on]
-    return signs_by_splitting(draft.net, draft.box, dead, on, until)
+    return signs_by_splitting(draft.net, draft.box, dead, on, deadline)
 
 
-def _by_programs(draft: Draft, dead: list[Mask], on: list[Mask], until: float) -> _Proved:
+def _by_programs(draft: Draft, dead: list[Mask], on: list[Mask], deadline: Deadline) -> _Proved:
     """Maximise one unit at a time, layer by layer, until too many in a row stay open."""
     proved = [np.zeros_like(mask) for mask in dead], [np.zeros_like(mask) for mask in on]
     units = [
@@ -157,7 +155,7 @@ def _by_programs(draft: Draft, dead: list[Mask], on: list[Mask], until: float) -
     ]
     failures = 0
     for done, (layer, side, unit) in enumerate(units):
-        left = until - time.monotonic()
+        left = deadline.left
         if failures >= _MOST_FAILURES or left <= 0:
             break
         seconds = min(left, _MOST_FAILURES * left / (len(units) - done))
@@ -184,7 +182,7 @@ def _never_positive(draft: Draft, layer: int, unit: int, sign: float, seconds: f
 
 
 def signs_by_splitting(
-    net: ReluNetwork, box: Box, dead: list[Mask], on: list[Mask], until: float
+    net: ReluNetwork, box: Box, dead: list[Mask], on: list[Mask], deadline: Deadline
 ) -> tuple[list[Mask], list[Mask]]:
     """Prove that units are never positive, or never negative, on the box.
 
@@ -193,7 +191,7 @@ def signs_by_splitting(
         box: The inputs.
         dead: For every hidden layer, which units to prove at most 0.
         on: For every hidden layer, which units to prove at least 0.
-        until: When to stop (monotonic time); what is open then is not proved.
+        deadline: When to stop; what is open then is not proved.
 
     Returns:
         Which of them are proved, in the same two forms.
@@ -206,7 +204,7 @@ def signs_by_splitting(
         return dead, on
     part = net[: layers + 1]
     count = part.size
-    proved = _Partition(part, box, negative[:count], wanted[:count]).run(until)
+    proved = _Partition(part, box, negative[:count], wanted[:count]).run(deadline)
     proved = np.concatenate([proved, np.zeros(len(wanted) - count, dtype=bool)])
     return np.split(proved & negative, ends), np.split(proved & ~negative, ends)
 
@@ -221,9 +219,9 @@ class _Partition:
         self.open = wanted[None].copy()
         self.batch = max(1, _BATCH_ENTRIES // max(1, net.size * max(net.widths)))
 
-    def run(self, until: float) -> Mask:
+    def run(self, deadline: Deadline) -> Mask:
         """Cut until nothing is open or time is up; return the units that are proved."""
-        while 0 < len(self.open) <= _MOST_PIECES and time.monotonic() < until:
+        while 0 < len(self.open) <= _MOST_PIECES and not deadline.passed:
             self._step()
         return self.wanted & ~self.open.any(axis=0)
 

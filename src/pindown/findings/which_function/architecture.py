@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from pindown.affine import Affine, stored_entries
 from pindown.deadline import OutOfTime
 from pindown.equivalence import unit_relations
-from pindown.equivalence.unit_relations import LayerRelations
+from pindown.equivalence.related_units import LayerRelations
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.pictures import StackedBars
@@ -23,7 +23,7 @@ from pindown.findings.tuning import SECONDS_PER_PARAMETER
 from pindown.findings.wording import count, memory, percent, shape
 from pindown.geometry import interval_bounds
 from pindown.network import ReluNetwork
-from pindown.visible_text import printable
+from pindown.text import printable
 
 _ON_DATA = ("dead", "constant", "always on", "switching")
 _ON_BOX = ("dead", "always on", "undecided")

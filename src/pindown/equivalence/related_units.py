@@ -12,7 +12,6 @@ equal only by permuting and rescaling units).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, dense
+from pindown.deadline import Deadline, OutOfTime
 from pindown.network import ReluNetwork
 from pindown.rounding import SMALLEST, UNIT_ROUNDOFF, two_product
 
@@ -106,7 +106,7 @@ def unit_relations(
         budget: Seconds it may take.
 
     Raises:
-        TimeoutError: If the budget does not suffice.
+        OutOfTime: If the budget does not suffice; a ``TimeoutError``.
 
     >>> W = [[1.0, 2.0], [2.0, 4.0], [-1.0, -2.0], [0.0, 0.0]]
     >>> net = ReluNetwork.from_layers([(W, [1, 2, -1, 5]), (np.ones((1, 4)), [0])])
@@ -114,20 +114,20 @@ def unit_relations(
     >>> layer.constant, layer.parallel[0].units, layer.parallel[0].factors
     ((3,), (0, 1, 2), (1.0, 2.0, -1.0))
     """
-    until = time.monotonic() + budget
+    deadline = Deadline.after(budget)
     return tuple(
-        _layer_relations(i, layer, following, relative, seed, until)
+        _layer_relations(i, layer, following, relative, seed, deadline)
         for i, (layer, following) in enumerate(zip(net.layers, net.layers[1:], strict=False), 1)
     )
 
 
 def _layer_relations(
-    number: int, layer: Affine, following: Affine, relative: float, seed: int, until: float
+    number: int, layer: Affine, following: Affine, relative: float, seed: int, deadline: Deadline
 ) -> LayerRelations:
     constant = tuple(np.flatnonzero(_squared_lengths(layer.weight) == 0.0).tolist())
     constant = tuple(unit for unit in constant if not _row(layer, unit)[:-1].any())
     unused = tuple(np.flatnonzero(~_used_columns(following.weight)).tolist())
-    groups = _parallel_groups(layer, set(constant), relative, seed, until)
+    groups = _parallel_groups(layer, set(constant), relative, seed, deadline)
     return LayerRelations(number, layer.out_features, constant, unused, groups)
 
 
@@ -156,7 +156,7 @@ def _row(layer: Affine, unit: int) -> Array:
 
 
 def _parallel_groups(
-    layer: Affine, skip: set[int], relative: float, seed: int, until: float
+    layer: Affine, skip: set[int], relative: float, seed: int, deadline: Deadline
 ) -> tuple[ParallelUnits, ...]:
     """Group exact multiples; then the first units of these groups, if parallel to the tolerance."""
     d = layer.in_features
@@ -165,19 +165,19 @@ def _parallel_groups(
     units = [unit for unit in range(layer.out_features) if unit not in skip]
     # Keys of exact multiples differ by rounding only, at most |g|, about sqrt(d + 1), times the row's.
     rounding = 8.0 * (d + 10) * UNIT_ROUNDOFF * np.sqrt(d + 1)
-    exact = _sweep(units, keys, rounding, lambda a, b: _are_multiples(row(a), row(b)), until)
+    exact = _sweep(units, keys, rounding, lambda a, b: _are_multiples(row(a), row(b)), deadline)
     firsts = sorted(min(group) for group in exact)
     # What is parallel to the tolerance only moves a key, normally distributed, by eight deviations.
     window = rounding + 8.0 * relative
     near = _sweep(
-        firsts, keys, window, lambda a, b: _multiple(row(a), row(b), relative) is not None, until
+        firsts, keys, window, lambda a, b: _multiple(row(a), row(b), relative) is not None, deadline
     )
     found = [_from_lowest(group, row, relative) for group in (*exact, *near) if len(group) > 1]
     return tuple(sorted(found, key=lambda group: group.units))
 
 
 def _sweep(
-    units: list[int], keys: Array, window: float, related: Callable[[int, int], bool], until: float
+    units: list[int], keys: Array, window: float, related: Callable[[int, int], bool], deadline: Deadline
 ) -> list[list[int]]:
     """Put every unit into the first group whose first unit has keys near its own and is related."""
     order = np.array(units, dtype=np.intp)[np.argsort(np.abs(keys[units, 0]), kind="stable")]
@@ -186,8 +186,8 @@ def _sweep(
     groups = [[unit] for unit in order[alone].tolist()]
     firsts, start = np.empty((len(groups) + len(units), 2)), len(groups)  # keys of groups, by size
     for unit in order[~alone].tolist():
-        if time.monotonic() > until:
-            raise TimeoutError("the units could not be compared in the time given.")
+        if deadline.passed:
+            raise OutOfTime("the units could not be compared in the time given.")
         here = keys[unit]
         while start < len(groups) and abs(here[0]) - abs(firsts[start, 0]) > window:
             start += 1

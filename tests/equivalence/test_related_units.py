@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from pindown import ReluNetwork
 from pindown.equivalence import unit_relations
-from pindown.equivalence.unit_relations import _same_products
+from pindown.equivalence.related_units import _same_products
 
 
 def layer_of(W, b, out=None):
