@@ -196,13 +196,13 @@ def detection(
 
 def _training_scales(detector: LocalMaximaDetector) -> tuple[Any, Any] | None:
     """Return means and standard deviations of the training features; images have none."""
-    frame = detector.frame_
+    frame = detector.scaling_
     return None if frame.is_image else (frame.centre, frame.scale)
 
 
 def settings_of(detector: LocalMaximaDetector) -> dict[str, Any]:
     """Return the facts about a fitted detector that reports show."""
-    shape, share = detector.frame_.image_shape, detector.contamination
+    shape, share = detector.scaling_.image_shape, detector.contamination
     return {
         "preset": detector.preset,
         "features": int(detector.n_features_in_),
@@ -215,10 +215,10 @@ def settings_of(detector: LocalMaximaDetector) -> dict[str, Any]:
 
 def _drawn_shape(detector: LocalMaximaDetector) -> tuple[int, ...]:
     """Return the shape of a row that is an image as the page draws it: one channel has no axis."""
-    shape = tuple(int(n) for n in detector.frame_.image_shape)
+    shape = tuple(int(n) for n in detector.scaling_.image_shape)
     if not shape:
         return ()
     height, width, channels = shape
     if channels == 1:
         return (height, width)
-    return (channels, height, width) if detector.frame_.channels_first else shape
+    return (channels, height, width) if detector.scaling_.channels_first else shape

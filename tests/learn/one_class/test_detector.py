@@ -93,7 +93,7 @@ def test_images_quality_beats_membership_at_noise_and_membership_at_classes(digi
     X, y = digits
     members = X[y == 3]
     model = LocalMaximaDetector(n_estimators=1, random_state=0).fit(members[:120])
-    assert model.frame_.is_image
+    assert model.scaling_.is_image
     test = np.concatenate([members[120:], X[y != 3][:300]])
     truth = np.r_[np.ones(len(members) - 120), np.zeros(300)]
     assert roc_auc_score(truth, model.score_samples(test)) > 0.95
@@ -121,7 +121,7 @@ def test_image_layouts_give_the_same_scores(digits):
 def test_tabular_preset_takes_images_as_rows(digits):
     X = digits[0][:60]
     model = LocalMaximaDetector("tabular", **QUICK).fit(X)
-    assert not model.frame_.is_image
+    assert not model.scaling_.is_image
     assert model.score_samples(X).shape == (60,)
 
 
@@ -151,7 +151,7 @@ def _first_weight(net):
 def test_paper_preset_scores_are_the_bare_log_odds_of_c(blob, digits):
     model = LocalMaximaDetector("paper", max_epochs=1, random_state=0).fit(blob)
     (c,) = model.networks_["c"]
-    inputs = model.frame_.inputs(blob, torch.float64)
+    inputs = model.scaling_.inputs(blob, torch.float64)
     assert np.allclose(model.score_samples(blob), c(inputs)[:, 0].numpy())
     (h,) = model.networks_["h"]
     assert np.allclose(model.quality(blob), h(torch.cat([inputs, inputs], 1))[:, 0].numpy())
@@ -285,7 +285,7 @@ def test_interruption_keeps_what_was_trained(blob, monkeypatch):
 def test_learned_network_equals_the_mean_of_the_members(blob):
     model = LocalMaximaDetector(**QUICK).fit(blob * [1.0, 100.0, 0.01])
     rows = np.random.default_rng(3).normal(size=(40, 3)) * [3.0, 2000.0, 0.03]
-    inputs = model.frame_.inputs(rows, torch.float64)
+    inputs = model.scaling_.inputs(rows, torch.float64)
     direct = np.mean([c(inputs)[:, 0].numpy() for c in model.networks_["c"]], axis=0)
     assert np.allclose(model.learned_network_(rows)[:, 0], direct, atol=1e-9)
     with pytest.raises(ValueError, match="nearest-neighbour"):
@@ -326,7 +326,7 @@ def test_what_is_certainly_no_member_is_no_good_example():
     X = np.random.default_rng(0).normal(size=(120, 2))
     model = LocalMaximaDetector(n_estimators=1, max_epochs=20, random_state=0).fit(X)
     ray = np.linspace(0, 40, 81)[:, None] * np.array([[0.6, 0.8]])
-    potential = model.ensemble_.quality(model._inputs(model._rows(ray)))
+    potential = model.ensemble_.quality(model.scorer_.inputs(model._rows(ray)))
     odds = model.score_samples(ray)
     certain = odds < -np.log(19)
     assert certain.any() and (~certain).any()

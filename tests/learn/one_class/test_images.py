@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from pindown.learn.one_class.corruption import graded_pair
-from pindown.learn.one_class.features import AMOUNT, FLOOR, orientation_features
-from pindown.learn.one_class.frame import Frame, image_layout, paper_inputs
-from pindown.learn.one_class.negatives import IMAGE_KINDS, image_negatives, vector_negatives
+from pindown.learn.one_class.density import orientation_features
+from pindown.learn.one_class.inputs import InputScaling, image_layout, paper_inputs
+from pindown.learn.one_class.negatives import IMAGE_KINDS, graded_pair, image_negatives, vector_negatives
+from pindown.learn.one_class.tuning import GRADIENT_AMOUNT, GRADIENT_FLOOR
 
 
 def seeded(seed=0):
@@ -24,7 +24,7 @@ def test_features_by_a_loop_over_pixels():
         for c in range(11):
             across = image[r, c + 1] - image[r, c - 1] if 0 < c < 10 else 0.0
             down = image[r + 1, c] - image[r - 1, c] if 0 < r < 8 else 0.0
-            length = max(math.hypot(across, down) - FLOOR, 0.0)
+            length = max(math.hypot(across, down) - GRADIENT_FLOOR, 0.0)
             angle = (math.atan2(down, across) * 8 / (2 * math.pi)) % 8
             for i, y in enumerate(cells[0]):
                 for j, x in enumerate(cells[1]):
@@ -34,7 +34,7 @@ def test_features_by_a_loop_over_pixels():
                         votes[i, j, (int(angle) + 1) % 8] += window * length * (angle % 1)
     roots = np.sqrt(votes).ravel()
     size = np.linalg.norm(roots)
-    expected = np.append(roots / size, AMOUNT * math.log1p(size))
+    expected = np.append(roots / size, GRADIENT_AMOUNT * math.log1p(size))
     found = orientation_features(torch.as_tensor(image)[None, None])[0].numpy()
     assert np.allclose(found, expected, atol=1e-10)
 
@@ -76,9 +76,9 @@ def test_paper_inputs_are_padded_to_32_and_scaled():
 
 def test_rows_come_back_from_inputs():
     X = np.random.default_rng(0).random((5, 6, 7, 3)) * 255
-    frame = Frame.of(X.reshape(5, -1), (6, 7, 3), False)
+    frame = InputScaling.of(X.reshape(5, -1), (6, 7, 3), False)
     assert np.allclose(frame.rows(frame.inputs(X.reshape(5, -1), torch.float64)), X.reshape(5, -1))
-    big = Frame.of(np.zeros((2, 64 * 64)), (64, 64, 1), False)
+    big = InputScaling.of(np.zeros((2, 64 * 64)), (64, 64, 1), False)
     assert big.inputs(np.zeros((2, 64 * 64))).shape == (2, 1, 32, 32)
     with pytest.raises(ValueError, match="cannot be turned back"):
         big.rows(big.inputs(np.zeros((2, 64 * 64))))

@@ -10,10 +10,10 @@ import torch
 from sklearn.model_selection import GridSearchCV
 
 from pindown.learn.one_class import LocalMaximaDetector, ensemble, training
-from pindown.learn.one_class.checks import usable_device
-from pindown.learn.one_class.frame import image_layout
-from pindown.learn.one_class.presets import networks_for
+from pindown.learn.one_class.inputs import image_layout
+from pindown.learn.one_class.plan import networks_for
 from pindown.learn.one_class.training import Member
+from pindown.learn.torch_isolation import usable_device
 
 QUICK = {"max_epochs": 2, "n_estimators": 2, "random_state": 0}
 X = np.random.default_rng(0).normal(size=(50, 3))
@@ -60,7 +60,7 @@ def test_the_largest_and_the_smallest_numbers(recwarn):
     assert np.isfinite(LocalMaximaDetector(**QUICK).fit(one).score_samples([[0.0], [1.0]])).all()
     ends = np.where(X > 0, 1.7e308, -1.7e308)  # differences overflow
     model = LocalMaximaDetector(**QUICK).fit(ends)
-    assert np.abs(model.frame_.scaled(ends)).max() < 3
+    assert np.abs(model.scaling_.scaled(ends)).max() < 3
     with pytest.raises(ValueError, match="finite range"):
         LocalMaximaDetector(**QUICK).fit(np.where(IMAGES > 0.5, 1.7e308, -1.7e308))
     assert not recwarn.list
@@ -69,11 +69,11 @@ def test_the_largest_and_the_smallest_numbers(recwarn):
 def test_one_channel_has_no_order_and_three_have():
     grey = LocalMaximaDetector(**QUICK).fit(IMAGES)
     assert np.array_equal(grey.score_samples(IMAGES[:, None]), grey.score_samples(IMAGES))
-    with pytest.raises(ValueError, match="images of 8 x 9, got 9 x 8"):
+    with pytest.raises(ValueError, match="images of 8 x 9; got 9 x 8"):
         grey.score_samples(IMAGES.transpose(0, 2, 1))
     colour = np.random.default_rng(0).random((6, 3, 8, 8))
     model = LocalMaximaDetector(max_epochs=0, n_estimators=1).fit(colour)
-    with pytest.raises(ValueError, match="3 channels first, got 8 x 8 with 3 channels last"):
+    with pytest.raises(ValueError, match="3 channels first; got 8 x 8 with 3 channels last"):
         model.score_samples(colour.transpose(0, 2, 3, 1))
     with pytest.raises(ValueError, match="first or last"):
         image_layout(np.zeros((5, 4, 9, 4)), None)
@@ -127,7 +127,7 @@ def test_images_on_another_scale_are_told():
         ({"ingredients": 3}, "collection of names"),
         ({"ingredients": [["density"]]}, "must be among"),
         ({"symmetric": "no"}, "symmetric must be"),
-        ({"device": "meta"}, "'meta' is not there"),
+        ({"device": "meta"}, "device must be one that is here"),
         ({"device": "abacus"}, "torch knows"),
         ({"learning_rate": 1e30}, "diverged"),
         ({"learned_weight": 1e308}, "learned_weight must be"),  # sums would overflow
@@ -163,7 +163,7 @@ def test_the_processor_is_a_device_like_any_other():
     other = LocalMaximaDetector(device=torch.device("cpu", 0), **QUICK).fit(X)
     assert np.array_equal(named.score_samples(X), other.score_samples(X))
     if not torch.cuda.is_available():
-        with pytest.raises(ValueError, match="'cuda' is not there"):
+        with pytest.raises(ValueError, match="device must be one that is here"):
             usable_device("cuda")
 
 
@@ -172,7 +172,7 @@ def test_everything_a_network_sees_is_moved_to_its_device(data, fitted):
     """On the device "meta" any tensor that was left behind on the processor is an error."""
     model = LocalMaximaDetector(max_epochs=0, n_estimators=1).fit(data)
     member = Member(model.plan_, torch.Generator().manual_seed(0), 0.3, device=torch.device("meta"))
-    inputs = model.frame_.inputs(data.reshape(len(data), -1))
+    inputs = model.scaling_.inputs(data.reshape(len(data), -1))
     for_c, for_h = member._fakes(inputs)
     losses = [
         member.membership_loss(inputs, for_c),
@@ -227,7 +227,7 @@ def test_a_new_learning_rate_counts_when_going_on():
 
 def test_going_on_checks_the_shapes():
     model = LocalMaximaDetector(warm_start=True, **QUICK).fit(IMAGES)
-    with pytest.raises(ValueError, match="8 x 9, got 9 x 8"):
+    with pytest.raises(ValueError, match="8 x 9; got 9 x 8"):
         model.fit(IMAGES.transpose(0, 2, 1))
     with pytest.raises(ValueError, match="features"):
         LocalMaximaDetector(**QUICK).fit(X).partial_fit(X[:, :2])
@@ -333,4 +333,4 @@ def test_networks_of_images_and_of_the_printed_algorithm_are_no_relu_networks():
 
 
 def test_plans_name_the_networks_of_the_frame(fitted):
-    assert networks_for(fitted.frame_, None, False)[0] == fitted.plan_.membership
+    assert networks_for(fitted.scaling_, None, False)[0] == fitted.plan_.membership

@@ -107,8 +107,8 @@ def _facts(path):
         lambda f: f["mixture"].__setitem__(4, -0.25),
         lambda f: f.update(feature_names=["a", "b", "a"]),
         lambda f: f.update(feature_names=["a", None, 3]),
-        lambda f: f.update(prices=[1.0, 2.0]),
-        lambda f: f.update(prices="none"),
+        lambda f: f.update(held_out_losses=[1.0, 2.0]),
+        lambda f: f.update(held_out_losses="none"),
         lambda f: f["parameters"].update(contamination={"a": 1}),
     ],
 )
@@ -132,16 +132,16 @@ def test_as_many_networks_c_as_h(saved, tmp_path):
 
 def test_files_of_earlier_versions_are_read(saved, tmp_path):
     facts = _facts(saved) | {"format": 1}
-    facts.pop("prices")
+    facts.pop("held_out_losses")
     facts.pop("beginnings")
     facts["density"] = [0.5, -1.0, 2.0]  # the unit of distance, the edge, the slope: five neighbours
     path = tmp_path / "earlier.safetensors"
     save_file(load_file(saved), path, metadata={"pindown-detector": json.dumps(facts)})
     with pytest.warns(UserWarning, match="without a checksum"):
         model = LocalMaximaDetector.load(path)
-    assert model.report().prices is None
+    assert model.report().held_out_losses is None
     fresh = np.random.default_rng(1).normal(size=(20, 3))
-    points = model.frame_.scaled(fresh)
+    points = model.scaling_.scaled(fresh)
     known = NearestNeighbors(n_neighbors=5).fit(model.density_.points.astype(float))
     distances = known.kneighbors(points)[0].mean(axis=1)
     expected = (-np.log(distances / 0.5) + 1.0) * 2.0
@@ -196,6 +196,20 @@ def test_a_file_of_the_format_before_scores_the_same_and_says_that_it_has_no_che
         earlier = LocalMaximaDetector.load(path)
     now = LocalMaximaDetector.load(saved)
     assert np.array_equal(earlier.score_samples(X), now.score_samples(X))
+
+
+def test_losses_of_the_format_before_are_read_under_their_earlier_name(saved, tmp_path):
+    facts = _facts(saved) | {"format": 3}
+    facts["prices"] = facts.pop("held_out_losses")
+    path = tmp_path / "earlier.safetensors"
+    write(load_file(saved), path, facts)
+    earlier, now = LocalMaximaDetector.load(path), LocalMaximaDetector.load(saved)
+    assert earlier.held_out_losses_ == now.held_out_losses_ is not None
+    assert np.array_equal(earlier.score_samples(X), now.score_samples(X))
+    facts["prices"] = [1.0, 2.0]
+    write(load_file(saved), path, facts)
+    with pytest.raises(ModelFileError):
+        LocalMaximaDetector.load(path)
 
 
 def mutated(data, rng):

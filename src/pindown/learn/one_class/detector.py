@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pindown.learn.one_class.checks import check_parameters, chosen_ingredients, flat
-from pindown.learn.one_class.frame import Frame
+from pindown.affine import Array
+from pindown.learn.inputs import n_axes
+from pindown.learn.one_class.density import NeighbourDensity
+from pindown.learn.one_class.ensemble import Ensemble, warn_of_nothing_learned
 from pindown.learn.one_class.improvement import Path, walk
-from pindown.learn.one_class.learning import Learner
-from pindown.learn.one_class.report import DetectorReport, detector_report, two_network_bound
-from pindown.validation import integer, is_number
+from pindown.learn.one_class.inputs import InputScaling, flat, image_layout, layout_text
+from pindown.learn.one_class.learning import learned
+from pindown.learn.one_class.plan import (
+    Plan,
+    check_goes_on,
+    check_parameters,
+    chosen_ingredients,
+    plan_for,
+)
+from pindown.learn.one_class.report import (
+    DetectorReport,
+    detector_report,
+    learned_network,
+    membership_network,
+    two_network_bound,
+)
+from pindown.learn.one_class.scoring import Mixture, Scorer
+from pindown.learn.one_class.tuning import EDGE, OTHER_SCALE
+from pindown.learn.torch_isolation import usable_device
+from pindown.network import ReluNetwork
+from pindown.validation import integer, is_number, positive, refuse
 
 
-class LocalMaximaDetector(Learner):
+class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     r"""A membership score c and a quality score h, learned from members only.
 
     The log-odds of membership are those of a hybrid: a *density part* (nearest-neighbour distances, of
@@ -41,7 +66,7 @@ class LocalMaximaDetector(Learner):
         batch_size: Rows in a step; None for 128 (64 for images, 32 for ``"paper"``).
         learning_rate: Of Adam; None for 5e-3 (2e-3 for images, 2e-4 for ``"paper"``).
         learned_weight: Weight of the networks beside the density; None for the preset's. Networks that
-            were not trained, or whose ``prices_`` show that they learned nothing, have none.
+            were not trained, or whose ``held_out_losses_`` show that they learned nothing, have none.
         ingredients: Names of those that take part, of density, negatives, generators, comparator,
             averaging, bending; None for all. (``"paper"`` has its own and takes no notice.)
         ablation: ``"c"`` (c alone with its generator), ``"h"`` (h alone with its own; scores are then
@@ -57,12 +82,13 @@ class LocalMaximaDetector(Learner):
     Attributes:
         offset_: Score below which a row is an outlier.
         history_: Losses of each member's epochs, a list of dictionaries.
-        prices_: What telling training rows from made-up ones costs the networks c, and their untrained
-            copies: means of -log c(x) - log(1 - c(x')), and shares of pairs in the right order. A
-            warning says so if they learned nothing. None where c is not trained on made-up rows
-            (``"paper"``, some ablations).
+        held_out_losses_: Of telling training rows from made-up ones that training has not seen, for the
+            networks c and their untrained copies: means of -log c(x) - log(1 - c(x')), and shares of
+            pairs in the right order. A warning says so if they learned nothing. None where c is not
+            trained on made-up rows (``"paper"``, some ablations).
         networks_: The torch modules, ``{"c": [...], "h": [...]}``.
-        frame_: Scales and shapes learned from the training rows.
+        scorer_: All that was learned, as one value; the following are its parts.
+        scaling_: Scales and shapes learned from the training rows.
         density_: The density part, or None; its ``weights`` say how much the distances to 2 and to 5
             neighbours count.
         ensemble_: The networks.
@@ -140,17 +166,15 @@ class LocalMaximaDetector(Learner):
             ConvergenceWarning: If the networks had time to learn and are no better than untrained.
         """
         check_parameters(self)
-        if self.warm_start and hasattr(self, "ensemble_"):
-            with self._all_or_nothing():
-                self._learn(self._more_rows(X, "fit with warm_start"), self.ensemble_)
-            return self
         with self._all_or_nothing():
+            if self.warm_start and hasattr(self, "scorer_"):
+                self._learn(self._more_rows(X, "fit with warm_start"), self.scaling_, self.scorer_)
+                return self
             layout, channels_first = self._layout(X)
             with np.errstate(all="ignore"):  # sums of the largest numbers overflow while checked
                 rows = validate_data(self, flat(X), dtype=np.float64, ensure_min_samples=2)
             bent = self.preset != "paper" and "bending" in chosen_ingredients(self.ingredients)
-            self.frame_ = Frame.of(rows, layout, channels_first, bent)
-            self._learn(rows, None)
+            self._learn(rows, InputScaling.of(rows, layout, channels_first, bent))
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> LocalMaximaDetector:
@@ -159,20 +183,150 @@ class LocalMaximaDetector(Learner):
         Earlier rows stay in the density part; the networks, the calibration and ``offset_`` see the new
         rows only.
         """
-        if not hasattr(self, "ensemble_"):
+        if not hasattr(self, "scorer_"):
             return self.fit(X)
         check_parameters(self)
         with self._all_or_nothing():
-            self._learn(self._more_rows(X, "partial_fit"), self.ensemble_, self.density_)
+            rows = self._more_rows(X, "partial_fit")
+            self._learn(rows, self.scaling_, self.scorer_, keeps_points=True)
         return self
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put every attribute back if learning does not come to its end."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _learn(
+        self,
+        rows: Array,
+        scaling: InputScaling,
+        earlier: Scorer | None = None,
+        keeps_points: bool = False,
+    ) -> None:
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        device = usable_device(self.device)
+        plan = plan_for(self, scaling, len(rows))
+        if earlier is not None:
+            check_goes_on(plan, earlier.plan, len(earlier.ensemble.members))
+        self.scorer_, self.held_out_losses_ = learned(
+            rows,
+            scaling,
+            plan,
+            rng,
+            device=device,
+            verbose=self.verbose,
+            earlier=earlier,
+            keeps_points=keeps_points,
+        )
+        self.offset_ = self._offset(rows)
+        warn_of_nothing_learned(self.held_out_losses_, self.ensemble_, len(rows))
+
+    def _offset(self, rows: Array) -> float:
+        if isinstance(self.contamination, str):
+            # Printed log-odds are not calibrated: nearly everything is above even odds.
+            return float(np.quantile(self.scorer_.log_odds(rows), EDGE)) if self.plan_.printed else 0.0
+        return float(np.percentile(self.scorer_.log_odds(rows), 100.0 * float(self.contamination)))
 
     def _more_rows(self, X: Any, caller: str) -> Any:
         rows = self._rows(X)
         if len(rows) < 2:
-            raise ValueError(f"{caller} needs at least 2 rows, got 1.")
+            raise ValueError(f"{caller} needs at least 2 rows; got 1.")
         return rows
 
-    # ------------------------------------------------------------------ using it
+    def _layout(self, X: Any) -> tuple[tuple[int, ...], bool]:
+        axes = n_axes(X)
+        if axes == 2 and self.image_shape is None:
+            if self.preset == "image":
+                raise ValueError("preset 'image' needs images, or image_shape for flat rows of pixels.")
+            return (), False
+        if axes < 2 or self.preset == "tabular":
+            return (), False
+        return image_layout(X, self.image_shape)
+
+    def _rows(self, X: Any, named: bool = True) -> Array:
+        """Return checked rows, (n, d).
+
+        Args:
+            X: What the user gave.
+            named: Whether a missing name of a feature is worth a warning.
+        """
+        check_is_fitted(self)
+        axes = n_axes(X)
+        if axes in (3, 4) and self.scaling_.is_image:
+            shape, first = image_layout(X, None)
+            # With one channel, first and last are the same.
+            if shape != self.scaling_.image_shape or (
+                shape[2] > 1 and first != self.scaling_.channels_first
+            ):
+                wanted = layout_text(self.scaling_.image_shape, self.scaling_.channels_first)
+                raise ValueError(
+                    f"the detector was fitted on images of {wanted}; got {layout_text(shape, first)}."
+                )
+        with np.errstate(all="ignore"):  # sums of the largest numbers overflow while they are checked
+            if not named and n_axes(X) in (2, 3, 4):
+                return check_array(flat(X), dtype=np.float64)
+            rows = validate_data(self, flat(X), dtype=np.float64, reset=False)
+        self._check_range(rows)
+        return rows
+
+    def _check_range(self, rows: Array) -> None:
+        """Warn of images on another scale than those of the training: answers about them mean little."""
+        if not self.scaling_.is_image:
+            return
+        least, most = float(self.scaling_.scaled(rows).min()), float(self.scaling_.scaled(rows).max())
+        if least < -OTHER_SCALE or most > 1 + OTHER_SCALE:
+            low, size = float(self.scaling_.centre[0]), float(self.scaling_.scale[0])
+            warnings.warn(
+                f"pixels from {rows.min():.4g} to {rows.max():.4g}, those of the training images are "
+                f"from {low:.4g} to {low + size:.4g}; bring them to the same scale.",
+                stacklevel=4,
+            )
+
+    # ------------------------------------------------------------------ answers
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the log-odds of membership, (n,): higher for members."""
+        rows = self._rows(X)
+        return self.scorer_.log_odds(rows)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return ``score_samples(X) - offset_``: negative for outliers."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return 1 for members and -1 for outliers."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def quality(self, X: Any) -> Array:
+        r"""Return the log-odds of h(x, x), (n,): higher for better examples of their kind.
+
+        .. math:: q(x) + \min(0,\; c(x) + \log 19)
+
+        with the networks' potential q and the log-odds c of membership: what is certainly no member is
+        no good example either, whatever networks say so far from all that they have seen (``"paper"``
+        has h alone).
+        """
+        rows = self._rows(X)
+        self.scorer_.require_comparator()
+        return self.scorer_.quality(rows)
+
+    def compare(self, X1: Any, X2: Any) -> Array:
+        """Return the log-odds that rows of X1 are at least as good as those of X2, (n,).
+
+        h(a, b) and h(b, a) are two questions, not one: of two equally good rows both answers are yes.
+        Which of two is the better one, ``compare(a, b) - compare(b, a)`` says; that changes its sign
+        with the order, and is three times the difference of their qualities (not with ``"paper"``).
+        """
+        first, second = self._rows(X1), self._rows(X2)
+        self.scorer_.require_comparator()
+        if len(first) != len(second):
+            raise ValueError(f"X1 and X2 must have as many rows; got {len(first)} and {len(second)}.")
+        return self.scorer_.compared(first, second)
 
     def improve(
         self, x: Any, steps: int = 20, *, step_size: float = 0.1, floor: float | None = None
@@ -186,20 +340,28 @@ class LocalMaximaDetector(Learner):
             floor: Least log-odds of membership on the way; None for ``offset_``, or the start's own
                 if that is lower, -inf for no floor.
         """
-        self._need_fitted_comparator()
+        self._require_comparator()
         integer("steps", steps, least=0)
-        if not (is_number(step_size) and step_size > 0):
-            raise ValueError(f"step_size must be a positive number, got {step_size!r}.")
+        positive("step_size", step_size)
         if floor is not None and floor != -np.inf and not is_number(floor):
-            raise ValueError(f"floor must be a number, -inf for no floor, or None; got {floor!r}.")
-        if self.plan_.printed and self.frame_.is_image:
+            refuse("floor", "a number, -inf for no floor, or None", floor)
+        if self.plan_.printed and self.scaling_.is_image:
             raise ValueError("improve works on images with the default preset, not with 'paper'.")
-        return walk(self, x, int(steps), float(step_size), floor)
+        point = np.asarray(x)
+        if point.size != self.n_features_in_:
+            raise ValueError(
+                f"improve starts at one point of {self.n_features_in_} features; got {point.shape}."
+            )
+        row = self._rows(point[None], named=False)  # it need not carry the names of its features
+        if floor is None:
+            floor = min(self.offset_, float(self.scorer_.log_odds(row)[0]))
+        shape, scorer = np.shape(x), self.scorer_
+        return walk(scorer, row, shape, steps=int(steps), step_size=float(step_size), floor=floor)
 
     def report(self) -> DetectorReport:
         """Return what was learned in a few numbers, Theorem 1's network size among them."""
         check_is_fitted(self)
-        return detector_report(self)
+        return detector_report(self.scorer_, self.held_out_losses_)
 
     def two_network_bound(
         self, X: Any, *, radius: float, margins: Any = (1.0, 1.0), delta: float = 0.05
@@ -212,8 +374,63 @@ class LocalMaximaDetector(Learner):
             margins: Margins of h and of c.
             delta: Probability with which the bound may fail.
         """
-        self._need_fitted_comparator()
-        return two_network_bound(self, self._rows(X), radius=radius, margins=margins, delta=delta)
+        self._require_comparator()
+        rows, scorer = self._rows(X), self.scorer_
+        return two_network_bound(scorer, rows, radius=radius, margins=margins, delta=delta)
+
+    def _require_comparator(self) -> None:
+        check_is_fitted(self)
+        self.scorer_.require_comparator()
+
+    # ------------------------------------------------------------------ what was learned
+
+    @property
+    def scaling_(self) -> InputScaling:
+        """Scales and shapes learned from the training rows."""
+        return self.scorer_.scaling
+
+    @property
+    def plan_(self) -> Plan:
+        """Sizes and ingredients used."""
+        return self.scorer_.plan
+
+    @property
+    def density_(self) -> NeighbourDensity | None:
+        """The density part, or None."""
+        return self.scorer_.density
+
+    @property
+    def ensemble_(self) -> Ensemble:
+        """The networks."""
+        return self.scorer_.ensemble
+
+    @property
+    def mixture_(self) -> Mixture | None:
+        """How density and networks are added up; None as printed."""
+        return self.scorer_.mixture
+
+    @property
+    def history_(self) -> list[dict[str, float]]:
+        """Losses of each member's epochs."""
+        return self.ensemble_.history
+
+    @property
+    def networks_(self) -> dict[str, list[Any]]:
+        """The networks c and h (or its potential), as they are evaluated."""
+        check_is_fitted(self)
+        return {"c": self.ensemble_.members, "h": self.ensemble_.comparators}
+
+    @property
+    def learned_network_(self) -> ReluNetwork:
+        """The networks' mean log-odds of c, before calibration, as one ReLU network of a row of X."""
+        check_is_fitted(self)
+        return learned_network(self.scorer_)
+
+    @property
+    def membership_network_(self) -> ReluNetwork:
+        """C as one ReLU network of a row of X, where it is one: without the density part."""
+        check_is_fitted(self)
+        return membership_network(self.scorer_)
 
     # ------------------------------------------------------------------ files
 
@@ -231,6 +448,6 @@ class LocalMaximaDetector(Learner):
         Raises:
             ValueError: If the file is missing, damaged, or something else.
         """
-        from pindown.learn.one_class.reading import read
+        from pindown.learn.one_class.storage import read
 
         return read(cls, path)

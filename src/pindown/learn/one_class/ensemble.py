@@ -1,29 +1,51 @@
-"""Trained members as one value: evaluated and averaged."""
+r"""Trained members as one value, evaluated and averaged; and whether they learned anything.
+
+Networks that failed to train would hide behind the density part: scores stay good, and nothing is said.
+So the loss of telling rows from generic negatives that training has not drawn is measured afterwards,
+
+.. math:: E_x[-\log c(x)] + E_x[-\log(1 - c(\tilde x))] ,
+
+for the networks and for their copies with the weights that they began with; and the share of pairs of a
+row and a negative that they put in the right order, because a loss also rises with too much confidence.
+Networks that learned nothing have no vote beside the density: what they prefer is luck.
+"""
 
 from __future__ import annotations
 
 import copy
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from pindown.affine import Array
-from pindown.learn.one_class.frame import Frame, paper_inputs
-from pindown.learn.one_class.presets import Plan
-from pindown.learn.one_class.printed import PrintedMember
+from pindown.learn.one_class.inputs import InputScaling, paper_inputs
+from pindown.learn.one_class.negatives import generic_negatives
+from pindown.learn.one_class.networks import build, initialise
+from pindown.learn.one_class.plan import Plan
+from pindown.learn.one_class.printed_algorithm import PrintedMember
 from pindown.learn.one_class.training import Member, membership_log_odds
+from pindown.learn.one_class.tuning import (
+    BETTER_ORDER,
+    FOLDS,
+    INPUT_CHUNK,
+    LEARNED_LOSS_SHARE,
+    MAX_JUDGED_ROWS,
+    MIN_JUDGED_ROWS,
+    MIN_ROWS_TO_HOLD_OUT,
+    STEPS_TO_LEARN,
+)
 from pindown.learn.torch_isolation import PROCESSOR, own_torch
 from pindown.parallel import each, n_workers
 
-_CHUNK = 512  # inputs evaluated at once
-_FOLDS = 5  # each member leaves out one fifth of the rows
-_LEAST_TO_HOLD_OUT = 20
+_SEED = 0  # always the same negatives, and none of the numbers that training draws
 
 
 @dataclass
@@ -116,22 +138,24 @@ def _only(outputs: Tensor) -> Tensor:
 def _evaluated(net: nn.Module, read: Callable[[Tensor], Tensor], inputs: Tensor) -> Array:
     kind = _precision(net)
     with torch.no_grad():
-        parts = [read(net(chunk.to(kind))).double().numpy() for chunk in torch.split(inputs, _CHUNK)]
+        parts = [
+            read(net(chunk.to(kind))).double().numpy() for chunk in torch.split(inputs, INPUT_CHUNK)
+        ]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def network_inputs(frame: Frame, rows: Array, printed: bool, dtype: torch.dtype) -> Tensor:
+def network_inputs(scaling: InputScaling, rows: Array, printed: bool, dtype: torch.dtype) -> Tensor:
     """Return what the networks take."""
-    inputs = frame.inputs(rows, dtype)
-    return paper_inputs(inputs) if printed and frame.is_image else inputs
+    inputs = scaling.inputs(rows, dtype)
+    return paper_inputs(inputs) if printed and scaling.is_image else inputs
 
 
 def folds(n: int, n_members: int, rng: np.random.Generator) -> list[np.ndarray[Any, Any]]:
     """Return the rows that each member leaves out; none where rows or members are few."""
-    if n_members == 1 or n < _LEAST_TO_HOLD_OUT:
+    if n_members == 1 or n < MIN_ROWS_TO_HOLD_OUT:
         return [np.zeros(0, dtype=np.int64)] * n_members
-    parts = np.array_split(rng.permutation(n), _FOLDS)
-    return [parts[number % _FOLDS] for number in range(n_members)]
+    parts = np.array_split(rng.permutation(n), FOLDS)
+    return [parts[number % FOLDS] for number in range(n_members)]
 
 
 def trained(
@@ -180,7 +204,7 @@ def trained(
             raise
         # A member without one epoch knows nothing and would spoil the mean.
         made = made[:n_earlier] + [member for member in made[n_earlier:] if member.history]
-        warnings.warn("interrupted: the networks are kept as far as they are trained", stacklevel=4)
+        warnings.warn("interrupted: the networks are kept as far as they are trained", stacklevel=5)
     ensemble = Ensemble(plan.printed, [], [], history, made)
     for number, member in enumerate(made):
         c, h = (_finite(settled(net), plan) for net in member.means)
@@ -232,3 +256,87 @@ def _trained_member(plan: Plan, inputs: Tensor, task: tuple[Any, Any]) -> Any:
         member.adopt(plan)
         _train(member, inputs, left_out, lambda: None)
     return member
+
+
+class HeldOutLosses(NamedTuple):
+    """Losses of telling rows from made-up ones that were held out of training.
+
+    Attributes:
+        trained: Of the networks c.
+        untrained: Of the same networks with the weights that they began with.
+        trained_order: Share of pairs of a row and a made-up one that c puts in the right order.
+        untrained_order: The same before training.
+    """
+
+    trained: float
+    untrained: float
+    trained_order: float
+    untrained_order: float
+
+    @property
+    def learned_nothing(self) -> bool:
+        """Whether training made neither the loss lower nor the order better.
+
+        >>> learned = HeldOutLosses(0.9, 1.4, 0.8, 0.5)
+        >>> HeldOutLosses(1.4, 1.4, 0.5, 0.5).learned_nothing, learned.learned_nothing
+        (True, False)
+        """
+        same_loss = self.trained >= LEARNED_LOSS_SHARE * self.untrained
+        return same_loss and self.trained_order < self.untrained_order + BETTER_ORDER
+
+
+def held_out_losses(
+    ensemble: Ensemble, plan: Plan, inputs: Tensor, spacing: float
+) -> HeldOutLosses | None:
+    """Return the losses, or None where c was not trained against generic negatives.
+
+    Rows are those of the training, made-up ones are new: always the same, and none that training drew.
+
+    Args:
+        ensemble: The networks, with what trained them.
+        plan: What was trained.
+        inputs: Training inputs.
+        spacing: Typical distance of neighbouring inputs.
+    """
+    if plan.printed or plan.ablation == "h" or not plan.has("negatives"):
+        return None
+    rows = inputs[:: math.ceil(len(inputs) / MAX_JUDGED_ROWS)]
+    negatives, _ = generic_negatives(rows, torch.Generator().manual_seed(_SEED), spacing)
+    begun = [_untrained(plan, seed) for seed in ensemble.beginnings]
+    (loss, order), (loss_before, order_before) = (
+        _judged(nets, rows, negatives) for nets in (ensemble.members, begun)
+    )
+    return HeldOutLosses(loss, loss_before, order, order_before)
+
+
+def _untrained(plan: Plan, seed: int) -> nn.Module:
+    """Return c as a member had it before its first step: the first network drawn from its seed."""
+    return settled(initialise(build(plan.membership), torch.Generator().manual_seed(seed)))
+
+
+def _judged(nets: Sequence[nn.Module], rows: Tensor, negatives: Tensor) -> tuple[float, float]:
+    """Return the loss of the mean of some networks, and the share of pairs in the right order."""
+    together = Ensemble(False, list(nets), [])
+    inside, outside = (together.membership(x.double()).mean(axis=0) for x in (rows, negatives))
+    loss = np.logaddexp(0, -inside).mean() + np.logaddexp(0, outside).mean()
+    difference = inside[:, None] - outside
+    return float(loss), float((difference > 0).mean() + (difference == 0).mean() / 2)
+
+
+def may_vote(found: HeldOutLosses | None, ensemble: Ensemble) -> bool:
+    """Whether the networks were trained and, as far as losses tell, learned something."""
+    return bool(ensemble.history) and (found is None or not found.learned_nothing)
+
+
+def warn_of_nothing_learned(found: HeldOutLosses | None, ensemble: Ensemble, n: int) -> None:
+    """Say it if the networks had time to learn and are no better on n rows than untrained ones."""
+    steps = 0 if found is None else max(member.steps for member in ensemble.trainers or ())
+    if found is None or n < MIN_JUDGED_ROWS or steps < STEPS_TO_LEARN or not found.learned_nothing:
+        return
+    warnings.warn(
+        f"the networks learned nothing in {steps} steps: telling rows from made-up ones costs them "
+        f"{found.trained:.2f}, their untrained copies {found.untrained:.2f}; where distances take part, "
+        "they alone make the score. Change learning_rate or hidden.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )

@@ -1,153 +1,137 @@
-"""How a detector learns its parts from rows: density, networks, calibration, threshold."""
+"""How a detector learns from rows: density, networks, calibration."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 
 from pindown.affine import Array
-from pindown.learn.gates.progress import watched
-from pindown.learn.one_class.checks import check_goes_on, n_axes, plan_for
-from pindown.learn.one_class.density import EDGE, N_NEIGHBOURS, NeighbourDensity
-from pindown.learn.one_class.ensemble import Ensemble, network_inputs, trained
-from pindown.learn.one_class.evidence import Prices, may_vote, prices, warn_of_nothing_learned
-from pindown.learn.one_class.frame import image_layout
-from pindown.learn.one_class.mixture import Mixture
+from pindown.learn.one_class.density import NeighbourDensity, density_points, points_of_inputs
+from pindown.learn.one_class.ensemble import (
+    HeldOutLosses,
+    held_out_losses,
+    may_vote,
+    network_inputs,
+    trained,
+)
+from pindown.learn.one_class.inputs import InputScaling
 from pindown.learn.one_class.negatives import generic_negatives
-from pindown.learn.one_class.scores import Scores
-from pindown.learn.torch_isolation import own_torch, usable_device
+from pindown.learn.one_class.plan import Plan
+from pindown.learn.one_class.scoring import Mixture, Scorer
+from pindown.learn.one_class.tuning import (
+    MADE_UP_IMAGES,
+    MADE_UP_ROWS,
+    MAX_POINTS,
+    N_NEIGHBOURS,
+    SPACING_ROWS,
+)
+from pindown.learn.torch_isolation import own_torch
+from pindown.progress import watched
 
-_MOST_POINTS = 20_000  # training points kept for distances
-_SPACING_ROWS = 1000
-_MADE_UP_ROWS, _MADE_UP_IMAGES = 2000, 400  # at most, and at least half: what distances are weighed by
 
+def learned(
+    rows: Array,
+    scaling: InputScaling,
+    plan: Plan,
+    rng: np.random.Generator,
+    *,
+    device: torch.device,
+    verbose: int,
+    earlier: Scorer | None = None,
+    keeps_points: bool = False,
+) -> tuple[Scorer, HeldOutLosses | None]:
+    """Learn from rows; return what scores new ones, and what tells whether networks learned anything.
 
-class Learner(Scores):
-    """What learning does to a detector: all of it, or nothing if it fails or is stopped too early."""
-
-    preset: str
-    image_shape: Any
-    contamination: Any
-    device: Any
-    verbose: int
-    random_state: Any
-    history_: list[dict[str, float]]
-    prices_: Prices | None
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Put every attribute back if learning does not come to its end."""
-        before = dict(self.__dict__)
+    Args:
+        rows: Members, (n, d).
+        scaling: How rows become inputs.
+        plan: What to train.
+        rng: Where randomness comes from.
+        device: Where to train.
+        verbose: Nothing is shown if it is zero.
+        earlier: What to go on with, or None.
+        keeps_points: Whether the points of the earlier density part stay.
+    """
+    with own_torch():
+        inputs = network_inputs(scaling, rows, plan.printed, torch.float32)
+        spacing = _spacing(inputs, rng)
+        density = _density(rows, inputs, scaling, plan, spacing, rng, earlier, keeps_points)
+        epochs = watched(range(plan.n_members * plan.epochs), "training", verbose=verbose)
+        known = None if earlier is None else earlier.ensemble
         try:
-            yield
+            ensemble, held = trained(
+                plan, inputs, spacing, rng, lambda: next(epochs, None), known, device
+            )
         except BaseException:
-            self.__dict__ = before
+            if known is not None:
+                # Half changed: the networks that score are what to go on from.
+                known.trainers = None
             raise
+        finally:
+            epochs.close()  # type: ignore[attr-defined]
+        losses = held_out_losses(ensemble, plan, inputs, spacing)
+        bare = Scorer(scaling, plan, ensemble, density, None)
+        weight = plan.learned_weight if may_vote(losses, ensemble) else 0.0
+        return replace(bare, mixture=_mixture(bare, rows, held, weight)), losses
 
-    def _layout(self, X: Any) -> tuple[tuple[int, ...], bool]:
-        axes = n_axes(X)
-        if axes == 2 and self.image_shape is None:
-            if self.preset == "image":
-                raise ValueError("preset 'image' needs images, or image_shape for flat rows of pixels.")
-            return (), False
-        if axes < 2 or self.preset == "tabular":
-            return (), False
-        return image_layout(X, self.image_shape)
 
-    def _learn(
-        self, rows: Array, earlier: Ensemble | None, points: NeighbourDensity | None = None
-    ) -> None:
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        device = usable_device(self.device)
-        plan = plan_for(self, self.frame_, len(rows))
-        if earlier is not None:
-            check_goes_on(plan, self.plan_, len(earlier.members))
-        known = None if earlier is None or self.density_ is None else self.density_.weights
-        self.plan_ = plan
-        with own_torch():
-            inputs = network_inputs(self.frame_, rows, plan.printed, torch.float32)
-            spacing = _spacing(inputs, rng)
-            self.density_ = self._density(rows, inputs, spacing, rng, points, known)
-            epochs = watched(plan.n_members * plan.epochs, self.verbose, "training")
-            try:
-                self.ensemble_, held = trained(
-                    plan, inputs, spacing, rng, lambda: next(epochs, None), earlier, device
-                )
-            except BaseException:
-                if earlier is not None:
-                    earlier.trainers = (
-                        None  # half changed: the networks that score are what to go on from
-                    )
-                raise
-            finally:
-                epochs.close()  # type: ignore[attr-defined]
-            self.history_ = self.ensemble_.history
-            self.prices_ = prices(self.ensemble_, plan, inputs, spacing)
-            self.mixture_ = self._mixture(rows, held)
-        self.offset_ = self._offset(rows)
-        warn_of_nothing_learned(self.prices_, self.ensemble_, len(rows))
+def _density(
+    rows: Array,
+    inputs: torch.Tensor,
+    scaling: InputScaling,
+    plan: Plan,
+    spacing: float,
+    rng: np.random.Generator,
+    earlier: Scorer | None,
+    keeps_points: bool,
+) -> NeighbourDensity | None:
+    if not plan.has("density"):
+        return None
+    before = None if earlier is None else earlier.density
+    points = density_points(scaling, rows)
+    if before is not None and keeps_points:
+        points = np.concatenate([before.points.astype(np.float64), points])
+    if len(points) > MAX_POINTS:
+        points = points[np.sort(rng.choice(len(points), MAX_POINTS, replace=False))]
+    steps = plan.epochs * math.ceil(len(inputs) / plan.batch_size)
+    can_learn = plan.has("negatives")
+    if can_learn and steps:
+        return NeighbourDensity.of(points, _made_up_points(inputs, scaling, spacing), steps)
+    if before is not None and before.weights.any():
+        return NeighbourDensity.of(points, weights=before.weights)
+    return NeighbourDensity.of(points, weights=np.zeros(len(N_NEIGHBOURS)) if can_learn else None)
 
-    def _density(
-        self,
-        rows: Array,
-        inputs: torch.Tensor,
-        spacing: float,
-        rng: np.random.Generator,
-        earlier: NeighbourDensity | None,
-        known: Array | None,
-    ) -> NeighbourDensity | None:
-        if not self.plan_.has("density"):
-            return None
-        points = self._features(rows)
-        if earlier is not None:
-            points = np.concatenate([earlier.points.astype(np.float64), points])
-        if len(points) > _MOST_POINTS:
-            points = points[np.sort(rng.choice(len(points), _MOST_POINTS, replace=False))]
-        steps = self.plan_.epochs * math.ceil(len(inputs) / self.plan_.batch_size)
-        can_learn = self.plan_.has("negatives")
-        if can_learn and steps:
-            return NeighbourDensity.of(points, self._made_up_points(inputs, spacing), steps)
-        if known is not None and known.any():
-            return NeighbourDensity.of(points, weights=known)
-        return NeighbourDensity.of(points, weights=np.zeros(len(N_NEIGHBOURS)) if can_learn else None)
 
-    def _made_up_points(self, inputs: torch.Tensor, spacing: float) -> Array:
-        """Return points of generic negatives, always the same ones of the same rows."""
-        random = torch.Generator().manual_seed(0)
-        wanted = _MADE_UP_IMAGES if self.frame_.is_image else _MADE_UP_ROWS
-        rows = inputs[:: math.ceil(len(inputs) / wanted)]
-        draws = math.ceil(wanted / (2 * len(rows)))
-        made = torch.cat([generic_negatives(rows, random, spacing)[0] for _ in range(draws)])
-        return self._points(made.double())
+def _made_up_points(inputs: torch.Tensor, scaling: InputScaling, spacing: float) -> Array:
+    """Return points of generic negatives, always the same ones of the same rows."""
+    random = torch.Generator().manual_seed(0)
+    wanted = MADE_UP_IMAGES if scaling.is_image else MADE_UP_ROWS
+    rows = inputs[:: math.ceil(len(inputs) / wanted)]
+    draws = math.ceil(wanted / (2 * len(rows)))
+    made = torch.cat([generic_negatives(rows, random, spacing)[0] for _ in range(draws)])
+    return points_of_inputs(scaling, made.double())
 
-    def _mixture(self, rows: Array, held: Array) -> Mixture | None:
-        """Calibrate the log-odds; the printed algorithm has none."""
-        if self.plan_.printed:
-            return None
-        density = None if self.density_ is None else self.density_.log_odds(self._features(rows))
-        if self.plan_.ablation == "h":
-            held = np.full(len(rows), np.nan)
-        weight = self.plan_.learned_weight if may_vote(self.prices_, self.ensemble_) else 0.0
-        return Mixture.of(density, held, self._learned(rows), weight)
 
-    def _offset(self, rows: Array) -> float:
-        if isinstance(self.contamination, str):
-            # Printed log-odds are not calibrated: nearly everything is above even odds.
-            return float(np.quantile(self._scores(rows), EDGE)) if self.plan_.printed else 0.0
-        return float(np.percentile(self._scores(rows), 100.0 * float(self.contamination)))
+def _mixture(scorer: Scorer, rows: Array, held: Array, weight: float) -> Mixture | None:
+    """Calibrate the log-odds; the printed algorithm has none."""
+    if scorer.plan.printed:
+        return None
+    density = None
+    if scorer.density is not None:
+        density = scorer.density.log_odds(density_points(scorer.scaling, rows))
+    if scorer.plan.ablation == "h":
+        held = np.full(len(rows), np.nan)
+    return Mixture.of(density, held, scorer.learned(rows), weight)
 
 
 def _spacing(inputs: torch.Tensor, rng: np.random.Generator) -> float:
     """Return the median distance of a row to its nearest other row."""
     rows = inputs.flatten(1)
-    if len(rows) > _SPACING_ROWS:
-        rows = rows[torch.as_tensor(np.sort(rng.choice(len(rows), _SPACING_ROWS, replace=False)))]
+    if len(rows) > SPACING_ROWS:
+        rows = rows[torch.as_tensor(np.sort(rng.choice(len(rows), SPACING_ROWS, replace=False)))]
     distances = torch.cdist(rows.double(), rows.double())
     distances.fill_diagonal_(float("inf"))
     return float(distances.min(dim=1).values.median())

@@ -11,16 +11,24 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn.functional import affine_grid, grid_sample, interpolate
+from torch.nn.functional import affine_grid, avg_pool2d, grid_sample, interpolate
+
+from pindown.learn.one_class.tuning import (
+    EXTRAPOLATION,
+    IMAGE_DAMAGE,
+    MAX_NOISE,
+    MAX_TURN,
+    MIN_DROWNING_NOISE,
+    MIN_NOISE,
+    MIN_TURN,
+    OTHER_DAMAGE,
+    VECTOR_DAMAGE,
+    WARP,
+    WARP_GRID,
+)
 
 VECTOR_KINDS = 4
 IMAGE_KINDS = 10
-_NARROWEST, _WIDEST = 0.1, 3.0  # noise in standard deviations of the features
-_EXTRAPOLATION = 1.0  # how far beyond a pair of rows
-_LEAST_TURN, _MOST_TURN = 0.5, 1.3  # radians
-_WARP = 0.35  # size of an elastic warp, in half image sides
-_WARP_GRID = 4
-_LEAST_NOISE = 0.25  # of an image that is drowned in it, in ranges of the pixels
 
 
 def _uniform(generator: torch.Generator, *shape: int) -> Tensor:
@@ -59,8 +67,8 @@ def vector_negatives(
     """
     n, d = x.shape
     kind = _split(n, VECTOR_KINDS, generator)
-    narrowest = min(max(spacing / math.sqrt(d), _NARROWEST), _WIDEST / 2)
-    spread = math.log(_WIDEST / narrowest)
+    narrowest = min(max(spacing / math.sqrt(d), MIN_NOISE), MAX_NOISE / 2)
+    spread = math.log(MAX_NOISE / narrowest)
     scale = narrowest * torch.exp(spread * _uniform(generator, n, 1))
     noise = torch.randn(n, d, generator=generator) * scale
     # Few features at a time, as often as all: an anomaly is often in one place.
@@ -70,9 +78,9 @@ def vector_negatives(
     noisy = x + noise * torch.where((_uniform(generator, n, 1) < 0.5), touched.float(), torch.ones(n, d))
     exchanged = torch.where(_uniform(generator, n, d) < 0.5, x, _shuffled(x, generator))
     other = _partners(x, generator)
-    place = _uniform(generator, n, 1) * _EXTRAPOLATION
+    place = _uniform(generator, n, 1) * EXTRAPOLATION
     beyond = x + place * (x - other)
-    box = (2 * _uniform(generator, n, d) - 1) * _WIDEST * (0.3 + _uniform(generator, n, 1))
+    box = (2 * _uniform(generator, n, d) - 1) * MAX_NOISE * (0.3 + _uniform(generator, n, 1))
     made = torch.stack([noisy, exchanged, beyond, box])
     return made[kind, torch.arange(n)], kind
 
@@ -134,7 +142,7 @@ def _moved(x: Tensor, everything: Tensor, generator: torch.Generator) -> Tensor:
     """Turn, shear and stretch."""
     n = len(x)
     sign = torch.where(_uniform(generator, n) < 0.5, -1.0, 1.0)
-    angle = sign * (_LEAST_TURN + (_MOST_TURN - _LEAST_TURN) * _uniform(generator, n))
+    angle = sign * (MIN_TURN + (MAX_TURN - MIN_TURN) * _uniform(generator, n))
     shear = _uniform(generator, n) - 0.5
     size = 0.8 + 0.6 * _uniform(generator, n)
     cos, sin, zero = torch.cos(angle) * size, torch.sin(angle) * size, torch.zeros(n)
@@ -147,7 +155,7 @@ def _warped(x: Tensor, everything: Tensor, generator: torch.Generator) -> Tensor
     n = len(x)
     still = torch.tensor([[1.0, 0, 0], [0, 1.0, 0]]).expand(n, 2, 3)
     grid = affine_grid(still, list(x.shape), align_corners=False)
-    coarse = torch.randn(n, 2, _WARP_GRID, _WARP_GRID, generator=generator) * _WARP
+    coarse = torch.randn(n, 2, WARP_GRID, WARP_GRID, generator=generator) * WARP
     field = interpolate(coarse, size=x.shape[2:], mode="bicubic", align_corners=True)
     warped = grid + field.permute(0, 2, 3, 1)
     return grid_sample(x, warped, padding_mode="border", align_corners=False)
@@ -179,7 +187,7 @@ def _pasted(x: Tensor, everything: Tensor, generator: torch.Generator) -> Tensor
 
 def _drowned(x: Tensor, everything: Tensor, generator: torch.Generator) -> Tensor:
     """Add so much noise that little is left to see."""
-    level = _LEAST_NOISE + (1.0 - _LEAST_NOISE) * _uniform(generator, len(x), 1, 1, 1)
+    level = MIN_DROWNING_NOISE + (1.0 - MIN_DROWNING_NOISE) * _uniform(generator, len(x), 1, 1, 1)
     return x + level * torch.randn(x.shape, generator=generator)
 
 
@@ -191,3 +199,57 @@ def _mixed(x: Tensor, everything: Tensor, generator: torch.Generator) -> Tensor:
     return torch.where(
         _uniform(generator, len(x), 1, 1, 1) < 0.5, lighter, share * x + (1 - share) * other
     )
+
+
+def graded_pair(x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Return two damaged copies of each input, the second damaged more, in the same way.
+
+    Args:
+        x: Inputs, (n, d) standardised or (n, channels, height, width) on the range 0 to 1.
+        generator: Where randomness comes from.
+
+    Example:
+        >>> x = torch.zeros(64, 3)
+        >>> less, more = graded_pair(x, torch.Generator().manual_seed(0))
+        >>> bool((less.norm(dim=1) < more.norm(dim=1)).all())
+        True
+    """
+    n = len(x)
+    least, most = IMAGE_DAMAGE if x.dim() == 4 else VECTOR_DAMAGE
+    lift = torch.rand(2, n, generator=generator).sort(0).values
+    levels = least * torch.exp(math.log(most / least) * lift)
+    levels = levels.reshape(2, n, *[1] * (x.dim() - 1))
+    noise = torch.randn(x.shape, generator=generator)
+    if x.dim() == 2:
+        # Half of the rows are hit in some features only.
+        share = torch.rand(n, 1, generator=generator).mul(2).clamp(max=1.0)
+        hit = torch.rand(x.shape, generator=generator) < share
+        hit[torch.arange(n), torch.randint(x.shape[1], (n,), generator=generator)] = True
+        noise = noise * hit
+        return x + levels[0] * noise, x + levels[1] * noise
+    # Half of the noisy pictures are cut to the range, as files are; half are not.
+    cut = torch.rand(n, 1, 1, 1, generator=generator) < 0.5
+    pair = [x + level * noise for level in levels]
+    pair = [torch.where(cut, damaged.clamp(0.0, 1.0), damaged) for damaged in pair]
+    return _with_other_damage(x, pair[0], pair[1], generator)
+
+
+def _with_other_damage(
+    x: Tensor, less: Tensor, more: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Replace the damage of some images by blur or by an empty square."""
+    n, _, height, width = x.shape
+    draw = torch.rand(n, generator=generator)
+    blurred, covered = draw < OTHER_DAMAGE / 2, (draw >= OTHER_DAMAGE / 2) & (draw < OTHER_DAMAGE)
+    if min(height, width) > 2:
+        once = avg_pool2d(x[blurred], 3, 1, 1)
+        less[blurred], more[blurred] = once, avg_pool2d(once, 3, 1, 1)
+    side = max(min(height, width) // 6, 1)
+    top = int(torch.randint(max(height - 2 * side, 1), (1,), generator=generator))
+    left = int(torch.randint(max(width - 2 * side, 1), (1,), generator=generator))
+    patches = x[covered].mean((2, 3), keepdim=True)
+    for damaged, size in ((less, side), (more, 2 * side)):
+        copy = x[covered].clone()
+        copy[..., top : top + size, left : left + size] = patches
+        damaged[covered] = copy
+    return less, more

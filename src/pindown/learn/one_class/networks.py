@@ -14,12 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pindown.learn.one_class.tuning import MAX_LAYERS, MAX_UNITS, PRINTED_LEAK
+
 Description = Mapping[str, Any]
-_LEAK = 0.2  # slope of the source's leaky rectifier
-PAPER_SIDE = 32  # side of the images in the source, after padding
-# Largest layer a description may ask for: far above any that fit() makes, far below a memory bomb.
-MOST_UNITS = 65_536
-MOST_LAYERS = 64
 
 
 class Perceptron(nn.Module):  # type: ignore[misc]
@@ -64,7 +61,7 @@ def _paper_perceptron(inputs: int, hidden: list[int], outputs: int, norm: bool) 
         blocks.append(nn.Linear(inputs, size))
         if norm:
             blocks.append(nn.BatchNorm1d(size))
-        blocks.append(nn.LeakyReLU(_LEAK))
+        blocks.append(nn.LeakyReLU(PRINTED_LEAK))
         inputs = size
     return nn.Sequential(*blocks, nn.Linear(inputs, outputs))
 
@@ -151,15 +148,13 @@ def build(description: Description, device: str = "cpu") -> nn.Module:
         raise ValueError(f"there is no network of kind {kind!r}; known are {sorted(_MAKERS)}.")
     for name, value in description.items():
         sizes = value if isinstance(value, list) else [value]
-        if len(sizes) > MOST_LAYERS:
-            raise ValueError(
-                f"{name} of a {kind} has {len(sizes):,} entries; the most is {MOST_LAYERS}."
-            )
+        if len(sizes) > MAX_LAYERS:
+            raise ValueError(f"{name} of a {kind} has {len(sizes):,} entries; the most is {MAX_LAYERS}.")
         for size in sizes:
             if isinstance(size, str) and name == "kind":
                 continue
-            if isinstance(size, bool) or not isinstance(size, int | float) or not 0 < size <= MOST_UNITS:
-                raise ValueError(f"{name} of a {kind} must be in (0, {MOST_UNITS}], got {size!r}.")
+            if isinstance(size, bool) or not isinstance(size, int | float) or not 0 < size <= MAX_UNITS:
+                raise ValueError(f"{name} of a {kind} must be in (0, {MAX_UNITS}], got {size!r}.")
     try:
         # Laid out without memory first: torch's own filling would move the global random state.
         with torch.device("meta"):

@@ -1,4 +1,9 @@
-"""A fitted detector as a safetensors file: numbers, a JSON text that says what they are, a checksum."""
+"""A fitted detector as a safetensors file: numbers, a JSON text that says what they are, a checksum.
+
+A file that is read is untrusted: nothing in it is executed, networks are laid out without memory first
+and their shapes compared with those in the file, and anything else than what was written is refused in
+one sentence. Files of all earlier formats are read.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +25,16 @@ from torch import nn
 from pindown.errors import ModelFileError
 from pindown.io.files import read_bytes, write_atomically
 from pindown.learn.one_class.density import Calibration, NeighbourDensity
-from pindown.learn.one_class.ensemble import Ensemble, Prices, settled
+from pindown.learn.one_class.ensemble import Ensemble, HeldOutLosses, settled
 from pindown.learn.one_class.inputs import FARTHEST, Bending, InputScaling
-from pindown.learn.one_class.mixture import Mixture
 from pindown.learn.one_class.networks import build
 from pindown.learn.one_class.plan import ABLATIONS, INGREDIENTS, Plan, check_parameters
+from pindown.learn.one_class.scoring import Mixture, Scorer
 from pindown.learn.one_class.tuning import MAX_MEMBERS, MAX_PIXELS, N_NEIGHBOURS
 
 MARK = "pindown-detector"
 CHECKSUM = "pindown-checksum"
-FORMAT = 3
+FORMAT = 4
 UNSEALED = 2  # the last format without a checksum
 _BLANK = 64 * "0"
 # In the text that says what a detector is, quotes have a backslash before them.
@@ -54,14 +59,15 @@ def write(detector: Any, path: str | PathLike[str]) -> None:
 
     file = Path(path)
     if not file.name.endswith(".safetensors"):
-        raise ValueError(f"detectors are saved as .safetensors, got {file.name!r}.")
+        raise ValueError(f"detectors are saved as .safetensors; got {file.name!r}.")
+    scaling = detector.scaling_
     tensors: dict[str, NDArray[Any]] = {
-        "frame.centre": detector.frame_.centre,
-        "frame.scale": detector.frame_.scale,
+        "frame.centre": scaling.centre,
+        "frame.scale": scaling.scale,
     }
-    if detector.frame_.bending is not None:
-        tensors["frame.knots"] = detector.frame_.bending.knots
-        tensors["frame.values"] = detector.frame_.bending.values
+    if scaling.bending is not None:
+        tensors["frame.knots"] = scaling.bending.knots
+        tensors["frame.values"] = scaling.bending.values
     if detector.density_ is not None:
         tensors["density.points"] = detector.density_.points
     for name, nets in detector.networks_.items():
@@ -119,8 +125,8 @@ def _facts(detector: Any) -> dict[str, Any]:
         "n_features": detector.n_features_in_,
         "feature_names": [str(n) for n in getattr(detector, "feature_names_in_", [])],
         "offset": detector.offset_,
-        "image_shape": detector.frame_.image_shape,
-        "channels_first": detector.frame_.channels_first,
+        "image_shape": detector.scaling_.image_shape,
+        "channels_first": detector.scaling_.channels_first,
         "density": None
         if density is None
         else [*density.units.tolist(), *density.weights.tolist(), *_pair(density.calibration)],
@@ -129,7 +135,7 @@ def _facts(detector: Any) -> dict[str, Any]:
         else [*_pair(mixture.learned), *_pair(mixture.total), mixture.weight],
         "history": detector.history_,
         "beginnings": detector.ensemble_.beginnings,
-        "prices": detector.prices_,
+        "held_out_losses": detector.held_out_losses_,
     }
 
 
@@ -215,7 +221,7 @@ def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any])
         given["image_shape"] = tuple(given["image_shape"])
     made = cls(**given)
     check_parameters(made)
-    made.plan_ = plan = _plan(facts["plan"])
+    plan = _plan(facts["plan"])
     made.n_features_in_ = n = _whole(facts["n_features"])
     names = facts["feature_names"]
     if names:
@@ -232,35 +238,41 @@ def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any])
     if shape and (len(shape) != 3 or math.prod(shape) != n or n > MAX_PIXELS):
         raise ValueError(f"the image shape {shape} does not hold {n} values")
     bending = _bending(tensors, n) if not shape and "frame.knots" in tensors else None
-    made.frame_ = InputScaling(centre, scale, shape, bool(facts["channels_first"]), bending)
+    scaling = InputScaling(centre, scale, shape, bool(facts["channels_first"]), bending)
     made.offset_ = _number(facts["offset"])
-    made.density_ = _density(tensors, facts["density"], facts["format"])
-    made.mixture_ = _mixture(facts["mixture"])
-    if (made.mixture_ is None) != plan.printed:
+    density = _density(tensors, facts["density"], facts["format"])
+    mixture = _mixture(facts["mixture"])
+    if (mixture is None) != plan.printed:
         raise ValueError("the calibration does not fit the preset")
-    made.history_ = _history(facts["history"])
-    costs = facts.get("prices")  # files of earlier versions have none
-    made.prices_ = None if costs is None else Prices(*(_number(cost) for cost in costs))
-    made.ensemble_ = Ensemble(
-        plan.printed,
-        _networks(tensors, "c", plan.membership),
-        _networks(tensors, "h", plan.comparator),
-        made.history_,
-        beginnings=[_seed(value) for value in facts.get("beginnings", [])],  # earlier: none
-    )
-    if len(made.ensemble_.members) != len(made.ensemble_.comparators):
-        raise ValueError("there are not as many networks c as h")
-    if len(made.ensemble_.beginnings) not in (0, len(made.ensemble_.members)):
-        raise ValueError("there are not as many beginnings as networks")
+    # Until format 3 losses were called prices; earlier still there were none.
+    losses = facts.get("held_out_losses", facts.get("prices"))
+    made.held_out_losses_ = None if losses is None else HeldOutLosses(*map(_number, losses))
+    ensemble = _ensemble(tensors, plan, facts)
+    made.scorer_ = Scorer(scaling, plan, ensemble, density, mixture)
     if tensors:
         raise ValueError(f"the tensor {next(iter(tensors))!r} belongs to nothing")
     # What the parts make of one row shows whether they fit together.
     row = np.zeros((1, n))
     with np.errstate(all="ignore"):
-        answers = [made._scores(row), made._qualities(row)]
+        answers = [made.scorer_.log_odds(row), made.scorer_.quality(row)]
     if not np.isfinite(answers).all():
         raise ValueError("its scores are not finite")
     return made
+
+
+def _ensemble(tensors: dict[str, NDArray[Any]], plan: Plan, facts: dict[str, Any]) -> Ensemble:
+    ensemble = Ensemble(
+        plan.printed,
+        _networks(tensors, "c", plan.membership),
+        _networks(tensors, "h", plan.comparator),
+        _history(facts["history"]),
+        beginnings=[_seed(value) for value in facts.get("beginnings", [])],  # earlier: none
+    )
+    if len(ensemble.members) != len(ensemble.comparators):
+        raise ValueError("there are not as many networks c as h")
+    if len(ensemble.beginnings) not in (0, len(ensemble.members)):
+        raise ValueError("there are not as many beginnings as networks")
+    return ensemble
 
 
 def _plan(facts: dict[str, Any]) -> Plan:
@@ -275,19 +287,19 @@ def _plan(facts: dict[str, Any]) -> Plan:
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"a positive integer is needed, got {value!r}")
+        raise ValueError(f"a positive integer is needed; got {value!r}")
     return value
 
 
 def _seed(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise ValueError(f"a seed is needed, got {value!r}")
+        raise ValueError(f"a seed is needed; got {value!r}")
     return value
 
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"a finite number is needed, got {value!r}")
+        raise ValueError(f"a finite number is needed; got {value!r}")
     return float(value)
 
 
@@ -331,7 +343,7 @@ def _mixture(facts: Any) -> Mixture | None:
 
 def _calibration(edge: float, slope: float) -> Calibration:
     if slope <= 0:  # would turn the order of all rows round
-        raise ValueError(f"the slope of a calibration must be positive, got {slope}")
+        raise ValueError(f"the slope of a calibration must be positive; got {slope}")
     return Calibration(edge, slope)
 
 

@@ -24,20 +24,20 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pindown.learn.one_class.corruption import graded_pair
-from pindown.learn.one_class.losses import accepted, displacement, rejected
-from pindown.learn.one_class.negatives import generic_negatives
+from pindown.learn.one_class.negatives import generic_negatives, graded_pair
 from pindown.learn.one_class.networks import build, initialise
-from pindown.learn.one_class.presets import Plan
+from pindown.learn.one_class.plan import Plan
+from pindown.learn.one_class.printed_algorithm import accepted, displacement, rejected
+from pindown.learn.one_class.tuning import (
+    GENERATOR_WEIGHT,
+    LEAST_PROGRESS,
+    LOOK_PATIENCE,
+    PULL,
+    STEPS_BETWEEN_LOOKS,
+    STEPS_PER_GENERATOR_STEP,
+    WEIGHT_MEMORY,
+)
 from pindown.learn.torch_isolation import PROCESSOR
-
-_DECAY = 0.99  # of the running mean of the weights
-_GENERATOR_WEIGHT = 0.5  # of learned negatives beside the floor
-_EVERY = 4  # steps between two of the generators
-_PULL = 1.0  # lambda of the source
-_STEPS_BETWEEN = 10  # steps between two looks at held-out rows, at least
-_PATIENCE = 4  # looks without progress before a member stops
-_PROGRESS = 1e-3
 
 
 def membership_log_odds(outputs: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ class Member:
             if of_negatives.shape[1] > 1:
                 loss = loss + cross_entropy(of_negatives[:, 1:-1], kinds.to(self.device))
         if fake is not None:
-            share = 1.0 if kinds is None else _GENERATOR_WEIGHT
+            share = 1.0 if kinds is None else GENERATOR_WEIGHT
             price = self._weight(x.to(self.device), fake) * rejected(membership_log_odds(outputs.pop(0)))
             loss = loss + share * price.mean()
         return loss
@@ -160,7 +160,7 @@ class Member:
             better, worse = [*better, others[0]], [*others, others[1]]  # less damage against more
         weights = torch.ones(len(worse), len(x), device=self.device)
         if fake is not None:
-            share = _GENERATOR_WEIGHT if self.plan.has("negatives") else 1.0
+            share = GENERATOR_WEIGHT if self.plan.has("negatives") else 1.0
             weights[len(others) - 1] = share * self._novelty(x.to(self.device), fake)
         loss = accepted(at_x).mean()
         if not worse:
@@ -175,7 +175,7 @@ class Member:
         """Return the loss of a generator: be accepted, and stay near."""
         x = x.to(self.device)
         fake = (self.g_h if of_h else self.g_c)(x)
-        pull = _PULL * displacement(x, fake) / max(self.spacing, 1e-6)
+        pull = PULL * displacement(x, fake) / max(self.spacing, 1e-6)
         if of_h:
             return accepted(pair_log_odds(self.q, fake, x)).mean() + pull
         short = (1.0 - self._novelty(x, fake)).mean()  # a copy of x itself would teach nothing
@@ -188,7 +188,7 @@ class Member:
         plan = self.plan
         learns_c, learns_h = plan.ablation != "h", plan.has("comparator") and plan.ablation != "c"
         losses = [0.0] * 4
-        if plan.has("generators") and self.steps % _EVERY == 0:
+        if plan.has("generators") and self.steps % STEPS_PER_GENERATOR_STEP == 0:
             if learns_c and plan.ablation != "only_g_h":
                 losses[2] = self._descend(2, self.generator_loss(x, of_h=False))
             if learns_h and plan.ablation != "only_g_c":
@@ -210,7 +210,7 @@ class Member:
         return float(loss.detach())
 
     def _average(self) -> None:
-        decay = min(_DECAY, self.steps / (self.steps + 10)) if self.plan.has("averaging") else 0.0
+        decay = min(WEIGHT_MEMORY, self.steps / (self.steps + 10)) if self.plan.has("averaging") else 0.0
         with torch.no_grad():
             for means, weights in zip(self.mean_weights, self.weights[:2], strict=True):
                 torch._foreach_lerp_(means, weights, 1 - decay)
@@ -235,15 +235,15 @@ class Member:
     def train(self, inputs: Tensor, held_out: Tensor, tick: Callable[[], Any]) -> None:
         """Train for the planned epochs, or until held-out rows show no more progress."""
         steps = -(-len(inputs) // self.plan.batch_size)  # of an epoch
-        every = max(1, _STEPS_BETWEEN // steps)  # epochs between two looks at held-out rows
+        every = max(1, STEPS_BETWEEN_LOOKS // steps)  # epochs between two looks at held-out rows
         best, since = float("inf"), 0
         for number in range(1, self.plan.epochs + 1):
             tick()
             record = self.epoch(inputs)
             if len(held_out) and self.plan.has("negatives") and number % every == 0:
                 record["held_out"] = self.held_out_loss(held_out, seed=0)
-                since = 0 if record["held_out"] < best - _PROGRESS else since + 1
+                since = 0 if record["held_out"] < best - LEAST_PROGRESS else since + 1
                 best = min(best, record["held_out"])
             self.history.append({"epoch": float(number), **record})
-            if since >= _PATIENCE:
+            if since >= LOOK_PATIENCE:
                 break

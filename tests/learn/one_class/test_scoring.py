@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pindown.learn.one_class.mixture import Mixture, tempered
+from pindown.learn.one_class.scoring import Mixture, tempered
 
 LOG19 = np.log(19)
 

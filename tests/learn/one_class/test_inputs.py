@@ -7,7 +7,7 @@ from scipy.stats import skew
 
 from pindown.errors import ModelFileError
 from pindown.learn.one_class import LocalMaximaDetector
-from pindown.learn.one_class.bending import Bending
+from pindown.learn.one_class.inputs import Bending
 from pindown.learn.one_class.storage import sealed
 
 QUICK = {"max_epochs": 3, "n_estimators": 2, "hidden": 8, "random_state": 0}
@@ -54,7 +54,7 @@ def test_many_equal_values_and_a_tail_are_no_trouble():
 def test_the_networks_of_bent_features_are_one_relu_network():
     model = LocalMaximaDetector(**QUICK).fit(skewed())
     rows = skewed() * 3 - 1
-    learned = model._learned(rows)
+    learned = model.scorer_.learned(rows)
     assert np.allclose(
         model.learned_network_(rows)[:, 0], learned, atol=1e-8 * (1 + np.abs(learned).max())
     )
@@ -63,9 +63,9 @@ def test_the_networks_of_bent_features_are_one_relu_network():
 def test_without_the_ingredient_nothing_is_bent():
     parts = ["density", "negatives", "generators", "comparator", "averaging"]
     straight = LocalMaximaDetector(ingredients=parts, **QUICK).fit(skewed())
-    assert straight.frame_.bending is None
-    assert LocalMaximaDetector("paper", max_epochs=1).fit(skewed()[:40]).frame_.bending is None
-    assert LocalMaximaDetector(**QUICK).fit(skewed()).frame_.bending is not None
+    assert straight.scaling_.bending is None
+    assert LocalMaximaDetector("paper", max_epochs=1).fit(skewed()[:40]).scaling_.bending is None
+    assert LocalMaximaDetector(**QUICK).fit(skewed()).scaling_.bending is not None
 
 
 def test_a_bent_detector_is_read_as_it_was_written_and_damage_is_refused(tmp_path):

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from pindown.learn.one_class.corruption import graded_pair
-from pindown.learn.one_class.negatives import generic_negatives
-from pindown.learn.one_class.presets import INGREDIENTS, Plan
-from pindown.learn.one_class.printed import PrintedMember
+from pindown.learn.one_class.negatives import generic_negatives, graded_pair
+from pindown.learn.one_class.plan import INGREDIENTS, Plan
+from pindown.learn.one_class.printed_algorithm import PrintedMember
 from pindown.learn.one_class.training import Member
 
 D = 3

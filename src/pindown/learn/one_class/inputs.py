@@ -1,9 +1,15 @@
 r"""How rows become the inputs of the networks: shapes, scales and limits, learned from training data.
 
 Vectors are standardised feature by feature, :math:`z = (x - m) / s`; a feature that never changes is
-measured in its own size, so a change of it stays visible. For the networks they may then be bent
-(:mod:`~pindown.learn.one_class.bending`). Images are brought to [0, 1] by one range for
-all pixels, and to at most 32 pixels a side.
+measured in its own size, so a change of it stays visible. For the networks they may then be bent to look
+normal: a few quantiles of each feature are sent to those of the standard normal distribution, straight
+lines in between and beyond; then mean and variance are brought to 0 and 1. Networks see a long tail
+stretched over many units where most rows lie, instead of all rows in one spot. Being piecewise linear,
+the map is a ReLU network too:
+
+.. math:: v(x) = v_0 + s_0 (x - k_0) + \sum_{i \ge 1} (s_i - s_{i-1}) \, \rho(x - k_i) .
+
+Images are brought to [0, 1] by one range for all pixels, and to at most 32 pixels a side.
 """
 
 from __future__ import annotations
@@ -15,24 +21,30 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import ndtri
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, pad
 
 from pindown.affine import Array
-from pindown.learn.one_class.bending import Bending
-from pindown.learn.one_class.networks import PAPER_SIDE
+from pindown.learn.inputs import MAX_CHANNELS, mean_and_deviation, n_axes
+from pindown.learn.one_class.tuning import (
+    MAX_PIXELS,
+    MAX_SIDE,
+    MIN_DISTINCT_VALUES,
+    MIN_KNOT_DISTANCE,
+    MIN_SIDE,
+    PRINTED_SIDE,
+    QUANTILE_LEVELS,
+)
 from pindown.validation import is_integer
 
-LARGEST_SIDE = 32
-_SMALLEST_SIDE = 4  # below, there are no gradients to speak of
-_MOST_CHANNELS = 4  # the axis that is this short is the channels
-_SMALLEST_SPREAD = 1e-12  # of a feature's largest value: below it, the spread is rounding
-FARTHEST = 1e30  # standard deviations: squares of more do not fit into single precision sums
-MOST_PIXELS = 2**24  # numbers of one image: what a file may claim, and so what is learned from
+# Standard deviations: squares of more do not fit into single precision sums.
+FARTHEST = 1e30
+_LEVELS = np.array(QUANTILE_LEVELS)
 
 
 @dataclass(frozen=True)
-class Frame:
+class InputScaling:
     """What the networks see of a row.
 
     Attributes:
@@ -52,8 +64,8 @@ class Frame:
     @classmethod
     def of(
         cls, rows: Array, image_shape: tuple[int, ...], channels_first: bool, bent: bool = False
-    ) -> Frame:
-        """Learn the frame from training rows, (n, d); vectors are bent if asked for."""
+    ) -> InputScaling:
+        """Learn shapes and scales from training rows, (n, d); vectors are bent if asked for."""
         if image_shape:
             low, high = float(rows.min()), float(rows.max())
             if not np.isfinite(high - low):
@@ -61,12 +73,9 @@ class Frame:
                     f"pixels from {low:.3g} to {high:.3g} have no finite range; rescale them."
                 )
             return cls(np.array([low]), np.array([(high - low) or 1.0]), image_shape, channels_first)
+        centre, deviation = mean_and_deviation(rows)
         largest = np.abs(rows).max(axis=0)
-        unit = np.where(largest > 0, largest, 1.0)  # squares of huge numbers overflow
-        centre = (rows / unit).mean(axis=0) * unit
-        spread = (rows / unit).std(axis=0)
-        changes = (spread > _SMALLEST_SPREAD) & (spread * unit > 0)  # the smallest numbers underflow
-        scale = np.where(changes, spread * unit, np.where(largest > 0, largest, 1.0))
+        scale = np.where(deviation > 0, deviation, np.where(largest > 0, largest, 1.0))
         straight = cls(centre, scale)
         return replace(straight, bending=Bending.of(straight.scaled(rows))) if bent else straight
 
@@ -81,7 +90,7 @@ class Frame:
         if not self.is_image:
             return [len(self.centre)]
         height, width, channels = self.image_shape
-        return [channels, min(height, LARGEST_SIDE), min(width, LARGEST_SIDE)]
+        return [channels, min(height, MAX_SIDE), min(width, MAX_SIDE)]
 
     def scaled(self, rows: Array) -> Array:
         """Return standardised rows, (n, d), in float64."""
@@ -127,7 +136,7 @@ class Frame:
         if self.is_image:
             if self.shape[1:] != list(self.image_shape[:2]):
                 raise ValueError(
-                    f"images of more than {LARGEST_SIDE} pixels a side are made smaller for the "
+                    f"images of more than {MAX_SIDE} pixels a side are made smaller for the "
                     f"networks and cannot be turned back; got {self.image_shape}."
                 )
             if not self.channels_first:
@@ -141,8 +150,8 @@ class Frame:
 def paper_inputs(images: Tensor) -> Tensor:
     """Return images in [-1, 1] on 32 x 32 pixels, padded with the darkest value, as in the source."""
     height, width = images.shape[2:]
-    above, left = (PAPER_SIDE - height) // 2, (PAPER_SIDE - width) // 2
-    margins = (left, PAPER_SIDE - width - left, above, PAPER_SIDE - height - above)
+    above, left = (PRINTED_SIDE - height) // 2, (PRINTED_SIDE - width) // 2
+    margins = (left, PRINTED_SIDE - width - left, above, PRINTED_SIDE - height - above)
     return pad(images * 2 - 1, margins, value=-1.0)
 
 
@@ -176,21 +185,21 @@ def image_layout(X: Any, image_shape: Any) -> tuple[tuple[int, ...], bool]:
         return _large_enough((*shape, 1)), False
     if len(shape) != 3:
         raise ValueError(
-            f"X must have 2 axes (rows of features), 3 (images) or 4 (images with channels), "
+            f"X must have 2 axes (rows of features), 3 (images) or 4 (images with channels); "
             f"got {1 + len(shape)}. Found array with dim {1 + len(shape)}."
         )
-    if all(_SMALLEST_SIDE <= side <= _MOST_CHANNELS for side in (shape[0], shape[2])):
+    if all(MIN_SIDE <= side <= MAX_CHANNELS for side in (shape[0], shape[2])):
         raise ValueError(
             f"images of shape {shape} may have their channels first or last; pad the short side, or "
             "give one channel at a time."
         )
-    wide = min(shape[1:]) >= _SMALLEST_SIDE  # enough for the sides of an image with channels first
-    if shape[2] <= _MOST_CHANNELS and not (shape[0] < _SMALLEST_SIDE and wide):
+    wide = min(shape[1:]) >= MIN_SIDE  # enough for the sides of an image with channels first
+    if shape[2] <= MAX_CHANNELS and not (shape[0] < MIN_SIDE and wide):
         return _large_enough(shape), False
-    if shape[0] <= _MOST_CHANNELS:
+    if shape[0] <= MAX_CHANNELS:
         return _large_enough((shape[1], shape[2], shape[0])), True
     raise ValueError(
-        f"images of shape {shape} have no axis of at most {_MOST_CHANNELS} channels, first or last."
+        f"images of shape {shape} have no axis of at most {MAX_CHANNELS} channels, first or last."
     )
 
 
@@ -200,7 +209,7 @@ def _given_shape(image_shape: Any) -> tuple[int, ...]:
     if len(given) not in (2, 3) or not all(is_integer(n) for n in given):
         raise ValueError(
             f"image_shape must be (height, width), (height, width, channels) or "
-            f"(channels, height, width) of positive integers, got {image_shape!r}."
+            f"(channels, height, width) of positive integers; got {image_shape!r}."
         )
     return tuple(int(n) for n in given)
 
@@ -218,11 +227,107 @@ def layout_text(shape: tuple[int, ...], channels_first: bool) -> str:
 
 
 def _large_enough(shape: tuple[int, ...]) -> tuple[int, ...]:
-    if min(shape[:2]) < _SMALLEST_SIDE:
+    if min(shape[:2]) < MIN_SIDE:
         raise ValueError(
-            f"images need at least {_SMALLEST_SIDE} pixels a side, got {shape[0]} x {shape[1]}; "
+            f"images need at least {MIN_SIDE} pixels a side; got {shape[0]} x {shape[1]}: "
             "preset 'tabular' takes smaller ones as rows of numbers."
         )
-    if math.prod(shape) > MOST_PIXELS:
+    if math.prod(shape) > MAX_PIXELS:
         raise ValueError(f"images of {math.prod(shape):,} numbers are too large; make them smaller.")
     return shape
+
+
+@dataclass(frozen=True, eq=False)
+class Bending:
+    """Increasing piecewise-linear maps.
+
+    Attributes:
+        knots: Ascending places, (d, k).
+        values: Their ascending images, (d, k).
+    """
+
+    knots: Array
+    values: Array
+
+    @classmethod
+    def of(cls, rows: Array) -> Bending:
+        """Learn the maps from standardised rows, (n, d); a feature with few values stays as it is."""
+        shape = (rows.shape[1], len(_LEVELS))
+        knots, values = np.empty(shape), np.empty(shape)
+        for j, column in enumerate(rows.T):
+            knots[j], values[j] = _straight() if _is_code(column) else _bent(column)
+        return cls(knots, values)
+
+    def __call__(self, rows: Array) -> Array:
+        """Return bent rows, (n, d)."""
+        return _through(rows, self.knots, self.values)
+
+    def back(self, rows: Array) -> Array:
+        """Return the rows that are bent to ``rows``.
+
+        Example:
+            >>> bending = Bending.of(np.exp(np.linspace(-2, 2, 50))[:, None])
+            >>> bool(np.allclose(bending.back(bending(np.array([[0.1], [30.0]]))), [[0.1], [30.0]]))
+            True
+        """
+        return _through(rows, self.values, self.knots)
+
+    @property
+    def slopes(self) -> Array:
+        """Slopes between neighbouring knots, (d, k - 1); the outer ones go on beyond the ends."""
+        return np.diff(self.values, axis=1) / np.diff(self.knots, axis=1)
+
+
+def _is_code(column: Array) -> bool:
+    return len(np.unique(column)) < MIN_DISTINCT_VALUES
+
+
+def _straight() -> tuple[Array, Array]:
+    places = ndtri(_LEVELS)
+    return places, places
+
+
+def _bent(column: Array) -> tuple[Array, Array]:
+    quantiles = np.quantile(column, _LEVELS)
+    knots, values = [quantiles[0]], [[ndtri(_LEVELS[0])]]
+    for place, level in zip(quantiles[1:], ndtri(_LEVELS[1:]), strict=True):
+        if place - knots[-1] > MIN_KNOT_DISTANCE:
+            knots.append(place)
+            values.append([])
+        values[-1].append(level)
+    if len(knots) < 2:
+        return _straight()
+    # Several levels at one place: their mean. Fewer places than levels: go on with the last slope.
+    places, images = np.array(knots), np.array([np.mean(levels) for levels in values])
+    missing = 1 + np.arange(len(_LEVELS) - len(places))
+    step = (images[-1] - images[-2]) / (places[-1] - places[-2])
+    places = np.concatenate([places, places[-1] + missing])
+    images = np.concatenate([images, images[-1] + step * missing])
+    seen = _through(column[:, None], places[None], images[None])
+    return places, (images - seen.mean()) / seen.std()
+
+
+def _through(rows: Array, places: Array, images: Array) -> Array:
+    made = np.empty_like(rows, dtype=float)
+    for j, (k, v) in enumerate(zip(places, images, strict=True)):
+        x = rows[:, j]
+        inside = np.interp(x, k, v)
+        below = v[0] + (x - k[0]) * ((v[1] - v[0]) / (k[1] - k[0]))
+        above = v[-1] + (x - k[-1]) * ((v[-1] - v[-2]) / (k[-1] - k[-2]))
+        made[:, j] = np.where(x < k[0], below, np.where(x > k[-1], above, inside))
+    return made
+
+
+def flat(X: Any) -> Any:
+    """Return images as rows and leave everything else as it is.
+
+    Raises:
+        ValueError: If values are masked: what lies under a mask would be taken for data.
+    """
+    if np.ma.is_masked(X):
+        hidden = int(np.sum(X.mask))
+        raise ValueError(f"X has {hidden:,} masked values; fill them, or leave their rows out.")
+    if n_axes(X) in (3, 4):
+        X = np.asarray(X)
+        return X.reshape(len(X), math.prod(X.shape[1:]))
+    return X

@@ -95,8 +95,8 @@ def test_networks_that_learn_nothing_are_reported(shape):
     with pytest.warns(ConvergenceWarning, match="learned nothing in") as caught:
         model.fit(X)
     assert caught[0].filename == __file__  # it points at the call of fit
-    assert model.prices_.trained == pytest.approx(model.prices_.untrained)
-    assert model.report().prices.learned_nothing
+    assert model.held_out_losses_.trained == pytest.approx(model.held_out_losses_.untrained)
+    assert model.report().held_out_losses.learned_nothing
     # They have no vote, whatever weight they were given.
     alone = LocalMaximaDetector(n_estimators=1, learned_weight=0, random_state=0).fit(X)
     assert model.score_samples(X) == pytest.approx(alone.score_samples(X))
@@ -123,7 +123,7 @@ def test_few_steps_were_asked_for():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = LocalMaximaDetector(max_epochs=0, random_state=0).fit(X)
-    assert model.prices_.trained == model.prices_.untrained
+    assert model.held_out_losses_.trained == model.held_out_losses_.untrained
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_few_steps_were_asked_for():
 def test_there_is_no_price_where_c_sees_no_made_up_rows(parameters):
     X = np.random.default_rng(0).normal(size=(30, 3))
     model = LocalMaximaDetector(max_epochs=1, n_estimators=1, random_state=0, **parameters).fit(X)
-    assert model.prices_ is None and "untrained" not in str(model.report())
+    assert model.held_out_losses_ is None and "untrained" not in str(model.report())
 
 
 def test_untrained_copies_are_those_that_training_began_with(monkeypatch):
@@ -157,10 +157,10 @@ def test_prices_are_kept_in_the_file(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 3))
     model = LocalMaximaDetector(max_epochs=3, n_estimators=1, random_state=0).fit(X)
     again = loaded(model, tmp_path)
-    assert again.prices_ == model.prices_
+    assert again.held_out_losses_ == model.held_out_losses_
     # Going on, the untrained copies are those of the first fit.
     again.partial_fit(X)
-    assert again.prices_.untrained == pytest.approx(model.prices_.untrained, rel=1e-9)
+    assert again.held_out_losses_.untrained == pytest.approx(model.held_out_losses_.untrained, rel=1e-9)
     assert len(again.history_) == 6
 
 
@@ -188,7 +188,7 @@ def test_reading_a_file_forgets_no_training(ingredients, tmp_path):
 
 def test_prices_and_orders_by_hand():
     """Cross-entropy of the mean log-odds of the members, and the share of pairs in the right order."""
-    from pindown.learn.one_class.ensemble import Prices, _judged, may_vote
+    from pindown.learn.one_class.ensemble import HeldOutLosses, _judged, may_vote
 
     torch.manual_seed(0)
     nets = [torch.nn.Linear(2, 1).double() for _ in range(3)]
@@ -203,7 +203,7 @@ def test_prices_and_orders_by_hand():
     labels = np.r_[np.ones(30), np.zeros(20)]
     assert order == pytest.approx(roc_auc_score(labels, np.r_[inside, outside]))
     for trained, better, nothing in ((0.98, 0.0, False), (1.0, 0.01, True), (1.0, 0.03, False)):
-        found = Prices(trained, 1.0, 0.5 + better, 0.5)
+        found = HeldOutLosses(trained, 1.0, 0.5 + better, 0.5)
         assert found.learned_nothing is nothing
         assert may_vote(found, SimpleNamespace(history=[{}])) is not nothing
         assert not may_vote(found, SimpleNamespace(history=[]))
