@@ -10,8 +10,8 @@ from scipy.stats import norm
 
 from pindown.guarantees.bounds import WeightList, mixture_bound, niceness, spectral_margin_bound
 from pindown.guarantees.bounds.bound import half_square
-from pindown.guarantees.bounds.perturbation import norm_level
-from pindown.guarantees.bounds.spectral_source import beta_interval, source_scale
+from pindown.guarantees.bounds.spectral import beta_interval, source_scale
+from pindown.guarantees.bounds.weight_noise import norm_level
 from pindown.optim import RMSPropRule
 from pindown.optim.path_geometry import TrainingPathGeometry
 from pindown_reproduction.relu_thesis import pac_bayes_images
@@ -57,7 +57,7 @@ def test_the_sum_of_squares_of_unit_matrices_is_a_multiple_of_the_identity():
     assert not np.array_equal(total, sigma**2 * np.ones((h, h)))
     assert np.linalg.norm(total, 2) == np.linalg.norm(sigma**2 * np.ones((h, h)), 2) == h * sigma**2
     # That norm is what the tail rests on, and it holds; with sigma^2, each entry's, it would not.
-    level = norm_level(h, h, 0.05, form="source")
+    level = norm_level(h, h, 0.05, variant="as_printed")
     assert level**2 == pytest.approx(2 * np.linalg.norm(total, 2) / sigma**2 * math.log(2 * h / 0.05))
     draws = np.random.default_rng(0).standard_normal((4_000, h, h))
     norms = np.linalg.norm(draws, 2, axis=(1, 2))
@@ -179,11 +179,11 @@ def test_the_factor_eight_turns_the_comparison_of_the_two_bounds_round():
     y = end(X).argmax(axis=1)
     common = {"margin": 0.1}
     mixture = [
-        mixture_bound(end, [end], [start], X, y, form=form, **common)
-        for form in ("printed", "corrected")
+        mixture_bound(end, [end], [start], X, y, variant=variant, **common)
+        for variant in ("as_printed", "corrected")
     ]
-    printed = spectral_margin_bound(end, X, y, form="printed", **common).terms["value at beta"]
-    corrected = spectral_margin_bound(end, X, y, form="corrected", representative="layers", **common)
+    printed = spectral_margin_bound(end, X, y, variant="as_printed", **common).terms["value at beta"]
+    corrected = spectral_margin_bound(end, X, y, variant="corrected", representative="layers", **common)
     assert mixture[0].formula_value < 0.8 * printed
     assert mixture[1].formula_value > 1.2 * corrected.formula_value
     assert mixture[1].vacuous and corrected.vacuous

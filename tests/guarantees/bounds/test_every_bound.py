@@ -11,7 +11,7 @@ from scipy.stats import binom
 from pindown import ReluNetwork
 from pindown.guarantees import bounds
 from pindown.guarantees.bounds import AngularProfile, WeightList
-from pindown.guarantees.bounds.transfer import projected
+from pindown.guarantees.bounds.linear_distillation import projected
 
 SIGN = np.where(np.arange(400) % 2, 1.0, -1.0)[:, None]
 LINE = WeightList("given", (np.array([[1.0]]),))

@@ -20,9 +20,9 @@ from pindown.guarantees.bounds import (
     spectral_margin_bound,
     truncated_posterior,
 )
-from pindown.guarantees.bounds.margins import conditioned_kl
 from pindown.guarantees.bounds.pac_bayes import risk_from_level
-from pindown.guarantees.bounds.representatives import representative
+from pindown.guarantees.bounds.pac_bayes_margins import conditioned_kl
+from pindown.guarantees.bounds.rescaled_weights import representative
 
 DELTA = 0.2
 LUCK = 0.9999  # quantile of the number of failures that is still no evidence
@@ -51,10 +51,10 @@ def lucky_axes(bound, n=30, axes=1500, runs=150):
     return int((limits[errors] < 0.5).any(axis=1).sum())
 
 
-@pytest.mark.parametrize("form", ["sharp", "source"])
-def test_conditioned_posteriors_chosen_on_the_sample(form):
+@pytest.mark.parametrize("variant", ["sharp", "as_printed"])
+def test_conditioned_posteriors_chosen_on_the_sample(variant):
     def stated(risk, kl, n, Z):
-        return margin_bound(risk, kl, n, DELTA, success=Z, form=form).formula_value
+        return margin_bound(risk, kl, n, DELTA, success=Z, variant=variant).formula_value
 
     assert lucky_axes(stated) <= allowed(150)
 
@@ -86,8 +86,8 @@ def test_margin_bound_by_a_root_of_the_entropy(Z):
 
 
 def test_margin_bound_falls_with_the_sample():
-    for form in ("sharp", "source"):
-        values = [margin_bound(0.1, 10.0, n, form=form).value for n in (200, 400, 800, 10**6)]
+    for variant in ("sharp", "as_printed"):
+        values = [margin_bound(0.1, 10.0, n, variant=variant).value for n in (200, 400, 800, 10**6)]
         assert values == sorted(values, reverse=True) and len(set(values)) == 4
 
 

@@ -10,9 +10,9 @@ from scipy.special import logsumexp
 
 from pindown import ReluNetwork
 from pindown.guarantees.bounds import WeightList, margin_risk, small_kl_inverse, spectral_margin_bound
-from pindown.guarantees.bounds.perturbation import norm_level
-from pindown.guarantees.bounds.sample import row_norms_up
-from pindown.guarantees.bounds.spectral_source import beta_interval, source_scale
+from pindown.guarantees.bounds.samples import row_norms_up
+from pindown.guarantees.bounds.spectral import beta_interval, source_scale
+from pindown.guarantees.bounds.weight_noise import norm_level
 
 
 def separator(scale=1.0):
@@ -50,16 +50,19 @@ def test_holds_for_the_noisy_networks_it_is_about():
     assert below == 5
 
 
-@pytest.mark.parametrize("form", ["sharp", "corrected"])
-def test_monotone(form):
+@pytest.mark.parametrize("variant", ["sharp", "corrected"])
+def test_monotone(variant):
     X, y = sample(np.random.default_rng(1), 2000, noise=0.0)
     net = separator()
-    base = spectral_margin_bound(net, X, y, form=form).formula_value
-    assert spectral_margin_bound(net, X, y, form=form, delta=0.001).formula_value > base
-    assert spectral_margin_bound(net, np.vstack([X, X]), np.append(y, y), form=form).formula_value < base
+    base = spectral_margin_bound(net, X, y, variant=variant).formula_value
+    assert spectral_margin_bound(net, X, y, variant=variant, delta=0.001).formula_value > base
+    assert (
+        spectral_margin_bound(net, np.vstack([X, X]), np.append(y, y), variant=variant).formula_value
+        < base
+    )
     noisy = y.copy()
     noisy[:600] = 1 - noisy[:600]
-    assert spectral_margin_bound(net, X, noisy, form=form).formula_value > base
+    assert spectral_margin_bound(net, X, noisy, variant=variant).formula_value > base
 
 
 def test_scaling_inputs_changes_nothing_in_the_sharp_form():
@@ -70,7 +73,9 @@ def test_scaling_inputs_changes_nothing_in_the_sharp_form():
 
 def test_sharp_is_below_the_corrected_source():
     X, y = sample(np.random.default_rng(3), 2000, noise=0.0)
-    sharp, corrected = (spectral_margin_bound(separator(), X, y, form=f) for f in ("sharp", "corrected"))
+    sharp, corrected = (
+        spectral_margin_bound(separator(), X, y, variant=f) for f in ("sharp", "corrected")
+    )
     assert sharp.value < 0.5
     assert corrected.formula_value > 3 * sharp.formula_value
 
@@ -78,7 +83,7 @@ def test_sharp_is_below_the_corrected_source():
 def test_printed_lower_end_of_the_grid_is_too_high():
     """A network below the printed end still has margins above gamma / 2; below ours none has."""
     gamma, B, d = 1.0, 1.0, 2
-    printed, _ = beta_interval(gamma, 100, d, B, printed=True)
+    printed, _ = beta_interval(gamma, 100, d, B, variant="as_printed")
     ours, _ = beta_interval(gamma, 100, d, B)
     assert ours < printed
     for beta, reached in ((0.999 * printed, True), (0.999 * ours, False)):
@@ -95,18 +100,18 @@ def test_printed_form_uses_a_grid_point_far_from_the_network_and_says_so():
     net = WeightList("given", tuple(rng.uniform(-1, 1, s) * math.sqrt(6 / sum(s)) for s in shapes))
     X = rng.standard_normal((300, 20))
     y = net(X).argmax(axis=1)
-    bound = spectral_margin_bound(net, X, y, form="printed", margin=1.0)
+    bound = spectral_margin_bound(net, X, y, variant="as_printed", margin=1.0)
     assert bound.kind == "heuristic"
     assert bound.terms["value at beta"] > 10 * bound.formula_value
     assert any("grid" in a.text and a.status == "violated" for a in bound.assumptions)
-    strict = spectral_margin_bound(net, X, y, form="corrected", margin=1.0)
+    strict = spectral_margin_bound(net, X, y, variant="corrected", margin=1.0)
     assert strict.value == 1.0 and strict.vacuous and strict.kind == "probability"
 
 
 def test_choosing_the_margin_is_paid_for_unlike_printed():
     X, y = sample(np.random.default_rng(5), 500)
-    free = spectral_margin_bound(separator(), X, y, form="corrected", margin=0.5)
-    paid = spectral_margin_bound(separator(), X, y, form="corrected")
+    free = spectral_margin_bound(separator(), X, y, variant="corrected", margin=0.5)
+    paid = spectral_margin_bound(separator(), X, y, variant="corrected")
     assert paid.terms["priors"] == pytest.approx(146 * free.terms["priors"])
     assert any("paid for" in a.text and a.status == "checked" for a in paid.assumptions)
 
@@ -123,9 +128,9 @@ def test_choosing_a_margin_on_the_sample_for_free_breaks_a_bound():
     # So ours pays for the grid: each of its margins is a prior of its own.
     net = WeightList("given", tuple(0.5 * rng.standard_normal(s) for s in ((6, 3), (2, 6))))
     X = rng.standard_normal((m, 3))
-    free = spectral_margin_bound(net, X, net(X).argmax(axis=1), form="corrected")
+    free = spectral_margin_bound(net, X, net(X).argmax(axis=1), variant="corrected")
     margin = free.terms["margin"]
-    fixed = spectral_margin_bound(net, X, net(X).argmax(axis=1), form="corrected", margin=margin)
+    fixed = spectral_margin_bound(net, X, net(X).argmax(axis=1), variant="corrected", margin=margin)
     assert free.terms["priors"] == K * fixed.terms["priors"]
     assert free.terms["log terms"] - fixed.terms["log terms"] == pytest.approx(math.log(K))
 
@@ -216,8 +221,8 @@ def test_copies_around_centres_are_paid_for_and_scaled_alike():
     assert two.terms["log terms"] - other.terms["log terms"] == pytest.approx(math.log(2))
 
 
-@pytest.mark.parametrize("form", ["corrected", "printed"])
-def test_source_forms_written_out(form):
+@pytest.mark.parametrize("variant", ["corrected", "as_printed"])
+def test_source_forms_written_out(variant):
     """Three layers of different norms, six inputs, three units, so that h and the copy matter."""
     rng = np.random.default_rng(12)
     shapes, m, B, delta, d = ((3, 6), (3, 3), (2, 3)), 10_000, 2.0, 0.1, 3
@@ -230,9 +235,9 @@ def test_source_forms_written_out(form):
     y = rng.integers(0, 2, m)
     scores = weights(X)[np.arange(m)[:, None], np.column_stack([y, 1 - y])]
     found = spectral_margin_bound(
-        weights, X, y, delta=delta, form=form, margin=margin, input_norm=B, representative="given"
+        weights, X, y, delta=delta, variant=variant, margin=margin, input_norm=B, representative="given"
     )
-    printed = form == "printed"
+    printed = variant == "as_printed"
     low = (margin / ((2 if printed else math.sqrt(8)) * B)) ** (1 / 3)
     high = (math.sqrt(m - 1) * margin / (4 * math.exp(3 - 2 / (d - 1)) * B)) ** (1 / 3)
     if printed:
@@ -245,7 +250,7 @@ def test_source_forms_written_out(form):
     point, h = points[np.argmin(abs(points - beta))], 3 if printed else 6
     assert found.terms["beta"] == pytest.approx(point) and found.terms["priors"] == n_points
     reach = min(margin / (4 * math.e**2 * B * point**2), point / math.sqrt(math.e))
-    sigma = reach / d / norm_level(h, h, 1 / (2 * d), form="source")
+    sigma = reach / d / norm_level(h, h, 1 / (2 * d), variant="as_printed")
     squares = sum(
         np.sum(W**2) * (1 if printed else beta / s) ** 2
         for W, s in zip(weights.matrices, norms, strict=True)
@@ -262,8 +267,8 @@ def test_margins_count_as_mistakes_up_to_half():
     """Outputs that win by 0.3 are wrong at a margin of one and right at a margin of a half."""
     X, y = np.full((50, 2), [0.15, 0.0]), np.zeros(50, int)
     for margin, risk in ((1.0, 1.0), (0.61, 1.0), (0.5, 0.0)):
-        for form in ("corrected", "printed"):
-            found = spectral_margin_bound(separator(), X, y, form=form, margin=margin)
+        for variant in ("corrected", "as_printed"):
+            found = spectral_margin_bound(separator(), X, y, variant=variant, margin=margin)
             assert found.terms["empirical risk"] == risk
 
 
@@ -290,12 +295,12 @@ def test_centres_near_the_network_help():
 @pytest.mark.parametrize(
     "change",
     [
-        {"form": "other"},
+        {"variant": "other"},
         {"representative": "other"},
-        {"form": "printed"},
+        {"variant": "as_printed"},
         {"delta": 0.0},
-        {"form": "corrected", "margin": -1.0},
-        {"form": "corrected", "centres": []},
+        {"variant": "corrected", "margin": -1.0},
+        {"variant": "corrected", "centres": []},
         {"centres": []},
     ],
 )
@@ -314,14 +319,14 @@ def test_bad_samples():
     linear = ReluNetwork.from_layers([(np.eye(2), [0, 0])])
     assert spectral_margin_bound(linear, np.ones((5, 2)), np.zeros(5, int)).vacuous
     with pytest.raises(ValueError, match="at least 2 layers"):
-        spectral_margin_bound(linear, np.ones((5, 2)), np.zeros(5, int), form="corrected")
+        spectral_margin_bound(linear, np.ones((5, 2)), np.zeros(5, int), variant="corrected")
 
 
 def test_zero_network_and_zero_input_are_vacuous():
     net = ReluNetwork.from_layers([(np.zeros((2, 2)), [0, 0]), (np.zeros((2, 2)), [0, 0])])
-    for form in ("sharp", "corrected"):
+    for variant in ("sharp", "corrected"):
         assert spectral_margin_bound(
-            net, np.zeros((4, 2)), [0, 1, 0, 1], form=form, input_norm=1.0
+            net, np.zeros((4, 2)), [0, 1, 0, 1], variant=variant, input_norm=1.0
         ).vacuous
 
 
@@ -329,7 +334,7 @@ def test_normalised_rows_are_no_longer_than_one():
     X = np.random.default_rng(0).standard_normal((200, 2))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = (X[:, 0] < 0).astype(int)
-    unit = spectral_margin_bound(separator(), X, y, form="corrected", input_norm=1.0)
+    unit = spectral_margin_bound(separator(), X, y, variant="corrected", input_norm=1.0)
     assert all(a.status != "violated" for a in unit.assumptions)
-    short = spectral_margin_bound(separator(), X, y, form="corrected", input_norm=1.0 - 1e-9)
+    short = spectral_margin_bound(separator(), X, y, variant="corrected", input_norm=1.0 - 1e-9)
     assert any("no input is longer" in a.text and a.status == "violated" for a in short.assumptions)

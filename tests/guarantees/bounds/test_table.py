@@ -13,7 +13,7 @@ from pindown.guarantees.bounds import (
     spectral_margin_bound,
     weight_noise_bound,
 )
-from pindown.guarantees.bounds.representatives import homogeneous
+from pindown.guarantees.bounds.rescaled_weights import homogeneous
 from pindown.guarantees.bounds.table import stored_bits
 
 
@@ -58,7 +58,7 @@ def test_every_row_is_the_bound_called_by_itself_with_its_share():
         "description length": occam_bound(0.0, stored_bits(net), 300, each),
         "held-out examples": held_out_bound(3, 100, each),
         "spectral margin": spectral_margin_bound(net, X, y, delta=each),
-        "spectral margin, source": spectral_margin_bound(net, X, y, delta=each, form="corrected"),
+        "spectral margin, source": spectral_margin_bound(net, X, y, delta=each, variant="corrected"),
         "spectral margin around given centres": spectral_margin_bound(
             mine, X, y, delta=each, centres=[centre]
         ),

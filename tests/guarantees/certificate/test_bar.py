@@ -1,10 +1,13 @@
 """A bar shows on terminals by default, nowhere else, and not when told to be quiet."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from torch import nn
 
-from pindown.guarantees.certificate import certify, clock
+from pindown.guarantees.certificate import certify, stages
+from pindown.progress import progress_bar
 
 
 @pytest.mark.parametrize(
@@ -12,7 +15,7 @@ from pindown.guarantees.certificate import certify, clock
     [(True, {}, True), (True, {"verbose": 0}, False), (False, {}, False)],
 )
 def test_bar(terminal, settings, shown, monkeypatch, capsys):
-    monkeypatch.setattr(clock, "_PATIENCE", 0.0)
+    monkeypatch.setattr(stages, "progress_bar", partial(progress_bar, patience=0.0))
     monkeypatch.setenv("TERM", "xterm")
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)

@@ -8,10 +8,10 @@ from torch.nn.utils import prune
 
 from pindown.guarantees import certify
 from pindown.guarantees.certificate import run as run_module
-from pindown.guarantees.certificate.examples import read_examples
 from pindown.guarantees.certificate.modules import (
     check_outputs,
     only_linear,
+    read_examples,
     read_module,
     start_again,
 )

@@ -9,10 +9,15 @@ from scipy.special import rel_entr
 from scipy.stats import ks_2samp, norm
 from torch import nn
 
-from pindown.guarantees.certificate.descent import Moves, Prior, _price, _step
-from pindown.guarantees.certificate.examples import read_examples
-from pindown.guarantees.certificate.modules import only_linear, read_module, start_again
-from pindown.guarantees.certificate.posterior import WeightPosterior, diagonal_kl
+from pindown.guarantees.certificate.modules import only_linear, read_examples, read_module, start_again
+from pindown.guarantees.certificate.posterior import (
+    Moves,
+    Prior,
+    WeightPosterior,
+    _price,
+    _step,
+    diagonal_kl,
+)
 from pindown.guarantees.certificate.prior import around
 
 mpmath.mp.dps = 50

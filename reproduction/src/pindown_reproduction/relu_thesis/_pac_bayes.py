@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.guarantees.bounds.clusters import N_ANGLES, ClusterPriors, angle
-from pindown.guarantees.bounds.mixture import mixture_bound
-from pindown.guarantees.bounds.nice_samples import niceness
-from pindown.guarantees.bounds.representatives import WeightList
-from pindown.guarantees.bounds.spectral import spectral_margin_bound
-from pindown.guarantees.bounds.spectral_source import MARGIN_GRID
+from pindown.guarantees.bounds.corrected_mixture import mixture_bound
+from pindown.guarantees.bounds.priors import N_ANGLES, ClusterPriors, angle, niceness
+from pindown.guarantees.bounds.rescaled_weights import WeightList
+from pindown.guarantees.bounds.spectral import MARGIN_GRID, spectral_margin_bound
 from pindown_reproduction.declaration import Cell, Outcome, Results
 
 if TYPE_CHECKING:
@@ -84,7 +82,7 @@ def measure(task: Task, widths: Sequence[int], cluster_size: int, seed: int) -> 
     fixed, each = nice_margin(float(nice.gaps.min())), DELTA / len(MARGIN_GRID)
     ours = {
         "printed": mixture_bound(
-            centre, cluster, starts, X, y, margin=gamma, form="printed", delta=DELTA, input_norm=B
+            centre, cluster, starts, X, y, margin=gamma, variant="as_printed", delta=DELTA, input_norm=B
         ),
         "corrected": mixture_bound(
             centre, cluster, starts, X, y, margin=fixed, delta=each, input_norm=B
@@ -94,10 +92,10 @@ def measure(task: Task, widths: Sequence[int], cluster_size: int, seed: int) -> 
     ours["sharp"] = spectral_margin_bound(best, X, y, delta=DELTA, centres=starts, n_choices=N_ANGLES)
     theirs = {
         "printed": spectral_margin_bound(
-            centre, X, y, margin=gamma, form="printed", delta=DELTA, input_norm=B
+            centre, X, y, margin=gamma, variant="as_printed", delta=DELTA, input_norm=B
         ),
         "corrected": spectral_margin_bound(
-            centre, X, y, margin=fixed, form="corrected", delta=each, input_norm=B
+            centre, X, y, margin=fixed, variant="corrected", delta=each, input_norm=B
         ),
         "sharp": spectral_margin_bound(centre, X, y, delta=DELTA),
     }

@@ -15,7 +15,7 @@ import numpy as np
 
 from pindown.box import Box
 from pindown.circuits.arithmetic import depth, size
-from pindown.circuits.hard_functions import composed_zigzags
+from pindown.circuits.depth_separation import composed_zigzags
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.counts.piece_families import zonotope_family

@@ -18,8 +18,8 @@ from pindown.datasets.sparse_codes import (
     perturbed,
     support_size,
 )
-from pindown.learn.sparse_coding.gradient import dead_fraction, loss_and_gradient
-from pindown.learn.sparse_coding.recovery import recovery_certificate, recovery_threshold
+from pindown.learn.sparse_coding.gradient_descent import dead_fraction, loss_and_gradient
+from pindown.learn.sparse_coding.support_recovery import recovery_certificate, recovery_threshold
 from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
 
 # Share of the theorem's threshold 2 m1 k (delta + mu / sqrt n).

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pindown.datasets.sparse_codes import SparseCodingModel, hadamard_dictionary, perturbed
-from pindown.learn.sparse_coding.descent import descend, dictionary_error
-from pindown.learn.sparse_coding.gradient import dead_fraction
-from pindown.learn.sparse_coding.recovery import recovery_certificate, recovery_threshold
+from pindown.learn.sparse_coding.gradient_descent import dead_fraction, descend, dictionary_error
+from pindown.learn.sparse_coding.support_recovery import recovery_certificate, recovery_threshold
 from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
 from pindown_reproduction.relu_thesis.sparse_coding_gradient import BIASES, model_of
 

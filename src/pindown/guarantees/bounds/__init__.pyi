@@ -1,40 +1,56 @@
 # What pindown.guarantees.bounds offers; lazy.py reads this list.
-from pindown.guarantees.bounds.angular import AngularProfile as AngularProfile
-from pindown.guarantees.bounds.angular import fit_exponent as fit_exponent
-from pindown.guarantees.bounds.angular import fit_margin as fit_margin
-from pindown.guarantees.bounds.bound import Assumption as Assumption
+
+# what every bound returns, and bounds side by side
+from pindown.evidence import Assumption as Assumption
 from pindown.guarantees.bounds.bound import Bound as Bound
-from pindown.guarantees.bounds.clusters import ClusterPriors as ClusterPriors
-from pindown.guarantees.bounds.gaussians import gaussian_kl as gaussian_kl
-from pindown.guarantees.bounds.gaussians import mixture_kl_bound as mixture_kl_bound
-from pindown.guarantees.bounds.grids import beta_grid as beta_grid
-from pindown.guarantees.bounds.information import information_lower_bound as information_lower_bound
-from pindown.guarantees.bounds.local_maxima import local_maxima_bound as local_maxima_bound
-from pindown.guarantees.bounds.margins import margin_bound as margin_bound
-from pindown.guarantees.bounds.margins import margin_risk as margin_risk
-from pindown.guarantees.bounds.margins import truncated_posterior as truncated_posterior
-from pindown.guarantees.bounds.martingales import supermartingale_bound as supermartingale_bound
-from pindown.guarantees.bounds.martingales import supermartingale_rise as supermartingale_rise
-from pindown.guarantees.bounds.mixture import mixture_bound as mixture_bound
-from pindown.guarantees.bounds.nice_samples import mixture_noise_scale as mixture_noise_scale
-from pindown.guarantees.bounds.nice_samples import niceness as niceness
+from pindown.guarantees.bounds.table import BoundTable as BoundTable
+from pindown.guarantees.bounds.table import bound_table as bound_table
+
+# PAC-Bayes and counts
 from pindown.guarantees.bounds.pac_bayes import catoni_bound as catoni_bound
 from pindown.guarantees.bounds.pac_bayes import held_out_bound as held_out_bound
 from pindown.guarantees.bounds.pac_bayes import maurer_bound as maurer_bound
 from pindown.guarantees.bounds.pac_bayes import mcallester_bound as mcallester_bound
 from pindown.guarantees.bounds.pac_bayes import occam_bound as occam_bound
-from pindown.guarantees.bounds.perturbation import noise_scale as noise_scale
-from pindown.guarantees.bounds.perturbation import perturbation_bound as perturbation_bound
-from pindown.guarantees.bounds.representatives import WeightList as WeightList
-from pindown.guarantees.bounds.separators import linear_margin_bound as linear_margin_bound
-from pindown.guarantees.bounds.separators import max_pooling_bound as max_pooling_bound
-from pindown.guarantees.bounds.coins import small_kl as small_kl
-from pindown.guarantees.bounds.coins import small_kl_inverse as small_kl_inverse
+from pindown.guarantees.bounds.relative_entropy import gaussian_kl as gaussian_kl
+from pindown.guarantees.bounds.relative_entropy import mixture_kl_bound as mixture_kl_bound
+from pindown.guarantees.bounds.relative_entropy import small_kl as small_kl
+from pindown.guarantees.bounds.relative_entropy import small_kl_inverse as small_kl_inverse
+
+# networks: margins, spectral norms, noise on the weights
+from pindown.guarantees.bounds.pac_bayes_margins import margin_bound as margin_bound
+from pindown.guarantees.bounds.pac_bayes_margins import margin_risk as margin_risk
+from pindown.guarantees.bounds.pac_bayes_margins import truncated_posterior as truncated_posterior
+from pindown.guarantees.bounds.rescaled_weights import WeightList as WeightList
 from pindown.guarantees.bounds.spectral import spectral_margin_bound as spectral_margin_bound
-from pindown.guarantees.bounds.table import BoundTable as BoundTable
-from pindown.guarantees.bounds.table import bound_table as bound_table
-from pindown.guarantees.bounds.transfer import large_margin_bound as large_margin_bound
-from pindown.guarantees.bounds.transfer import monotonicity_index as monotonicity_index
-from pindown.guarantees.bounds.transfer import polynomial_angle_bound as polynomial_angle_bound
-from pindown.guarantees.bounds.transfer import transfer_risk_bound as transfer_risk_bound
+from pindown.guarantees.bounds.weight_noise import noise_scale as noise_scale
+from pindown.guarantees.bounds.weight_noise import perturbation_bound as perturbation_bound
 from pindown.guarantees.bounds.weight_noise import weight_noise_bound as weight_noise_bound
+
+# networks: priors around starts, and their mixture
+from pindown.guarantees.bounds.corrected_mixture import mixture_bound as mixture_bound
+from pindown.guarantees.bounds.priors import ClusterPriors as ClusterPriors
+from pindown.guarantees.bounds.priors import beta_grid as beta_grid
+from pindown.guarantees.bounds.priors import mixture_noise_scale as mixture_noise_scale
+from pindown.guarantees.bounds.priors import niceness as niceness
+
+# other learners
+from pindown.guarantees.bounds.linear_distillation import AngularProfile as AngularProfile
+from pindown.guarantees.bounds.linear_distillation import fit_exponent as fit_exponent
+from pindown.guarantees.bounds.linear_distillation import fit_margin as fit_margin
+from pindown.guarantees.bounds.linear_distillation import large_margin_bound as large_margin_bound
+from pindown.guarantees.bounds.linear_distillation import monotonicity_index as monotonicity_index
+from pindown.guarantees.bounds.linear_distillation import (
+    polynomial_angle_bound as polynomial_angle_bound,
+)
+from pindown.guarantees.bounds.linear_distillation import transfer_risk_bound as transfer_risk_bound
+from pindown.guarantees.bounds.linear_separators import linear_margin_bound as linear_margin_bound
+from pindown.guarantees.bounds.linear_separators import max_pooling_bound as max_pooling_bound
+from pindown.guarantees.bounds.local_maxima import local_maxima_bound as local_maxima_bound
+
+# information and martingales
+from pindown.guarantees.bounds.martingales import supermartingale_bound as supermartingale_bound
+from pindown.guarantees.bounds.martingales import supermartingale_rise as supermartingale_rise
+from pindown.guarantees.bounds.mutual_information import (
+    information_lower_bound as information_lower_bound,
+)

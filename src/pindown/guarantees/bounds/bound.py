@@ -5,38 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Integral, Real
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from pindown.bound_text import rounded_up
-from pindown.notebook import card
-
-Kind: TypeAlias = Literal["exact", "probability", "estimate", "heuristic"]
-Status: TypeAlias = Literal["checked", "assumed", "violated"]
+from pindown.evidence import Assumption, Kind, kind_of
+from pindown.text import card, rounded_up
+from pindown.validation import number
 
 # The formulas here take fewer than a hundred float64 operations on positive numbers, each right to two
 # units in the last place; this covers them all.
 _SLACK = 2.0**-44
-_SHOWN_DELTA = 1e-5  # below it, six digits of the confidence say 1
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """A condition of a theorem, and what is known about it here.
-
-    Attributes:
-        text: The condition in words, with the numbers found.
-        status: ``"checked"`` on the data, ``"assumed"``, or ``"violated"``.
-
-    >>> print(Assumption("examples are independent", "assumed"))
-    examples are independent (assumed)
-    """
-
-    text: str
-    status: Status = "assumed"
-
-    def __str__(self) -> str:
-        return f"{self.text} ({self.status})"
+# Below it, six digits of the confidence say 1.
+_SHOWN_DELTA = 1e-5
 
 
 INDEPENDENT = Assumption("examples are independent and like those to come")
@@ -78,8 +57,7 @@ class Bound:
     def __post_init__(self) -> None:
         if math.isnan(self.formula_value):
             raise ValueError(f"the formula of {self.name!r} gave NaN; its arguments leave float64.")
-        if not 0 <= self.delta < 1:
-            raise ValueError(f"delta must be at least 0 and below 1; got {self.delta!r}.")
+        number("delta", self.delta, 0.0, 1.0, below=True)
         object.__setattr__(self, "terms", dict(self.terms))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
 
@@ -101,11 +79,7 @@ class Bound:
     @property
     def kind(self) -> Kind:
         """How the number is known; a violated assumption makes it a heuristic."""
-        if any(a.status == "violated" for a in self.assumptions):
-            return "heuristic"
-        if self.estimated:
-            return "estimate"
-        return "probability" if self.delta > 0 else "exact"
+        return kind_of(self.assumptions, delta=self.delta, estimated=self.estimated)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and strings, for JSON."""
@@ -176,43 +150,3 @@ def half_square(a: float, b: float) -> float:
     if b == 0.0:
         return math.inf
     return 0.5 * (a / b) * (a / b)
-
-
-def positive(name: str, value: object, *, zero: bool = False, infinite: bool = False) -> float:
-    """Return a number above zero (or not below it).
-
-    >>> positive("gamma", -1)
-    Traceback (most recent call last):
-    ValueError: gamma must be a finite number above zero; got -1.
-    """
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    x = float(value) if number else math.nan  # type: ignore[arg-type]
-    if math.isnan(x) or x < 0 or (x == 0 and not zero) or (math.isinf(x) and not infinite):
-        finite = "" if infinite else "finite "
-        raise ValueError(
-            f"{name} must be a {finite}number {'not below' if zero else 'above'} zero; got {value!r}."
-        )
-    return x
-
-
-def probability(name: str, value: object) -> float:
-    """Return a number strictly between zero and one."""
-    x = positive(name, value)
-    if x >= 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
-    return x
-
-
-def share(name: str, value: object) -> float:
-    """Return a number from zero to one."""
-    x = positive(name, value, zero=True)
-    if x > 1:
-        raise ValueError(f"{name} must lie between 0 and 1; got {value!r}.")
-    return x
-
-
-def count(name: str, value: object, *, least: int = 1) -> int:
-    """Return an integer that is at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}.")
-    return int(value)

@@ -19,15 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.guarantees.bounds.bound import (
-    Assumption,
-    Bound,
-    exp_up,
-    half_square,
-    outward,
-    positive,
-    probability,
-)
+from pindown.evidence import Assumption
+from pindown.guarantees.bounds.bound import Bound, exp_up, half_square, outward
+from pindown.validation import positive, probability
 
 
 def supermartingale_bound(rise: float, increments: ArrayLike, *, variance: float | None = None) -> Bound:

@@ -13,24 +13,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from pindown.affine import Array
-from pindown.guarantees.bounds.bound import (
-    INDEPENDENT,
-    Assumption,
-    Bound,
-    count,
-    outward,
-    positive,
-    probability,
-    share,
-)
-from pindown.guarantees.bounds.coins import small_kl_inverse
+from pindown.evidence import Assumption
+from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, outward
+from pindown.guarantees.bounds.relative_entropy import small_kl_inverse
+from pindown.guarantees.tuning import TEMPERATURES, WORTH_SAYING
+from pindown.validation import integer, positive, probability, share
 
 _PRIOR = Assumption("the prior was fixed before the examples were seen")
-_WORTH_SAYING = 0.99  # a risk bound closer to 1 is called what it is
 _ROOT_ROUNDING = 2.0**-44
 _RANDOMISED = "expected risk of the posterior"
-# From 0.02 to 100 in steps of a tenth: between neighbours the bound changes by about a percent.
-_TEMPERATURES = tuple(float(c) for c in np.geomspace(0.02, 100.0, 90))
 
 
 def mcallester_bound(risk: float, kl: float, n: int, delta: float = 0.05) -> Bound:
@@ -107,7 +98,7 @@ def risks_from_levels(risks: Array, levels: Array) -> Array:
     """Return :func:`risk_from_level` entry by entry."""
     inverse = small_kl_inverse(risks, levels)
     root = (risks + np.sqrt(levels / 2.0)) * (1.0 + _ROOT_ROUNDING)
-    return np.where(inverse <= _WORTH_SAYING, inverse, np.maximum(inverse, root))
+    return np.where(inverse <= WORTH_SAYING, inverse, np.maximum(inverse, root))
 
 
 def catoni_bound(
@@ -139,7 +130,7 @@ def catoni_bound(
     Catoni 2007, "PAC-Bayesian supervised classification", Theorem 1.2.6.
     """
     risk, kl, n, delta = _checked(risk, kl, n, delta)
-    given = _TEMPERATURES if temperature is None else temperature
+    given = TEMPERATURES if temperature is None else temperature
     grid = [positive("temperature", float(c)) for c in np.atleast_1d(np.asarray(given, dtype=float))]
     if not grid:
         raise ValueError("temperature is an empty list; give at least one number, or None.")
@@ -214,8 +205,8 @@ def held_out_bound(errors: int, n: int, delta: float = 0.05) -> Bound:
 
     Clopper and Pearson 1934; Langford 2005, Theorem 3.3.
     """
-    n, delta = count("n", n), probability("delta", delta)
-    wrong = count("errors", errors, least=0)
+    n, delta = integer("n", n), probability("delta", delta)
+    wrong = integer("errors", errors, least=0)
     if wrong > n:
         raise ValueError(f"errors must be at most the {n} examples; got {wrong}.")
     value = clopper_pearson(wrong, n, delta)
@@ -252,6 +243,6 @@ def _checked(
     return (
         share("risk", risk),
         positive("kl", kl, zero=True, infinite=True),
-        count("n", n, least=least),
+        integer("n", n, least=least),
         probability("delta", delta),
     )

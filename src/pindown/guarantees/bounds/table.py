@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array, dense
-from pindown.bound_text import rounded_up
-from pindown.guarantees.bounds.bound import Bound, probability, shown_confidence
-from pindown.guarantees.bounds.labels import margins_of
+from pindown.guarantees.bounds.bound import Bound, shown_confidence
 from pindown.guarantees.bounds.pac_bayes import held_out_bound, occam_bound
-from pindown.guarantees.bounds.representatives import has_biases, homogeneous
+from pindown.guarantees.bounds.rescaled_weights import has_biases, homogeneous
+from pindown.guarantees.bounds.samples import margins_of
 from pindown.guarantees.bounds.spectral import spectral_margin_bound
 from pindown.guarantees.bounds.weight_noise import weight_noise_bound
 from pindown.network import ReluNetwork
-from pindown.notebook import card
+from pindown.text import card, rounded_up
+from pindown.validation import probability
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _makers(
         lambda d: weight_noise_bound(net, X, y, delta=d, random_state=seed),
     ]
     if net.depth >= 2:
-        makers.append(lambda d: spectral_margin_bound(net, X, y, delta=d, form="corrected"))
+        makers.append(lambda d: spectral_margin_bound(net, X, y, delta=d, variant="corrected"))
     if start is not None:
         biases = has_biases(net) or has_biases(start)
         mine, centre = homogeneous(net, biases=biases), homogeneous(start, biases=biases)

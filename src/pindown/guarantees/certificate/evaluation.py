@@ -22,15 +22,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pindown.guarantees.bounds.bound import count, outward, probability
-from pindown.guarantees.bounds.coins import small_kl_inverse
-from pindown.guarantees.certificate.clock import Stage
-from pindown.guarantees.certificate.examples import Examples
+from pindown.guarantees.bounds.bound import outward
+from pindown.guarantees.bounds.relative_entropy import small_kl_inverse
+from pindown.guarantees.certificate.modules import Examples
 from pindown.guarantees.certificate.posterior import WeightPosterior
-
-_ROWS_AT_ONCE = 4096  # where every row has its own draw anyway
-_LEAST_PASSES = 4  # where a draw serves several rows
-_DRAWS = {True: 1_000_000, False: 20_000}  # by whether noise is drawn at outputs
+from pindown.guarantees.certificate.stages import Stage
+from pindown.guarantees.tuning import COUNTING_DRAWS, COUNTING_ROWS, MIN_COUNTING_PASSES
+from pindown.validation import integer, probability
 
 
 class Count(NamedTuple):
@@ -86,11 +84,11 @@ def count_errors(
     if not posterior.local:
         parts = batches(examples, rows_per_draw) * passes
     else:
-        together = max(1, min(passes, _ROWS_AT_ONCE // examples.n))
+        together = max(1, min(passes, COUNTING_ROWS // examples.n))
         stacked = examples.at(torch.arange(examples.n).repeat(together))
         rest = examples.at(torch.arange(examples.n).repeat(passes % together))
-        parts = batches(stacked, _ROWS_AT_ONCE) * (passes // together)
-        parts += batches(rest, _ROWS_AT_ONCE) if rest.n else []
+        parts = batches(stacked, COUNTING_ROWS) * (passes // together)
+        parts += batches(rest, COUNTING_ROWS) if rest.n else []
     return sum(
         int(wrong(posterior.scores(batch.inputs, generator), batch.classes).sum()) for batch in parts
     )
@@ -109,7 +107,7 @@ def module_errors(module: torch.nn.Module, examples: Examples) -> int:
     with torch.no_grad():
         return sum(
             int(wrong(class_scores(module(batch.inputs)), batch.classes).sum())
-            for batch in batches(examples, _ROWS_AT_ONCE)
+            for batch in batches(examples, COUNTING_ROWS)
         )
 
 
@@ -119,8 +117,8 @@ def plan(n: int, local: bool, draws: int | None) -> tuple[int, int]:
     >>> plan(30_000, True, None), plan(30_000, False, 20_000), plan(100, False, 20_000)
     ((34, 1), (4, 6), (200, 1))
     """
-    wanted = _DRAWS[local] if draws is None else count("draws", draws)
-    rows = 1 if local else max(1, _LEAST_PASSES * n // wanted)
+    wanted = COUNTING_DRAWS[local] if draws is None else integer("draws", draws)
+    rows = 1 if local else max(1, MIN_COUNTING_PASSES * n // wanted)
     return max(1, math.ceil(wanted / math.ceil(n / rows))), rows
 
 
@@ -140,7 +138,7 @@ def evaluate(
     """
     errors = passes = 0
     stopped = False
-    together = max(1, min(stage.total, _ROWS_AT_ONCE // examples.n)) if posterior.local else 1
+    together = max(1, min(stage.total, COUNTING_ROWS // examples.n)) if posterior.local else 1
     try:
         for step in stage.steps(together):
             more = min(together, stage.total - step)

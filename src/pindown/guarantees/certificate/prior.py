@@ -8,19 +8,18 @@ import warnings
 import torch
 from torch import nn
 
-from pindown.guarantees.certificate.clock import Stage
-from pindown.guarantees.certificate.descent import Moves, Prior
 from pindown.guarantees.certificate.evaluation import count_errors, module_errors
-from pindown.guarantees.certificate.examples import Examples
-from pindown.guarantees.certificate.modules import class_scores, dropped_inputs
-
-_WARM_UP = 0.05  # share of the steps in which the rate rises
-# Noise relative to the size of a tensor's weights, from none to speak of to as large as they are.
-_NOISE_LEVELS = tuple(2.0 ** (-k / 2) for k in range(21))
-# Noise may cost so much, over the root of the number of examples: little beside what chance does anyway.
-_NOISE_COST = 0.02
-_LEAST_TRIALS = 20_000  # predictions from which the cost is read
-_FEW_PASSES, _ROWS = 4, 200  # where a draw serves several rows
+from pindown.guarantees.certificate.modules import Examples, class_scores, dropped_inputs
+from pindown.guarantees.certificate.posterior import Moves, Prior
+from pindown.guarantees.certificate.stages import Stage
+from pindown.guarantees.tuning import (
+    MIN_NOISE_PASSES,
+    MIN_NOISE_TRIALS,
+    NOISE_COST,
+    NOISE_LEVELS,
+    NOISE_ROWS,
+    WARM_UP_SHARE,
+)
 
 
 def train(
@@ -82,9 +81,9 @@ def _schedule(progress: float) -> float:
     >>> _schedule(0.05), round(_schedule(1.0), 9)
     (1.0, 0.0)
     """
-    if progress < _WARM_UP:
-        return max(progress / _WARM_UP, _WARM_UP)
-    return 0.5 * (1.0 + math.cos(math.pi * (progress - _WARM_UP) / (1.0 - _WARM_UP)))
+    if progress < WARM_UP_SHARE:
+        return max(progress / WARM_UP_SHARE, WARM_UP_SHARE)
+    return 0.5 * (1.0 + math.cos(math.pi * (progress - WARM_UP_SHARE) / (1.0 - WARM_UP_SHARE)))
 
 
 def around(
@@ -104,13 +103,13 @@ def around(
     """
     if noise is not None:
         return Prior(module, _scales(module, noise), local), noise
-    few = examples.at(torch.randperm(examples.n, generator=generator)[:_LEAST_TRIALS])
-    passes = math.ceil(_LEAST_TRIALS / few.n) if local else _FEW_PASSES
-    allowed = module_errors(module, few) / few.n + _NOISE_COST / math.sqrt(examples.n)
-    for level in _NOISE_LEVELS:
+    few = examples.at(torch.randperm(examples.n, generator=generator)[:MIN_NOISE_TRIALS])
+    passes = math.ceil(MIN_NOISE_TRIALS / few.n) if local else MIN_NOISE_PASSES
+    allowed = module_errors(module, few) / few.n + NOISE_COST / math.sqrt(examples.n)
+    for level in NOISE_LEVELS:
         prior = Prior(module, _scales(module, level), local)
         posterior = prior.moved(Moves.none(prior.means()))
-        errors = count_errors(posterior, few, _ROWS, generator, passes)
+        errors = count_errors(posterior, few, NOISE_ROWS, generator, passes)
         if errors <= allowed * few.n * passes:
             break
     return prior, level

@@ -14,36 +14,32 @@ both inverses rounded outwards, in float64.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pindown.guarantees.bounds.bound import (
-    INDEPENDENT,
-    Assumption,
-    Bound,
-    count,
-    positive,
-    probability,
-    share,
-)
+from pindown.deadline import Deadline
+from pindown.evidence import Assumption
+from pindown.guarantees.bounds.bound import INDEPENDENT, Bound
 from pindown.guarantees.bounds.pac_bayes import held_out_bound, maurer_bound
-from pindown.guarantees.certificate.clock import own_randomness
 from pindown.guarantees.certificate.evaluation import Count, module_errors
-from pindown.guarantees.certificate.examples import part, read_examples
 from pindown.guarantees.certificate.modules import (
     check_outputs,
     only_linear,
+    part,
+    read_examples,
     read_module,
     start_again,
 )
 from pindown.guarantees.certificate.posterior import WeightPosterior
-from pindown.guarantees.certificate.result import Certificate
-from pindown.guarantees.certificate.run import Run
-
-_SHARES = {"train": 0.5, "given": 0.1}
+from pindown.guarantees.certificate.run import Run, own_randomness
+from pindown.guarantees.tuning import PRIOR_SHARES
+from pindown.text import rounded_up
+from pindown.validation import choice, integer, number, positive, probability
 
 
 def certify(
@@ -123,27 +119,25 @@ def certify(
     Perez-Ortiz et al. 2021, "Tighter risk certificates for neural networks"; Dziugaite et al. 2021, "On
     the role of data in PAC-Bayes bounds"; Maurer 2004; Langford 2005 for the test set.
     """
-    if method not in ("pac-bayes", "test-set"):
-        raise ValueError(f"method must be 'pac-bayes' or 'test-set'; got {method!r}.")
-    if prior not in _SHARES:
-        raise ValueError(f"prior must be 'train' or 'given'; got {prior!r}.")
+    choice("method", method, ("pac-bayes", "test-set"))
+    choice("prior", prior, PRIOR_SHARES)
     run = Run(
         probability("delta", delta),
-        None if epochs is None else count("epochs", epochs, least=0),
+        None if epochs is None else integer("epochs", epochs, least=0),
         positive("learning_rate", learning_rate),
-        None if batch_size is None else count("batch_size", batch_size),
+        None if batch_size is None else integer("batch_size", batch_size),
         _dropout(dropout),
         None if noise is None else positive("noise", noise),
-        count("steps", steps, least=0),
-        None if draws is None else count("draws", draws),
-        None if budget is None else positive("budget", budget),
+        integer("steps", steps, least=0),
+        None if draws is None else integer("draws", draws),
+        Deadline.after(None if budget is None else positive("budget", budget)),
         verbose,
     )
-    prior_part = probability("prior_share", _SHARES[prior] if prior_share is None else prior_share)
+    prior_part = probability("prior_share", PRIOR_SHARES[prior] if prior_share is None else prior_share)
     # Draws that certify must know nothing of those that trained: each has its own stream.
-    seeds = np.random.SeedSequence(count("random_state", random_state, least=0)).generate_state(4)
+    seeds = np.random.SeedSequence(integer("random_state", random_state, least=0)).generate_state(4)
     streams = [torch.Generator().manual_seed(int(seed)) for seed in seeds[1:]]
-    with own_randomness(int(seeds[0]), None if threads is None else count("threads", threads)):
+    with own_randomness(int(seeds[0]), None if threads is None else integer("threads", threads)):
         network, examples = read_module(module), read_examples(X, y)
         check_outputs(network, examples)
         seen, rows = part(examples.n, prior_part, streams[0])
@@ -171,9 +165,7 @@ def certify(
 
 
 def _dropout(value: float) -> float:
-    if share("dropout", value) == 1.0:
-        raise ValueError("dropout must be below 1; got 1, which leaves nothing to learn from.")
-    return float(value)
+    return number("dropout", value, 0.0, 1.0, below=True)  # 1 leaves nothing to learn from
 
 
 def _pac_bayes(
@@ -247,3 +239,43 @@ def _assumptions(network: nn.Module, prior: str) -> list[Assumption]:
     ):
         found.append(Assumption("the module's buffers never saw these examples"))
     return found
+
+
+@dataclass(frozen=True)
+class Certificate(Bound):
+    """A :class:`Bound` on the risk of a classifier, together with the classifier.
+
+    Attributes:
+        posterior: The random classifier that the PAC-Bayes bound is about; None for ``"test-set"``.
+        network: The network that was trained on the prior's part only, in evaluation mode.
+        test_set: Bound on the risk of ``network`` from the same certifying examples. It holds with the
+            same confidence, but not together with the certificate: pick one before looking, or give
+            each half of delta.
+        interrupted: Whether Ctrl-C or the budget cut something short; the bound holds all the same.
+        rows: Which rows of X certify; the others made the prior.
+    """
+
+    posterior: WeightPosterior | None = None
+    network: nn.Module | None = None
+    test_set: Bound | None = None
+    interrupted: bool = False
+    rows: NDArray[np.int64] | None = field(default=None, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and strings, for JSON."""
+        beside = None if self.test_set is None else self.test_set.to_dict()
+        return {**super().to_dict(), "test_set": beside, "interrupted": self.interrupted}
+
+    def __str__(self) -> str:
+        lines = super().__str__()
+        if self.posterior is None or self.test_set is None:
+            return lines
+        return (
+            f"{lines}\n"
+            f"beside it: the network without noise, trained on {self.terms['prior examples']:,.0f} "
+            f"examples, has risk at most {rounded_up(self.test_set.value)} "
+            f"by {self.test_set.terms['n']:,.0f} held-out ones (either claim alone has this confidence)"
+        )
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
+from pindown.deadline import Deadline
 from pindown.guarantees.bounds.pac_bayes import maurer_bound
-from pindown.guarantees.certificate.clock import Stage
-from pindown.guarantees.certificate.descent import Moves, Prior, descend
 from pindown.guarantees.certificate.evaluation import Count, count_errors, evaluate, plan
-from pindown.guarantees.certificate.examples import Examples
-from pindown.guarantees.certificate.posterior import WeightPosterior
+from pindown.guarantees.certificate.modules import Examples
+from pindown.guarantees.certificate.posterior import Moves, Prior, WeightPosterior, descend
 from pindown.guarantees.certificate.prior import around, train
-
-_MONTE_CARLO_SHARE = 0.1  # of delta; draws are cheap, so they get little of it
-_LEAST_EPOCHS, _MOST_EPOCHS, _ENOUGH_STEPS = 20, 100, 2000
-_LEAST_BATCH, _MOST_BATCH, _BATCHES = 16, 128, 30
-_LOOKS = 8  # at the bound while it falls
-_LOOK_TRIALS, _LOOK_ROWS = 20_000, 200  # predictions per look; rows per draw where layers are not linear
-# Shares of the budget at which the prior's training and the posterior's end; counting gets the rest.
-_PRIOR_UNTIL, _POSTERIOR_UNTIL = 0.5, 0.8
-_LITTLE_NOISE = 0.03  # of the size of weights: most networks bear it
-_HURRY = 10  # so many times fewer draws after an interrupt
+from pindown.guarantees.certificate.stages import Stage
+from pindown.guarantees.tuning import (
+    BOUND_LOOKS,
+    ENOUGH_PRIOR_STEPS,
+    INTERRUPTED_FEWER_DRAWS,
+    LITTLE_NOISE,
+    LOOK_ROWS,
+    LOOK_TRIALS,
+    MAX_PRIOR_BATCH,
+    MAX_PRIOR_EPOCHS,
+    MIN_PRIOR_BATCH,
+    MIN_PRIOR_EPOCHS,
+    MONTE_CARLO_DELTA_SHARE,
+    POSTERIOR_UNTIL,
+    PRIOR_BATCHES,
+    PRIOR_UNTIL,
+)
 
 
 @dataclass
@@ -41,16 +48,15 @@ class Run:
     noise: float | None
     steps: int
     draws: int | None
-    budget: float | None
+    deadline: Deadline
     verbose: int
     interrupted: bool = False
     late: bool = False
-    start: float = field(default_factory=time.monotonic)
 
     @property
     def monte_carlo_delta(self) -> float:
         """Part of delta for the count of errors."""
-        return self.delta * _MONTE_CARLO_SHARE
+        return self.delta * MONTE_CARLO_DELTA_SHARE
 
     @property
     def sample_delta(self) -> float:
@@ -61,12 +67,12 @@ class Run:
         """Train the prior's mean, in place."""
         size = self.batch_size
         if size is None:
-            size = min(max(examples.n // _BATCHES, _LEAST_BATCH), _MOST_BATCH)
+            size = min(max(examples.n // PRIOR_BATCHES, MIN_PRIOR_BATCH), MAX_PRIOR_BATCH)
         per_epoch = max(1, examples.n // min(size, examples.n))
         epochs = self.epochs
         if epochs is None:
-            epochs = min(max(_ENOUGH_STEPS // per_epoch, _LEAST_EPOCHS), _MOST_EPOCHS)
-        stage = self._stage("training the prior", epochs * per_epoch, _PRIOR_UNTIL)
+            epochs = min(max(ENOUGH_PRIOR_STEPS // per_epoch, MIN_PRIOR_EPOCHS), MAX_PRIOR_EPOCHS)
+        stage = self._stage("training the prior", epochs * per_epoch, PRIOR_UNTIL)
         self.interrupted |= train(
             network, examples, stage, size, self.learning_rate, self.dropout, generator
         )
@@ -81,7 +87,7 @@ class Run:
         except KeyboardInterrupt:
             warnings.warn("interrupted: the prior has little noise", stacklevel=3)
             self.interrupted = True
-            return around(network, examples, local, _LITTLE_NOISE, generator)
+            return around(network, examples, local, LITTLE_NOISE, generator)
 
     def move(self, prior: Prior, examples: Examples, generator: torch.Generator) -> WeightPosterior:
         """Return the posterior with the lowest bound on the way, the prior included."""
@@ -97,8 +103,8 @@ class Run:
             if value < lowest:
                 best, lowest = moves.copy(), value
 
-        stage = self._stage("lowering the bound", self.steps, _POSTERIOR_UNTIL)
-        every = max(1, self.steps // _LOOKS)
+        stage = self._stage("lowering the bound", self.steps, POSTERIOR_UNTIL)
+        every = max(1, self.steps // BOUND_LOOKS)
         try:
             watch(best)
             descend(prior, examples, self.sample_delta, stage, generator, watch, every)
@@ -112,7 +118,7 @@ class Run:
         """Count errors over fresh draws, which neither the prior nor the posterior has seen."""
         passes, rows = plan(examples.n, posterior.local, self.draws)
         if self.interrupted:
-            passes = math.ceil(passes / _HURRY)
+            passes = math.ceil(passes / INTERRUPTED_FEWER_DRAWS)
         stage = self._stage("counting errors", passes, 1.0)
         counted, stopped = evaluate(posterior, examples, rows, stage, generator)
         self.interrupted |= stopped
@@ -120,16 +126,31 @@ class Run:
         return counted
 
     def _stage(self, what: str, total: int, until: float) -> Stage:
-        deadline = None if self.budget is None else self.start + until * self.budget
-        return Stage(what, total, deadline, self.verbose)
+        start, end = self.deadline.start, self.deadline.end
+        return Stage(what, total, Deadline(start + until * (end - start)), self.verbose)
 
     def _look(self, posterior: WeightPosterior, examples: Examples, seed: int) -> float:
         """Return about what the bound is; equal seeds make posteriors comparable."""
         generator = torch.Generator().manual_seed(seed)
-        trials = _LOOK_TRIALS if self.draws is None else min(self.draws, _LOOK_TRIALS)
+        trials = LOOK_TRIALS if self.draws is None else min(self.draws, LOOK_TRIALS)
         passes = math.ceil(trials / examples.n)
-        errors = count_errors(posterior, examples, _LOOK_ROWS, generator, passes)
+        errors = count_errors(posterior, examples, LOOK_ROWS, generator, passes)
         kl = posterior.kl()
         if not math.isfinite(kl):
             return math.inf
         return maurer_bound(errors / (passes * examples.n), kl, examples.n, self.sample_delta).value
+
+
+@contextmanager
+def own_randomness(seed: int, threads: int | None) -> Iterator[None]:
+    """Seed torch within, use so many threads, allow gradients, and put all back."""
+    before = torch.get_num_threads()
+    if threads is not None:
+        torch.set_num_threads(threads)
+    try:
+        with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad():
+            # What modules draw themselves. Not torch.manual_seed, which seeds other devices for good.
+            torch.default_generator.manual_seed(seed)
+            yield
+    finally:
+        torch.set_num_threads(before)

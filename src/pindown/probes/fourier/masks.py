@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
-from pindown.guarantees.certificate.clock import own_randomness
+from pindown.guarantees.certificate.run import own_randomness
 from pindown.probes.fourier.filters import (
     FrequencyProfile,
     checked_mask,

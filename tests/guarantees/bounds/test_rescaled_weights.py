@@ -8,7 +8,7 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.guarantees.bounds import spectral_margin_bound
-from pindown.guarantees.bounds.representatives import (
+from pindown.guarantees.bounds.rescaled_weights import (
     REPRESENTATIVES,
     WeightList,
     homogeneous,
@@ -98,13 +98,13 @@ def test_bound_does_not_change_with_the_scale_of_units():
     X = rng.standard_normal((200, 4))
     y = net(X).argmax(axis=1)
     other = rescaled(net, rng)
-    for form in ("sharp", "corrected"):
+    for variant in ("sharp", "corrected"):
         ours, theirs = (
-            spectral_margin_bound(n, X, y, form=form, representative="units").formula_value
+            spectral_margin_bound(n, X, y, variant=variant, representative="units").formula_value
             for n in (net, other)
         )
         # the scale of the prior is rounded down to a list, which takes up to 4.4 %
-        assert theirs == pytest.approx(ours, rel=0.045 if form == "sharp" else 1e-6)
+        assert theirs == pytest.approx(ours, rel=0.045 if variant == "sharp" else 1e-6)
     given, best = (
         spectral_margin_bound(other, X, y, representative=which).formula_value
         for which in ("given", "best")
@@ -120,12 +120,13 @@ def test_printed_form_changes_with_the_scale_of_layers():
     (W, b), (V, c) = net.layers
     other = ReluNetwork.from_layers([(10 * W, b), (V / 10, c)])
     printed = [
-        spectral_margin_bound(n, X, y, form="printed", margin=1.0).formula_value for n in (net, other)
+        spectral_margin_bound(n, X, y, variant="as_printed", margin=1.0).formula_value
+        for n in (net, other)
     ]
     assert printed[1] > 2 * printed[0]
     corrected = [
         spectral_margin_bound(
-            n, X, y, form="corrected", margin=1.0, representative="layers"
+            n, X, y, variant="corrected", margin=1.0, representative="layers"
         ).formula_value
         for n in (net, other)
     ]

@@ -2,7 +2,12 @@ r"""What a linear student that imitates a linear teacher on n inputs gets wrong 
 
 The student is the projection of the teacher's weights onto the span of the inputs. A mistake at an input
 whose angle to the teacher is below :math:`\beta` needs all training inputs to be at angles of at least
-:math:`\pi/2 - \beta`; with :math:`p(\theta)` the probability of an angle of at least :math:`\theta`,
+:math:`\pi/2 - \beta`; with
+
+.. math:: p(\theta) = P_x[\bar\alpha(w_*, x) \ge \theta], \qquad
+          \bar\alpha(u, v) = \arccos\frac{|u \cdot v|}{\|u\| \|v\|} \in [0, \pi/2],
+
+the probability of an angle of at least :math:`\theta`,
 
 .. math:: E R \le p(\beta) + (1 - p(\beta))\, p(\pi/2 - \beta)^n \quad\text{for every } \beta.
 
@@ -13,28 +18,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.guarantees.bounds.angular import AngularProfile, unsigned_angle
-from pindown.guarantees.bounds.bound import (
-    Assumption,
-    Bound,
-    count,
-    exp_up,
-    outward,
-    positive,
-    share,
-)
+from pindown.evidence import Assumption
+from pindown.guarantees.bounds.bound import Bound, exp_up, outward
+from pindown.guarantees.tuning import DISTILLATION_ANGLES, EXPONENT_ANGLES
+from pindown.validation import choice, integer, positive, probability, share
 
-_ANGLES = 20_000  # every angle gives a valid bound; the best of these is taken
 SAME_ANGLE = 1e-12  # radians; angles that differ by less are the same
-Form = Literal["tight", "printed"]
+Variant: TypeAlias = Literal["sharp", "as_printed"]
 Learner = Callable[[Array, np.random.Generator], Array]
 _INDEPENDENT = Assumption("inputs, old and new, are drawn independently from one distribution")
+_ANGLE_ERROR = 1e-12  # of float64 angles; they are rounded up, towards harder inputs
 
 
 def transfer_risk_bound(
@@ -43,7 +43,7 @@ def transfer_risk_bound(
     *,
     dimension: int | None = None,
     relative_error: float = 0.0,
-    form: Form = "tight",
+    variant: Variant = "sharp",
 ) -> Bound:
     r"""Bound the expected risk of a distilled linear student.
 
@@ -58,24 +58,23 @@ def transfer_risk_bound(
         n: Number of training inputs.
         dimension: d; from n = d on an exact student is the teacher and the bound 0.
         relative_error: :math:`r = \|w - \hat w\| / \|\hat w\|`, the same for every sample.
-        form: ``"tight"`` or ``"printed"``.
+        variant: ``"sharp"`` or ``"as_printed"``.
 
     Example:
         >>> round(transfer_risk_bound(AngularProfile.power(1.0), 20).value, 4)
         0.1821
-        >>> round(transfer_risk_bound(AngularProfile.power(1.0), 20, form="printed").value, 4)
+        >>> round(transfer_risk_bound(AngularProfile.power(1.0), 20, variant="as_printed").value, 4)
         0.1886
 
     Phuong 2021, Theorems 5.3 and D.4.
     """
-    n, r = count("n", n), positive("relative_error", relative_error, zero=True)
-    if form not in ("tight", "printed"):
-        raise ValueError(f"form must be 'tight' or 'printed'; got {form!r}.")
-    off = _off_angle(r, form)
+    n, r = integer("n", n), positive("relative_error", relative_error, zero=True)
+    choice("variant", variant, ("sharp", "as_printed"))
+    off = _off_angle(r, variant)
     rests = [_INDEPENDENT, _profile_assumption(profile)]
     if r > 0:
         rests.append(Assumption(f"the student is within {r:g} of the exact one, relative to its length"))
-    if dimension is not None and n >= count("dimension", dimension):
+    if dimension is not None and n >= integer("dimension", dimension):
         rests.append(Assumption("the inputs span the space"))
         # The student is the teacher up to the angle it is off: only inputs near the boundary suffer.
         value = 0.0 if r == 0 else float(profile(max(0.0, math.pi / 2 - off)))
@@ -83,9 +82,9 @@ def transfer_risk_bound(
     elif off > math.pi / 2:
         value, terms = 1.0, {"angle off": off}
     else:
-        beta = np.linspace(0.0, math.pi / 2 - off, _ANGLES)
+        beta = np.linspace(0.0, math.pi / 2 - off, DISTILLATION_ANGLES)
         hard, all_far = profile(beta), profile(np.maximum(math.pi / 2 - off - beta, 0.0)) ** n
-        values = hard + (1.0 - hard) * all_far if form == "tight" else hard + all_far
+        values = hard + (1.0 - hard) * all_far if variant == "sharp" else hard + all_far
         best = int(np.argmin(values))
         value = float(values[best])
         terms = {"beta": float(beta[best]), "hard inputs": float(hard[best])}
@@ -102,10 +101,10 @@ def transfer_risk_bound(
     )
 
 
-def _off_angle(r: float, form: Form) -> float:
+def _off_angle(r: float, variant: Variant) -> float:
     if r == 0.0:
         return 0.0
-    if form == "printed":
+    if variant == "as_printed":
         return math.sqrt(2 * math.pi * r) if r <= 0.5 else math.inf
     return outward(math.asin(r)) if r < 1.0 else math.inf
 
@@ -116,17 +115,17 @@ def _profile_assumption(profile: AngularProfile) -> Assumption:
     return Assumption(f"the angular profile is right ({profile.about})")
 
 
-def angle_error(relative_error: float, form: Form = "tight") -> float:
+def angle_error(relative_error: float, variant: Variant = "sharp") -> float:
     r"""Bound the angle between w and a vector at a distance of at most r times its length.
 
     .. math:: \alpha \le \arcsin(r), \qquad\text{printed: } \alpha \le \sqrt{2 \pi r}
 
-    >>> round(angle_error(0.01), 4), round(angle_error(0.01, "printed"), 3)
+    >>> round(angle_error(0.01), 4), round(angle_error(0.01, "as_printed"), 3)
     (0.01, 0.251)
 
     Phuong 2021, Lemma D.3; arcsin is attained.
     """
-    return _off_angle(positive("relative_error", relative_error, zero=True), form)
+    return _off_angle(positive("relative_error", relative_error, zero=True), variant)
 
 
 def large_margin_bound(rate: float, n: int) -> Bound:
@@ -141,7 +140,7 @@ def large_margin_bound(rate: float, n: int) -> Bound:
 
     Phuong 2021, Corollary 5.1.
     """
-    gamma, n = share("rate", rate), count("n", n)
+    gamma, n = share("rate", rate), integer("n", n)
     rests = (_INDEPENDENT, Assumption("no input has an angle of beta or more"))
     return Bound(
         "transfer risk, large margin",
@@ -164,7 +163,7 @@ def polynomial_angle_bound(exponent: float, n: int) -> Bound:
 
     Phuong 2021, Corollary 5.2.
     """
-    kappa, n = positive("exponent", exponent, zero=True), count("n", n)
+    kappa, n = positive("exponent", exponent, zero=True), integer("n", n)
     rests = (_INDEPENDENT, Assumption(f"angles are at least as favourable as the power {kappa:g}"))
     # Each term by itself: n to a large power leaves float64.
     value = exp_up(-kappa * math.log(n)) + (math.log(n) / n) ** kappa
@@ -242,11 +241,128 @@ def angles_before_and_after(
 
     Arguments are those of :func:`monotonicity_index`.
     """
-    rng, teacher, n = np.random.default_rng(random_state), np.asarray(w, dtype=np.float64), count("n", n)
-    angles = np.empty((count("repetitions", repetitions), 2))
+    rng, teacher, n = (
+        np.random.default_rng(random_state),
+        np.asarray(w, dtype=np.float64),
+        integer("n", n),
+    )
+    angles = np.empty((integer("repetitions", repetitions), 2))
     for pair in angles:
         X = draw(n + 1, rng)
         pair[:] = [
             float(unsigned_angle(learner(rows, rng)[None, :], teacher)[0]) for rows in (X[:-1], X)
         ]
     return angles
+
+
+def unsigned_angle(X: ArrayLike, w: ArrayLike) -> Array:
+    """Return the angle between each row and the line along w, between 0 and pi / 2.
+
+    A zero row has the angle pi / 2: it tells nothing.
+
+    >>> (unsigned_angle([[1.0, 1.0], [-3.0, 0.0], [0.0, 2.0]], [1.0, 0.0]) * 4 / np.pi).round(9)
+    array([1., 0., 2.])
+    """
+    rows, axis = np.asarray(X, dtype=np.float64), np.asarray(w, dtype=np.float64).ravel()
+    if rows.ndim != 2 or rows.shape[1] != axis.size or not np.isfinite(rows).all():
+        raise ValueError(f"X must be finite, of shape (m, {axis.size}); got shape {rows.shape}.")
+    length = float(np.linalg.norm(axis))
+    if not 0 < length < math.inf:
+        raise ValueError("w must be finite and not zero.")
+    along = rows @ (axis / length)
+    across = np.linalg.norm(rows - along[:, None] * (axis / length), axis=1)
+    return np.where((along == 0) & (across == 0), np.pi / 2, np.arctan2(across, np.abs(along)))
+
+
+@dataclass(frozen=True, eq=False)
+class AngularProfile:
+    r"""The function :math:`p(\theta)`, or an upper bound on it.
+
+    Attributes:
+        survival: Maps angles to probabilities, entry by entry.
+        delta: Probability with which it is not an upper bound; 0 if it is exact.
+        n: Sample size it rests on; 0 if it is given.
+        about: In words.
+
+    >>> profile = AngularProfile.power(1.0)
+    >>> profile([0.0, np.pi / 4, np.pi / 2])
+    array([1. , 0.5, 0. ])
+    """
+
+    survival: Callable[[Array], Array]
+    delta: float = 0.0
+    n: int = 0
+    about: str = "as given"
+
+    def __call__(self, theta: ArrayLike) -> Array:
+        """Return p at angles."""
+        return np.clip(self.survival(np.asarray(theta, dtype=np.float64)), 0.0, 1.0)
+
+    @classmethod
+    def from_samples(cls, X: ArrayLike, w: ArrayLike, *, delta: float | None = None) -> AngularProfile:
+        r"""Return the shares in a sample, or with ``delta`` an upper bound that holds for all angles.
+
+        Args:
+            X: Inputs, (m, d).
+            w: The teacher's weights.
+            delta: At most 1/2; adds :math:`\sqrt{\log(1/\delta) / 2 m}` (one-sided DKW).
+        """
+        angles = np.sort(unsigned_angle(X, w)) + _ANGLE_ERROR
+        m = len(angles)
+        if not m:
+            raise ValueError("X is empty; give at least one input.")
+        slack = 0.0
+        if delta is not None:
+            if probability("delta", delta) > 0.5:
+                raise ValueError(f"delta must be at most 1/2 for the one-sided bound; got {delta}.")
+            slack = outward(math.sqrt(math.log(1.0 / delta) / (2 * m)))
+
+        def shares(theta: Array) -> Array:
+            return np.asarray((m - np.searchsorted(angles, theta, side="left")) / m + slack)
+
+        about = "shares of a sample" if delta is None else "upper bound from a sample"
+        return cls(shares, delta or 0.0, m, about)
+
+    @classmethod
+    def power(cls, exponent: float) -> AngularProfile:
+        r"""Return :math:`p(\theta) = (1 - 2 \theta / \pi)^\kappa`."""
+        kappa = positive("exponent", exponent, zero=True)
+        return cls(
+            lambda theta: np.clip(1 - 2 * theta / np.pi, 0.0, 1.0) ** kappa, about=f"power {kappa:g}"
+        )
+
+    @property
+    def estimated(self) -> bool:
+        """Whether it is a share of a sample without a proved error."""
+        return self.n > 0 and self.delta == 0.0
+
+
+def fit_exponent(profile: AngularProfile) -> float:
+    r"""Return the largest :math:`\kappa` with :math:`p(\theta) \le (1 - 2\theta/\pi)^\kappa` on a grid.
+
+    >>> round(fit_exponent(AngularProfile.power(2.0)), 6)
+    2.0
+    """
+    theta = np.linspace(0.0, np.pi / 2, EXPONENT_ANGLES + 2)[1:-1]
+    p = profile(theta)
+    if (p >= 1.0).any():
+        return 0.0
+    with np.errstate(divide="ignore"):
+        ratios = np.log(p) / np.log(1 - 2 * theta / np.pi)
+    return float(ratios.min())
+
+
+def fit_margin(profile: AngularProfile) -> tuple[float, float]:
+    r"""Return the least :math:`\beta` on a grid with :math:`p(\beta) = 0`, and :math:`p(\pi/2 - \beta)`.
+
+    Example:
+        All inputs within 0.4 of the teacher's line:
+
+        >>> beta, rate = fit_margin(AngularProfile(lambda t: (t <= 0.4).astype(float)))
+        >>> round(beta, 2), rate
+        (0.4, 0.0)
+    """
+    theta = np.linspace(0.0, np.pi / 2, EXPONENT_ANGLES)
+    zero = np.flatnonzero(profile(theta) == 0.0)
+    beta = float(theta[zero[0]]) if len(zero) else math.pi / 2
+    return beta, float(profile(math.pi / 2 - beta))

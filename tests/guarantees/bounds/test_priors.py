@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pindown.guarantees.bounds.grids import beta_grid, scale_below, shared_delta
+from pindown.guarantees.bounds.priors import beta_grid, scale_below, shared_delta
 
 
 @pytest.mark.parametrize("kind", ["geometric", "uniform"])

@@ -20,24 +20,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.guarantees.bounds.bound import (
-    INDEPENDENT,
-    Assumption,
-    Bound,
-    count,
-    outward,
-    positive,
-    probability,
-    share,
-)
-from pindown.guarantees.bounds.labels import margins_of
+from pindown.evidence import Assumption
+from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, outward
 from pindown.guarantees.bounds.pac_bayes import clopper_pearson, risk_from_level
-from pindown.guarantees.bounds.representatives import (
+from pindown.guarantees.bounds.rescaled_weights import (
     WeightList,
     homogeneous,
     homogeneous_rows,
 )
+from pindown.guarantees.bounds.samples import margins_of
 from pindown.network import ReluNetwork
+from pindown.validation import integer, positive, probability, refuse, share
 
 
 def margin_risk(outputs: ArrayLike, y: ArrayLike, margin: float = 0.0) -> float:
@@ -88,7 +81,7 @@ def margin_bound(
     delta: float = 0.05,
     *,
     success: float = 0.5,
-    form: Literal["sharp", "source"] = "sharp",
+    variant: Literal["sharp", "as_printed"] = "sharp",
 ) -> Bound:
     r"""Bound the risk of a posterior conditioned on small noise.
 
@@ -102,33 +95,33 @@ def margin_bound(
         n: Number of examples.
         delta: Probability with which the bound may fail.
         success: Z, a lower bound on the probability of small noise.
-        form: ``"sharp"``, or ``"source"``, which needs Z >= 1/2.
+        variant: ``"sharp"``, or ``"as_printed"``, which needs Z >= 1/2.
 
     Example:
         >>> round(margin_bound(0.0, 10.0, 10_000).value, 4)
         0.003
-        >>> round(margin_bound(0.0, 10.0, 10_000, form="source").value, 4)
+        >>> round(margin_bound(0.0, 10.0, 10_000, variant="as_printed").value, 4)
         0.0483
 
     Mukherjee 2020, Theorem 6.1.2; Neyshabur, Bhojanapalli, Srebro 2018, Lemma 1.
     """
     hat, divergence = share("risk", risk), positive("kl", kl, zero=True, infinite=True)
-    n, delta = count("n", n, least=2), probability("delta", delta)
+    n, delta = integer("n", n, least=2), probability("delta", delta)
     Z = probability("success", success) if success != 1.0 else 1.0
     terms = {"empirical risk": hat, "kl": divergence, "success": Z}
     small_noise = Assumption(f"noise is small with probability {Z:g}")
-    if form == "source":
+    if variant == "as_printed":
         if Z < 0.5:
             small_noise = Assumption(f"noise is small with probability 1/2 (here {Z:g})", "violated")
         terms["complexity"] = outward(math.sqrt((divergence + math.log(3 * n / delta)) / (n - 1)))
         value = outward(hat + terms["complexity"])
-    elif form == "sharp":
+    elif variant == "sharp":
         terms["kl of truncated posterior"] = conditioned_kl(divergence, Z)
         cost = math.log(2.0 * math.sqrt(n) / delta)
         terms["level"] = outward((terms["kl of truncated posterior"] + cost) / n)
         value = risk_from_level(hat, terms["level"])
     else:
-        raise ValueError(f"form must be 'sharp' or 'source'; got {form!r}.")
+        refuse("variant", "'sharp' or 'as_printed'", variant)
     prior = Assumption("the prior was fixed before the examples were seen")
     about, source = "expected risk of the truncated posterior", "Mukherjee 2020, Theorem 6.1.2"
     return Bound("margin", value, delta, about, terms, (INDEPENDENT, prior, small_noise), source)
@@ -197,7 +190,7 @@ def truncated_posterior(
     Mukherjee 2020, Theorem 6.1.2 and appendix 6.C.
     """
     sigma, g = positive("scale", scale), positive("margin", margin)
-    draws = count("n_draws", n_draws)
+    draws = integer("n_draws", n_draws)
     rng = np.random.default_rng(random_state)
     if isinstance(net, WeightList):
         weights, rows = net, np.asarray(X, dtype=np.float64)

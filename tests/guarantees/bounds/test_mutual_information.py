@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from pindown.guarantees.bounds.information import information_lower_bound, standard_normal_entropy
+from pindown.guarantees.bounds.mutual_information import information_lower_bound, standard_normal_entropy
 
 
 def joint(rng, a, s, n=50_000):

@@ -8,9 +8,9 @@ from scipy.stats import binom, norm
 
 from pindown import ReluNetwork
 from pindown.guarantees.bounds import margin_bound, margin_risk, mcallester_bound, truncated_posterior
-from pindown.guarantees.bounds.margins import conditioned_kl
-from pindown.guarantees.bounds.perturbation import noise_scale
-from pindown.guarantees.bounds.representatives import WeightList, homogeneous
+from pindown.guarantees.bounds.pac_bayes_margins import conditioned_kl
+from pindown.guarantees.bounds.rescaled_weights import WeightList, homogeneous
+from pindown.guarantees.bounds.weight_noise import noise_scale
 
 
 def test_margin_risk_by_a_loop():
@@ -51,7 +51,7 @@ def test_printed_sign_of_the_divergence_would_be_negative():
 def test_sharp_is_below_the_source_and_both_follow_from_the_base_form():
     for kl in (1.0, 30.0, 300.0):
         for n in (100, 10_000):
-            sharp, source = (margin_bound(0.05, kl, n, form=f).value for f in ("sharp", "source"))
+            sharp, source = (margin_bound(0.05, kl, n, variant=f).value for f in ("sharp", "as_printed"))
             base = mcallester_bound(0.05, conditioned_kl(kl, 0.5), n).value
             assert sharp <= source
             assert base <= source * (1 + 1e-12)
@@ -59,7 +59,7 @@ def test_sharp_is_below_the_source_and_both_follow_from_the_base_form():
 
 def test_source_form_solved_for_its_logarithm():
     for kl, n, delta in ((0.0, 100, 0.3), (20.0, 5000, 0.01)):
-        square = (margin_bound(0.05, kl, n, delta, form="source").formula_value - 0.05) ** 2
+        square = (margin_bound(0.05, kl, n, delta, variant="as_printed").formula_value - 0.05) ** 2
         logarithm = math.log(3) + math.log(n) - math.log(delta)
         assert (n - 1) * square - kl == pytest.approx(logarithm)
 
@@ -117,7 +117,7 @@ def test_proved_scale_is_accepted_at_least_half_of_the_time():
 
 
 def test_too_little_success_is_said():
-    assert margin_bound(0.1, 1.0, 100, success=0.3, form="source").kind == "heuristic"
+    assert margin_bound(0.1, 1.0, 100, success=0.3, variant="as_printed").kind == "heuristic"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_too_little_success_is_said():
         lambda: margin_risk([[1.0, 2.0]], [0, 1]),
         lambda: margin_risk([[1.0, 2.0]], ["a"]),
         lambda: margin_bound(0.1, 1.0, 1),
-        lambda: margin_bound(0.1, 1.0, 10, form="other"),
+        lambda: margin_bound(0.1, 1.0, 10, variant="other"),
     ],
 )
 def test_refuses(call):

@@ -12,10 +12,10 @@ from pindown.guarantees.bounds import (
     mixture_noise_scale,
     niceness,
 )
-from pindown.guarantees.bounds.clusters import N_ANGLES, angle, cone_sample
-from pindown.guarantees.bounds.gaussians import mixture_exponent
-from pindown.guarantees.bounds.perturbation import norm_level, perturbation_bound
-from pindown.guarantees.bounds.representatives import representative
+from pindown.guarantees.bounds.priors import N_ANGLES, angle, cone_sample
+from pindown.guarantees.bounds.relative_entropy import mixture_exponent
+from pindown.guarantees.bounds.rescaled_weights import representative
+from pindown.guarantees.bounds.weight_noise import norm_level, perturbation_bound
 
 
 def random_network(rng, shapes=((6, 3), (6, 6), (2, 6)), scale=0.5):
@@ -94,16 +94,18 @@ def test_noise_on_a_mixture_is_as_large_as_its_lemmas_allow(margin, binds):
     betas, d, h, B, p = [0.7, 1.2, 1.9], 3, 9, 2.5, 0.2
     common = {"depth": d, "side": h, "input_norm": B, "failure": p}
     sigma = mixture_noise_scale(betas, margin, **common)
-    t = sigma * norm_level(h, h, p / d, form="source")
+    t = sigma * norm_level(h, h, p / d, variant="as_printed")
     if binds == "norm":
         assert t == pytest.approx(min(betas) / d)
     else:
-        moves = [perturbation_bound([b] * d, [t] * d, B, form="source") for b in betas]
+        moves = [perturbation_bound([b] * d, [t] * d, B, variant="as_printed") for b in betas]
         assert max(moves) == pytest.approx(margin)
-    printed = mixture_noise_scale(betas, margin, form="printed", **common)
+    printed = mixture_noise_scale(betas, margin, variant="as_printed", **common)
     logs = [math.log(2 * d * h / p), math.log(2 * d * h * 3 / p)]  # at equal weights only k in the log
     assert printed / sigma == pytest.approx(math.sqrt(logs[0] / logs[1]))
-    favoured = mixture_noise_scale(betas, margin, form="printed", weights=[0.1, 0.1, 0.8], **common)
+    favoured = mixture_noise_scale(
+        betas, margin, variant="as_printed", weights=[0.1, 0.1, 0.8], **common
+    )
     if binds == "margin":
         assert favoured / printed == pytest.approx(1 / (3 * 0.8))
 
@@ -117,7 +119,7 @@ def test_printed_noise_is_too_large_for_a_rare_component_of_large_norm():
     X = rng.standard_normal((10, 4))
     B, gamma = np.linalg.norm(X, axis=1).max(), 0.1
     common = {"depth": 2, "side": 8, "input_norm": B, "failure": 0.1}
-    printed = mixture_noise_scale(betas, gamma, weights=weights, form="printed", **common)
+    printed = mixture_noise_scale(betas, gamma, weights=weights, variant="as_printed", **common)
     ours = mixture_noise_scale(betas, gamma, **common)
 
     def share(sigma):
@@ -146,7 +148,7 @@ def setting(rng, step=0.05):
 def test_printed_statement_is_below_its_own_proof_by_the_factor_eight():
     """Where the margin limits the noise, gamma for gamma / 8 makes the complexity 8 times smaller."""
     trained, cluster, starts, X, y = setting(np.random.default_rng(4))
-    printed = mixture_bound(trained, cluster, starts, X, y, margin=1e-3, form="printed")
+    printed = mixture_bound(trained, cluster, starts, X, y, margin=1e-3, variant="as_printed")
     assert printed.kind == "heuristic"
     assert any("eighth" in a.text and a.status == "violated" for a in printed.assumptions)
     scale, d = printed.terms["scale"], 3
@@ -195,8 +197,8 @@ def test_refuses():
     trained, cluster, starts, X, y = setting(np.random.default_rng(8))
     other = random_network(np.random.default_rng(9), ((5, 3), (2, 5)))
     for change, words in (
-        ({"form": "printed"}, "takes a margin"),
-        ({"form": "other"}, "form must"),
+        ({"variant": "as_printed"}, "takes a margin"),
+        ({"variant": "other"}, "variant must"),
         ({"delta": 2.0}, "delta must"),
     ):
         with pytest.raises(ValueError, match=words):

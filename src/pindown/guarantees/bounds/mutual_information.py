@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pindown.guarantees.bounds.bound import count
+from pindown.validation import integer
 
 Units = Literal["nats", "bits"]
 
@@ -82,4 +82,4 @@ def standard_normal_entropy(dimension: int) -> float:
     >>> round(standard_normal_entropy(2), 4)
     2.8379
     """
-    return 0.5 * count("dimension", dimension) * math.log(2 * math.pi * math.e)
+    return 0.5 * integer("dimension", dimension) * math.log(2 * math.pi * math.e)

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import math
 
-from pindown.guarantees.bounds.bound import (
-    INDEPENDENT,
-    Assumption,
-    Bound,
-    count,
-    outward,
-    positive,
-    probability,
-)
+from pindown.evidence import Assumption
+from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, outward
+from pindown.validation import integer, positive, probability
 
 # The proof's separator has weights 80 d / (k eta T) on two sets of at most k / d units each, and
 # features
@@ -43,7 +37,7 @@ def linear_margin_bound(margin: float, largest_norm: float, n: int, delta: float
 
     Shalev-Shwartz and Ben-David 2014, Theorems 26.12 and 26.14.
     """
-    R, n, delta = positive("largest_norm", largest_norm), count("n", n), probability("delta", delta)
+    R, n, delta = positive("largest_norm", largest_norm), integer("n", n), probability("delta", delta)
     gamma = float(margin)
     if math.isnan(gamma) or math.isinf(gamma):
         raise ValueError(f"margin must be a finite number; got {margin!r}.")
@@ -91,8 +85,8 @@ def max_pooling_bound(
 
     Brutzkus and Globerson 2021, Theorem 5.1; Shalev-Shwartz and Ben-David 2014, Theorem 26.13.
     """
-    d, m = count("n_patterns", n_patterns, least=3), count("n_second", n_second)
-    delta, first = probability("delta", delta), m if n_first is None else count("n_first", n_first)
+    d, m = integer("n_patterns", n_patterns, least=3), integer("n_second", n_second)
+    delta, first = probability("delta", delta), m if n_first is None else integer("n_first", n_first)
     start, classes = 4.0 * math.exp(-d), 4.0 * math.exp(-first / 18.0)
     fails = delta + start + classes
     B = outward(_SEPARATOR_TIMES_FEATURES * math.sqrt(2 * d))

@@ -17,8 +17,7 @@ from pindown.guarantees.bounds import (
     polynomial_angle_bound,
     transfer_risk_bound,
 )
-from pindown.guarantees.bounds.angular import unsigned_angle
-from pindown.guarantees.bounds.transfer import angle_error, projected
+from pindown.guarantees.bounds.linear_distillation import angle_error, projected, unsigned_angle
 
 
 def power_inputs(n, d, kappa, rng):
@@ -47,7 +46,7 @@ def mean_risk(rng, d, n, kappa, off=0.0, reps=60):
 def test_above_monte_carlo(kappa, n):
     risk, error = mean_risk(np.random.default_rng(0), 60, n, kappa)
     tight, printed = (
-        transfer_risk_bound(AngularProfile.power(kappa), n, form=f) for f in ("tight", "printed")
+        transfer_risk_bound(AngularProfile.power(kappa), n, variant=f) for f in ("sharp", "as_printed")
     )
     assert risk - 3 * error <= tight.value <= printed.value
     assert tight.kind == "exact"
@@ -56,16 +55,16 @@ def test_above_monte_carlo(kappa, n):
 @pytest.mark.parametrize(("kappa", "n", "r"), [(0.5, 3, 0.0), (1.0, 20, 0.2), (2.5, 6, 0.05)])
 def test_best_angle_by_a_search(kappa, n, r):
     """Theorems 5.3 and D.4, with the share of inputs that are no easy ones counted once."""
-    for form in ("tight", "printed"):
-        off = math.asin(r) if form == "tight" else math.sqrt(2 * math.pi * r)
+    for variant in ("sharp", "as_printed"):
+        off = math.asin(r) if variant == "sharp" else math.sqrt(2 * math.pi * r)
 
-        def risk(beta, off=off, once=form == "tight"):
+        def risk(beta, off=off, once=variant == "sharp"):
             hard = (1 - 2 * beta / np.pi) ** kappa
             far = np.clip(2 * (off + beta) / np.pi, 0, 1) ** (kappa * n)  # p(pi/2 - off - beta)^n
             return hard + (1 - once * hard) * far
 
         best = brute(risk, ((0, max(np.pi / 2 - off, 0)),), Ns=2000, full_output=True)[1]
-        found = transfer_risk_bound(AngularProfile.power(kappa), n, relative_error=r, form=form)
+        found = transfer_risk_bound(AngularProfile.power(kappa), n, relative_error=r, variant=variant)
         if off < np.pi / 2:
             assert best * (1 - 1e-7) <= found.formula_value <= best * (1 + 1e-4)
         else:
@@ -89,7 +88,7 @@ def test_published_check_values():
         profile = AngularProfile.power(kappa)
         assert transfer_risk_bound(profile, 20).value == pytest.approx(tight, rel=0.01)
         if printed:
-            assert transfer_risk_bound(profile, 20, form="printed").value == pytest.approx(
+            assert transfer_risk_bound(profile, 20, variant="as_printed").value == pytest.approx(
                 printed, rel=0.01
             )
 
@@ -122,13 +121,13 @@ def test_arcsine_is_right_and_attained_and_the_printed_angle_loose():
     tangent = np.array([1 - t * t, t * math.sqrt(1 - t * t)])
     assert np.linalg.norm(tangent - [1, 0]) == pytest.approx(t)
     assert math.atan2(tangent[1], tangent[0]) == pytest.approx(angle_error(t))
-    assert angle_error(0.01, "printed") > 25 * angle_error(0.01)
+    assert angle_error(0.01, "as_printed") > 25 * angle_error(0.01)
 
 
 def test_printed_range_of_angles_is_empty_where_ours_says_something():
     profile = AngularProfile.power(3.0)
     assert math.sqrt(2 * math.pi * 0.45) > math.pi / 2
-    assert transfer_risk_bound(profile, 50, relative_error=0.45, form="printed").vacuous
+    assert transfer_risk_bound(profile, 50, relative_error=0.45, variant="as_printed").vacuous
     assert not transfer_risk_bound(profile, 50, relative_error=0.45).vacuous
     assert transfer_risk_bound(profile, 50, relative_error=1.5).vacuous
 
@@ -162,7 +161,7 @@ def test_uniform_directions_follow_the_beta_law():
 @pytest.mark.parametrize("kappa", [0.5, 1, 2, 3, 5])
 def test_polynomial_corollary_is_above_the_optimum(kappa):
     for n in (2, 5, 20, 100, 500):
-        printed = transfer_risk_bound(AngularProfile.power(kappa), n, form="printed").formula_value
+        printed = transfer_risk_bound(AngularProfile.power(kappa), n, variant="as_printed").formula_value
         assert polynomial_angle_bound(kappa, n).formula_value >= printed * (1 - 1e-6)
     assert polynomial_angle_bound(0.0, 20).vacuous
     assert fit_exponent(AngularProfile.power(kappa)) == pytest.approx(kappa)
@@ -226,7 +225,7 @@ def test_more_data_can_harm_the_risk_although_not_the_angle():
     "call",
     [
         lambda: transfer_risk_bound(AngularProfile.power(1.0), 0),
-        lambda: transfer_risk_bound(AngularProfile.power(1.0), 5, form="other"),
+        lambda: transfer_risk_bound(AngularProfile.power(1.0), 5, variant="other"),
         lambda: AngularProfile.from_samples([[1.0, 2.0]], [1.0]),
         lambda: AngularProfile.from_samples([[1.0]], [0.0]),
         lambda: AngularProfile.from_samples(np.ones((3, 1)), [1.0], delta=0.7),

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from pindown.guarantees.bounds import gaussian_kl, mixture_kl_bound
-from pindown.guarantees.bounds.gaussians import mixture_exponent
+from pindown.guarantees.bounds.relative_entropy import mixture_exponent
 
 
 @pytest.mark.parametrize(

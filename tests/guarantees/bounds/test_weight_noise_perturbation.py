@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pindown.guarantees.bounds.perturbation import noise_scale, norm_level, norm_tail, perturbation_bound
-from pindown.guarantees.bounds.representatives import WeightList
+from pindown.guarantees.bounds.rescaled_weights import WeightList
+from pindown.guarantees.bounds.weight_noise import noise_scale, norm_level, norm_tail, perturbation_bound
 
 
 def random_network(rng, widths, scale=1.0):
@@ -29,7 +29,7 @@ def test_holds_for_every_network_and_perturbation(widths):
         found = np.linalg.norm(moved(X) - net(X), axis=1).max()
         sharp = perturbation_bound(net.norms, moves, B)
         assert found <= sharp
-        assert sharp <= perturbation_bound(net.norms, moves, B, form="source") * (1 + 1e-9)
+        assert sharp <= perturbation_bound(net.norms, moves, B, variant="as_printed") * (1 + 1e-9)
 
 
 def test_sharp_form_is_attained_by_one_long_chain():
@@ -45,19 +45,19 @@ def test_source_needs_its_side_condition():
     """The printed formula without its condition fails: layers of norm one doubled at depth five."""
     assert perturbation_bound([1] * 5, [1] * 5) == pytest.approx(31)
     assert math.e * 5 < 31
-    assert perturbation_bound([1] * 5, [1] * 5, form="source") == math.inf
+    assert perturbation_bound([1] * 5, [1] * 5, variant="as_printed") == math.inf
 
 
-@pytest.mark.parametrize("form", ["sharp", "source"])
+@pytest.mark.parametrize("variant", ["sharp", "as_printed"])
 @pytest.mark.parametrize("shape", [(1, 1), (5, 5), (3, 40)])
-def test_tail_by_simulation(form, shape):
+def test_tail_by_simulation(variant, shape):
     rng = np.random.default_rng(1)
     norms = np.linalg.norm(rng.standard_normal((4000, *shape)), 2, axis=(1, 2))
     for failure in (0.5, 0.1, 0.01):
-        level = norm_level(*shape, failure, form=form)
+        level = norm_level(*shape, failure, variant=variant)
         share = np.mean(norms > level)
         assert share <= failure + 3 * math.sqrt(failure / 4000)
-        assert norm_tail(*shape, level, form=form) == pytest.approx(failure, rel=1e-6)
+        assert norm_tail(*shape, level, variant=variant) == pytest.approx(failure, rel=1e-6)
 
 
 def test_printed_tail_with_the_hidden_width_fails_where_the_input_is_wider():
@@ -66,7 +66,7 @@ def test_printed_tail_with_the_hidden_width_fails_where_the_input_is_wider():
     norms = np.linalg.norm(rng.standard_normal((300, 10, 400)), 2, axis=(1, 2))
     printed = math.sqrt(2 * 10 * math.log(2 * 10 / 0.01))
     assert np.mean(norms > printed) > 0.99
-    assert np.mean(norms > norm_level(10, 400, 0.01, form="source")) <= 0.05
+    assert np.mean(norms > norm_level(10, 400, 0.01, variant="as_printed")) <= 0.05
     assert np.mean(norms > norm_level(10, 400, 0.01)) <= 0.05
 
 
@@ -116,5 +116,5 @@ def test_refuses(call):
 
 
 def test_a_tail_is_never_zero():
-    for form in ("sharp", "source"):
-        assert 0.0 < norm_tail(2, 2, 1e3, form=form) < 1e-300
+    for variant in ("sharp", "as_printed"):
+        assert 0.0 < norm_tail(2, 2, 1e3, variant=variant) < 1e-300

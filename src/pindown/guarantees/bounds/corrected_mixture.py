@@ -27,27 +27,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.guarantees.bounds.bound import (
-    INDEPENDENT,
-    Assumption,
-    Bound,
-    outward,
-    positive,
-    probability,
-)
-from pindown.guarantees.bounds.clusters import N_ANGLES
-from pindown.guarantees.bounds.gaussians import mixture_exponent
-from pindown.guarantees.bounds.grids import beta_grid
-from pindown.guarantees.bounds.nice_samples import Niceness, niceness
-from pindown.guarantees.bounds.representatives import WeightList, representative
-from pindown.guarantees.bounds.sample import Sample, reach_of_inputs, read_network, read_sample
-from pindown.guarantees.bounds.spectral_source import (
+from pindown.evidence import Assumption
+from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, outward
+from pindown.guarantees.bounds.priors import N_ANGLES, Niceness, beta_grid, niceness
+from pindown.guarantees.bounds.relative_entropy import mixture_exponent
+from pindown.guarantees.bounds.rescaled_weights import WeightList, representative
+from pindown.guarantees.bounds.samples import Sample, reach_of_inputs, read_network, read_sample
+from pindown.guarantees.bounds.spectral import (
     MARGIN_GRID,
     as_assumption,
     norm_assumption,
     preference,
 )
 from pindown.rounding import norm_up
+from pindown.validation import positive, probability, refuse
 
 SOURCE = "Mukherjee 2020, Theorem 6.3.1"
 _NICE_FACTOR = 8.0  # of the proof; the statement has 1
@@ -63,7 +56,7 @@ def mixture_bound(
     delta: float = 0.05,
     margin: float | None = None,
     input_norm: float | None = None,
-    form: Literal["corrected", "printed"] = "corrected",
+    variant: Literal["corrected", "as_printed"] = "corrected",
     least_distance: float = 1e-6,
     n_clusters: int = N_ANGLES,
 ) -> Bound:
@@ -78,7 +71,7 @@ def mixture_bound(
         delta: Probability with which the bound may fail, all grids included.
         margin: :math:`\gamma`; None takes the best of a fixed grid, paid for; needed if printed.
         input_norm: B; None takes the largest input of the sample.
-        form: ``"corrected"`` or ``"printed"``.
+        variant: ``"corrected"`` or ``"as_printed"``.
         least_distance: Smallest :math:`\|A_i - B_j\|` that the grid of norms provides for.
         n_clusters: How many clusters were fixed; choosing one costs their logarithm.
 
@@ -100,14 +93,14 @@ def mixture_bound(
     if input_norm is not None:
         B = reach_of_inputs(positive("input_norm", input_norm), longest, X, rows.shape[1])
     nice = niceness(centre, cluster, rows)
-    if form == "printed":
+    if variant == "as_printed":
         if margin is None:
-            raise ValueError("the printed form takes a margin; give margin=...")
+            raise ValueError("the printed variant takes a margin; give margin=...")
         return _printed(
             centre, cluster, starts, sample, nice, delta, positive("margin", margin), B, n_clusters
         )
-    if form != "corrected":
-        raise ValueError(f"form must be 'corrected' or 'printed'; got {form!r}.")
+    if variant != "corrected":
+        refuse("variant", "'corrected' or 'as_printed'", variant)
     grid = MARGIN_GRID if margin is None else np.array([positive("margin", margin)])
     value, terms = _best(cluster, starts, nice, sample, delta, grid, B, n_clusters, least_distance)
     chosen = "from a grid, paid for" if margin is None else "before the sample was seen"
