@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from pindown.box import Box
-from pindown.circuits.approximation import approximate
-from pindown.circuits.kuhn import grid_network, hat_terms, interpolate
-from pindown.circuits.one_variable import compile_1d
-from pindown.circuits.piecewise_1d import PiecewiseLinear1D
+from pindown.circuits.approximation import approximate, grid_network, hat_terms, interpolate
+from pindown.circuits.piecewise_1d import PiecewiseLinear1D, compile_1d
 
 
 def step(x):
@@ -156,12 +154,12 @@ def test_hats_are_one_at_the_middle_and_affine_on_the_simplices(n):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: approximate(np.sin, (0, 1), 0), "tol must be a positive number"),
+        (lambda: approximate(np.sin, (0, 1), 0), "tol must be a finite number above 0"),
         (lambda: approximate(np.sin, (0, 1), float("nan")), "tol must be"),
-        (lambda: approximate(np.sin, (0, 1), 1e-2, 0.5), "q must be at least 1"),
-        (lambda: approximate(np.sin, (0, 1), 1e-2, float("nan")), "q must be at least 1"),
+        (lambda: approximate(np.sin, (0, 1), 1e-2, 0.5), "q must be a number of at least 1"),
+        (lambda: approximate(np.sin, (0, 1), 1e-2, float("nan")), "q must be a number of at least 1"),
         (lambda: approximate(np.sin, (1, 1), 1e-2), "box with interior"),
-        (lambda: approximate(bump, ([0] * 4, [1] * 4), 1e-2), "up to 3 inputs"),
+        (lambda: approximate(bump, ([0] * 4, [1] * 4), 1e-2), "at most 3 dimensions"),
         (lambda: approximate(lambda x: x * np.nan, (0, 1), 1e-2), "finite on the box"),
         (lambda: approximate(lambda x: 3.0, (0, 1), 1e-2), "one number for each row; got 1"),
         (lambda: approximate(np.sin, (0, 9), 1e-6, max_values=50), "max_values=50"),

@@ -8,10 +8,14 @@ import pytest
 
 from pindown.box import Box
 from pindown.circuits.arithmetic import size
-from pindown.circuits.depth_separation import depth_gap, depth_gaps, integer_root, power_gap
-from pindown.circuits.hard_functions import composed_zigzags
-from pindown.circuits.one_variable import compile_1d
-from pindown.circuits.piecewise_1d import PiecewiseLinear1D
+from pindown.circuits.depth_separation import (
+    composed_zigzags,
+    depth_gap,
+    depth_gaps,
+    integer_root,
+    power_gap,
+)
+from pindown.circuits.piecewise_1d import PiecewiseLinear1D, compile_1d
 from pindown.geometry.counts.bounds import min_size
 from pindown.geometry.counts.piece_families import (
     sample_extremal,
@@ -31,7 +35,7 @@ def test_bounds_fall_with_depth_and_allow_the_deep_network(w, k):
     for gap in gaps:
         k_small = gap.shallow_layers
         printed = 0.5 * k_small * w ** (k / k_small) - 1
-        assert gap.published == max(0, ceil(printed - 1e-9)) <= gap.least
+        assert gap.as_printed == max(0, ceil(printed - 1e-9)) <= gap.least
 
 
 @pytest.mark.parametrize(("w", "k"), [(2, 2), (2, 4), (3, 3)])
@@ -50,14 +54,14 @@ def test_printed_corollary_lacks_a_power(k):
     corrected = Fraction(k * k ** (k**1), 2) - 1
     assert corrected == special != printed
     gap = power_gap(k, 1)
-    assert gap.published == ceil(special) <= gap.least
+    assert gap.as_printed == ceil(special) <= gap.least
     assert (gap.layers, gap.size) == (k**2, k**3)
 
 
 def test_fractional_powers():
     gap = power_gap(4, Fraction(1, 2))  # 4^(3/2) = 8 layers of width 4
     assert (gap.layers, gap.size, gap.shallow_layers) == (8, 32, 4)
-    assert gap.published == 4 * 4**2 // 2 - 1
+    assert gap.as_printed == 4 * 4**2 // 2 - 1
     assert power_gap(10).least > 9 * 10**10 and power_gap(10).size == 1000
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pindown.circuits.arithmetic import depth, size
-from pindown.circuits.compilers import compile_function
 from pindown.circuits.lattice import LatticeForm, compile_lattice
+from pindown.circuits.piecewise import compile_function
 from tests.circuits.rationals import Evaluator
 
 

@@ -11,8 +11,7 @@ from scipy.spatial import Delaunay
 
 from pindown import ReluNetwork
 from pindown.circuits.arithmetic import depth, network
-from pindown.circuits.compilers import compile_function
-from pindown.circuits.piecewise import extract, from_triangulation
+from pindown.circuits.piecewise import compile_function, extract, from_triangulation
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.rational import RationalNetwork
 from tests.circuits.rationals import Evaluator

@@ -7,34 +7,49 @@ box it falls to 0 within one step of the grid.
 The error is measured, on points between the knots, not proved: a black box can hide a spike between any
 two points.
 
+On a grid, cubes are cut into n! simplices by the order of the coordinates inside them (Kuhn). The hat
+over a grid point is then, in units of the grid and seen from the point,
+
+.. math:: \max\{0, 1 - A(u)\} = \max\{1, A(u)\} - A(u), \qquad
+    A(u) = \max\{0, u_1, \dots, u_n\} + \max\{0, -u_1, \dots, -u_n\} ,
+
+a signed sum of maxima. It is brought to n + 1 maps each once, for all points of the grid.
+
 Mukherjee 2020, Theorem 2.2.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
 from math import ceil, inf, isinf
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
-from pindown.circuits.kuhn import grid_network, interpolate
-from pindown.circuits.one_variable import compile_1d
-from pindown.circuits.piecewise_1d import PiecewiseLinear1D
+from pindown.circuits.max_affine import hinge_network
+from pindown.circuits.piecewise_1d import PiecewiseLinear1D, compile_1d
+from pindown.circuits.radon import Map, reduced_sets
+from pindown.circuits.tuning import (
+    AIMED_SHARE,
+    FIRST_INTERVALS,
+    GRID_PROBES,
+    INTERVAL_PROBES,
+    MAX_APPROXIMATION_INPUTS,
+    REFINED_SHARE,
+)
 from pindown.network import ReluNetwork
+from pindown.validation import number, positive, refuse
 
 Target = Callable[[Array], ArrayLike]
-
-_MOST_INPUTS = 3
-_FIRST_INTERVALS = 16
-_PROBES = 32  # points in each interval while refining; the result is measured with four times as many
-_GRID_PROBES = 5  # points along each side of a grid cell
-_REFINED_SHARE = 0.25  # intervals with at least this share of the worst error are halved together
-_MARGIN = 0.95  # of the tolerance, so that the finer measurement at the end confirms it
+# Coefficients are sums and differences of a few values: what is left below this is rounding.
+_CANCELLED = 2.0**-46
 
 
 @dataclass(frozen=True)
@@ -100,10 +115,7 @@ def approximate(
     domain = _checked_box(box)
     if not callable(f):
         raise TypeError(f"f must be a function of rows (N, n); got {type(f).__name__}.")
-    if not (tol > 0 and np.isfinite(tol)):
-        raise ValueError(f"tol must be a positive number; got {tol}.")
-    if not q >= 1:
-        raise ValueError(f"q must be at least 1 (or math.inf); got {q}.")
+    tol, q = positive("tol", tol), number("q", q, 1.0, infinite=True)
     if isinf(q) and not uniformly_continuous:
         raise ValueError(
             "in the maximum norm only uniformly continuous functions can be approximated; say "
@@ -115,18 +127,18 @@ def approximate(
 
 
 def _on_interval(f: Target, box: Box, tol: float, q: float, max_values: int) -> Approximation:
-    knots = np.linspace(box.lower[0], box.upper[0], _FIRST_INTERVALS + 1)
+    knots = np.linspace(box.lower[0], box.upper[0], FIRST_INTERVALS + 1)
     values = _values(f, knots[:, None])
-    probes = _PROBES
+    probes = INTERVAL_PROBES
     while True:
         errors = _interval_errors(f, knots, values, q, probes)
-        if _norm(errors, q) <= _MARGIN * tol:
+        if _norm(errors, q) <= AIMED_SHARE * tol:
             confirmed = _norm(_interval_errors(f, knots, values, q, 4 * probes), q)
             if confirmed <= tol:
                 break
             probes *= 2  # the function is rougher than these points show
             continue
-        split = np.flatnonzero(errors >= _REFINED_SHARE ** (1 / q) * errors.max())
+        split = np.flatnonzero(errors >= REFINED_SHARE ** (1 / q) * errors.max())
         middles = knots[split] + (knots[split + 1] - knots[split]) / 2
         splittable = (middles > knots[split]) & (middles < knots[split + 1])
         _require_within(len(knots) + len(split) if splittable.all() else inf, max_values, tol)
@@ -157,13 +169,13 @@ def _on_grid(f: Target, box: Box, tol: float, q: float, max_values: int) -> Appr
         ]
         nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
         values = _values(f, nodes.reshape(-1, n)).reshape(nodes.shape[:-1])
-        error = _grid_error(f, box, values, q, _GRID_PROBES)
-        if error <= _MARGIN * tol:
-            error = _grid_error(f, box, values, q, 2 * _GRID_PROBES - 1)
+        error = _grid_error(f, box, values, q, GRID_PROBES)
+        if error <= AIMED_SHARE * tol:
+            error = _grid_error(f, box, values, q, 2 * GRID_PROBES - 1)
             if error <= tol:
                 return Approximation(grid_network(values, box), error, tol, q, values.size, box)
         # The error of a smooth function falls with the square of the spacing.
-        wanted = cells * (error / (_MARGIN * tol)) ** 0.5
+        wanted = cells * (error / (AIMED_SHARE * tol)) ** 0.5
         cells = max(cells + 1, min(4 * cells, ceil(wanted) if np.isfinite(wanted) else 4 * cells))
 
 
@@ -218,8 +230,112 @@ def _require_within(count: float, most: int, tol: float) -> None:
 
 def _checked_box(box: Box | tuple[ArrayLike, ArrayLike]) -> Box:
     domain = box if isinstance(box, Box) else Box(*(np.atleast_1d(side) for side in box))
-    if domain.dim > _MOST_INPUTS:
-        raise ValueError(f"approximate takes up to {_MOST_INPUTS} inputs; the box has {domain.dim}.")
+    if domain.dim > MAX_APPROXIMATION_INPUTS:
+        refuse("box", f"of at most {MAX_APPROXIMATION_INPUTS} dimensions", domain)
     if np.any(domain.lower == domain.upper):
-        raise ValueError(f"approximate needs a box with interior; got {domain}.")
+        refuse("box", "a box with interior", domain)
     return domain
+
+
+def interpolate(values: Array, points: Array) -> Array:
+    """Evaluate the interpolant of grid values at points in units of the grid.
+
+    Args:
+        values: Values at the grid points, one axis for each variable.
+        points: Rows (N, n) with coordinate i between 0 and ``values.shape[i] - 1``.
+
+    >>> interpolate(np.array([[0.0, 0.0], [0.0, 1.0]]), np.array([[0.5, 0.25]]))
+    array([0.25])
+    """
+    n = values.ndim
+    corner = np.minimum(points.astype(np.int64), np.array(values.shape) - 2)
+    inside = points - corner
+    order = np.argsort(-inside, axis=1, kind="stable")
+    largest = np.take_along_axis(inside, order, axis=1)
+    # Walk from the lower corner along the coordinates, the largest first: one edge of the cube each.
+    weights = -np.diff(largest, prepend=1.0, append=0.0, axis=1)
+    total = weights[:, 0] * values[tuple(corner.T)]
+    for k in range(n):
+        corner[np.arange(len(points)), order[:, k]] += 1
+        total += weights[:, k + 1] * values[tuple(corner.T)]
+    return np.asarray(total)
+
+
+def grid_network(values: Array, box: Box) -> ReluNetwork:
+    r"""Return the network of the interpolant; outside the box it falls to 0 within one cell of the grid.
+
+    Args:
+        values: Values at the points of a regular grid over the box, both ends included.
+        box: The box.
+
+    Returns:
+        A network with :math:`\lceil \log_2 (n + 1) \rceil` hidden layers.
+
+    >>> peak = grid_network(np.array([[0.0, 0, 0], [0, 5, 0], [0, 0, 0]]), Box.cube(2, -1, 1))
+    >>> peak([[0.0, 0.0], [0.5, 0.0], [1.0, 1.0]]).ravel(), peak.depth
+    (array([5. , 2.5, 0. ]), 3)
+    """
+    n = values.ndim
+    affine = np.zeros(n + 1)
+    hinges: dict[tuple[Map, ...], float] = {}
+    nodes = np.array(list(np.ndindex(values.shape)), dtype=np.int64)
+    heights = values.ravel()
+    for c, base, others in hat_terms(n):
+        moved = base[-1] - nodes @ np.array(base[:-1])
+        affine[:-1] += c * heights.sum() * np.array(base[:-1])
+        affine[-1] += c * float(heights @ moved)
+        if others:
+            _add_hinges(hinges, others, nodes, c * heights)
+    scale = float(np.abs(heights).max(initial=0.0))
+    kept = {key: c for key, c in hinges.items() if abs(c) > _CANCELLED * scale}
+    net = hinge_network(affine.tolist(), kept)
+    spacing = (box.upper - box.lower) / (np.array(values.shape) - 1)
+    to_grid = ReluNetwork.from_layers([(np.diag(1 / spacing), -box.lower / spacing)])
+    return cast(ReluNetwork, net) @ to_grid
+
+
+@lru_cache
+def hat_terms(n: int) -> tuple[tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...]], ...]:
+    r"""Return the hat over the origin as :math:`\sum c\,(\ell + \max\{0, d_1, \dots, d_m\})`.
+
+    Each term is ``(c, l, (d_1, ..., d_m))`` with maps in integers and m <= n.
+
+    Its value at the origin, where a map is its last number:
+
+    >>> sum(c * (base[-1] + max([0, *(d[-1] for d in others)])) for c, base, others in hat_terms(2))
+    1
+    """
+    unit = [tuple(int(i == k) for i in range(n)) for k in range(n)]
+    minus = [tuple(-v for v in u) for u in unit]
+    zero = (0,) * n
+    pairs = product([zero, *unit], [zero, *minus])
+    both = {tuple(a + b for a, b in zip(u, v, strict=True)) for u, v in pairs}
+    sets = [
+        (-1, [(*g, 0) for g in (zero, *unit)]),
+        (-1, [(*g, 0) for g in (zero, *minus)]),
+        (1, [(*zero, 1), *((*g, 0) for g in sorted(both - {zero}))]),
+    ]
+    maps = sorted({row for _, rows in sets for row in rows})
+    exact = [tuple(Fraction(v) for v in row) for row in maps]
+    terms = [(c, tuple(sorted(maps.index(row) for row in rows))) for c, rows in sets]
+    found: dict[Any, int] = {}
+    for chosen, c in reduced_sets(exact, terms).items():
+        base, *others = sorted(maps[i] for i in chosen)
+        key = base, tuple(tuple(u - v for u, v in zip(row, base, strict=True)) for row in others)
+        found[key] = found.get(key, 0) + int(c)
+    return tuple((c, base, others) for (base, others), c in found.items() if c)
+
+
+def _add_hinges(
+    hinges: dict[tuple[Map, ...], float],
+    others: Sequence[tuple[int, ...]],
+    nodes: NDArray[np.int64],
+    heights: Array,
+) -> None:
+    """Add one term of the hat for every node; hinges that nodes share are merged."""
+    shifts = np.stack([row[-1] - nodes @ np.array(row[:-1]) for row in others], axis=1)
+    places, which = np.unique(shifts, axis=0, return_inverse=True)
+    sums = np.bincount(which.ravel(), weights=heights, minlength=len(places))
+    for place, c in zip(places.tolist(), sums.tolist(), strict=True):
+        key = tuple((*row[:-1], b) for row, b in zip(others, place, strict=True))
+        hinges[key] = hinges.get(key, 0.0) + c

@@ -20,7 +20,8 @@ from pindown.affine import Array
 from pindown.circuits.arithmetic import Net, alike, network
 from pindown.circuits.extrema import maximum, minimum
 from pindown.circuits.max_affine import MaxAffineSum, compile_max_affine, map_row
-from pindown.circuits.radon import MAX_TERMS, Map
+from pindown.circuits.radon import Map
+from pindown.circuits.tuning import MAX_TERMS
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,11 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import TypeAlias
 
+from pindown.circuits.arithmetic import Number
 from pindown.rational import RationalNetwork
-
-Number: TypeAlias = int | float | Fraction
 
 
 def local_maxima_network(points: Iterable[Number], *, height: Number = 0) -> RationalNetwork:

@@ -28,9 +28,9 @@ from pindown.circuits.arithmetic import (
     linear_combination,
     network,
 )
-from pindown.circuits.dominance import without_dominated
 from pindown.circuits.extrema import rectified_maxima
-from pindown.circuits.radon import MAX_TERMS, Map, reduced_sets
+from pindown.circuits.radon import Map, reduced_sets, without_dominated
+from pindown.circuits.tuning import MAX_TERMS
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-r"""The way back: a network, or values on a triangulation, as a function with its affine pieces.
+r"""A network, or values on a triangulation, as a function with its affine pieces, and back.
 
 From convex pieces :math:`P_i` with maps :math:`\ell_i` the function is
 
@@ -7,6 +7,8 @@ From convex pieces :math:`P_i` with maps :math:`\ell_i` the function is
 if no :math:`\ell_j - \ell_i` changes its sign inside :math:`P_i`; pieces where one does are cut first.
 (On the way from a point of :math:`P_i` to x, f passes some piece whose map is not below f where the way
 starts, so it is in :math:`S_i`, and not above f at x.) All of it in exact arithmetic.
+
+:func:`compile_function` is the one way in for everything that can be compiled into a network.
 
 Ovchinnikov 2002; Mukherjee 2020, Theorem 2.2.1.
 """
@@ -25,8 +27,11 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.circuits.arithmetic import Net, alike, require_networks
-from pindown.circuits.lattice import LatticeForm
+from pindown.circuits.lattice import LatticeForm, compile_lattice
+from pindown.circuits.max_affine import MaxAffineSum, compile_max_affine
+from pindown.circuits.piecewise_1d import PiecewiseLinear1D, compile_1d
 from pindown.circuits.radon import Map
+from pindown.circuits.tuning import MAX_CELLS, MAX_TERMS
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.exact.polytope import (
     Cell,
@@ -41,7 +46,6 @@ from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork, reduce_rows, solve
 
 _LARGEST_FLOAT_INTEGER = 2**53
-MAX_CELLS = 20_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,10 +136,10 @@ def extract(
         ((Fraction(2, 1), Fraction(1, 1)), (Fraction(0, 1), Fraction(1, 1)))
     """
     require_networks(net)
-    twin, scale = (net, Fraction(1)) if isinstance(net, ReluNetwork) else _integer_twin(net)
-    if twin.out_features != 1:
-        raise ValueError(f"extract takes networks with one output; this one has {twin.out_features}.")
-    found = exact_complex(twin, as_box(box, twin.in_features), max_cells=max_cells)
+    integer, scale = (net, Fraction(1)) if isinstance(net, ReluNetwork) else _integer_network(net)
+    if integer.out_features != 1:
+        raise ValueError(f"extract takes networks with one output; this one has {integer.out_features}.")
+    found = exact_complex(integer, as_box(box, integer.in_features), max_cells=max_cells)
     if not found.complete:
         raise ValueError(
             f"the network has more than max_cells={max_cells} cells on this box; raise max_cells, or "
@@ -185,6 +189,49 @@ def from_triangulation(
         rows.append(_interpolated([points[i] for i in chosen], [heights[i] for i in chosen]))
         cells.append(_simplex([points[i] for i in chosen]))
     return _piecewise(rows, cells)
+
+
+def compile_function(
+    f: PiecewiseLinear1D | MaxAffineSum | LatticeForm | PiecewiseLinear,
+    *,
+    shallow: bool = True,
+    max_terms: int = MAX_TERMS,
+) -> Net:
+    r"""Return a network that computes a piecewise linear function of n variables.
+
+    Args:
+        f: The function in any of its forms. What :func:`~pindown.circuits.piecewise.extract` finds on a
+            box is equal there.
+        shallow: Whether to keep to :math:`\lceil \log_2(n + 1) \rceil` hidden layers, at the price of
+            many ReLUs. Otherwise trees of maxima and minima are built as deep as it takes.
+        max_terms: Limit for the shallow form.
+
+    Returns:
+        A rational network if the numbers are fractions, one in float64 otherwise.
+
+    Raises:
+        ValueError: If the shallow form has too many terms.
+        TypeError: If f is none of these.
+
+    Example:
+        >>> net = compile_function(PiecewiseLinear1D([0], [0], left_slope=0, right_slope=1))
+        >>> net([-2]), net([5])
+        ([Fraction(0, 1)], [Fraction(5, 1)])
+
+    Mukherjee 2020, Theorems 2.2.1 and 2.2.2.
+    """
+    if isinstance(f, PiecewiseLinear1D):
+        return compile_1d(f)
+    if isinstance(f, MaxAffineSum):
+        return compile_max_affine(f, max_terms=max_terms, reduce=shallow)
+    if isinstance(f, PiecewiseLinear):
+        return compile_lattice(f.lattice(), shallow=shallow, max_terms=max_terms)
+    if isinstance(f, LatticeForm):
+        return compile_lattice(f, shallow=shallow, max_terms=max_terms)
+    raise TypeError(
+        f"compile_function takes a PiecewiseLinear1D, MaxAffineSum, LatticeForm or PiecewiseLinear; "
+        f"got {type(f).__name__}."
+    )
 
 
 def _piecewise(rows: Sequence[Map], cells: Sequence[Cell]) -> PiecewiseLinear:
@@ -238,7 +285,7 @@ def _refined(cell: Cell, forms: Sequence[tuple[int, ...]]) -> list[Cell]:
     return parts
 
 
-def _integer_twin(net: RationalNetwork) -> tuple[ReluNetwork, Fraction]:
+def _integer_network(net: RationalNetwork) -> tuple[ReluNetwork, Fraction]:
     """Return a network with integer weights and the same folds, and its output's scale.
 
     Integers are floats up to 2^53, so the exact geometry of float networks takes it.

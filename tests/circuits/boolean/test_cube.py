@@ -78,9 +78,9 @@ def test_bad_input():
     with pytest.raises(TypeError, match="real numbers"):
         fourier_coefficients(["1", "2"])
     for n in (0, 21, 64, 10**9):
-        with pytest.raises(ValueError, match="1 to 20 variables"):
+        with pytest.raises(ValueError, match="at most 20"):
             vertices(n)
-    with pytest.raises(TypeError, match="whole number"):
+    with pytest.raises(TypeError, match="must be an integer"):
         vertices(3.0)
     with pytest.raises(ValueError, match="alphabet"):
         vertices(3, alphabet="tf")

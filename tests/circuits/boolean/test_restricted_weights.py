@@ -13,12 +13,11 @@ from pindown.circuits.boolean import (
     forster_lower,
     min_bottom_width,
     output_matrix,
-    printed_sign_rank_bound,
-    printed_size_bound,
     random_restricted_network,
     row_blocks,
     sign_rank_bound,
     sign_rank_upper,
+    size_bound,
     weight_restriction,
 )
 from pindown.network import ReluNetwork
@@ -69,7 +68,7 @@ def test_printed_bound_grows_with_depth_and_ours_does_not():
             upper = [(rng.integers(-3, 4, (b, a)), rng.integers(-3, 4, b)) for a, b in pairwise(widths)]
             F = output_matrix(ReluNetwork.from_layers([net.layers[0], *upper]))
             assert sign_rank_upper(F) <= min(distinct_rows(F), distinct_rows(F.T)) <= ours
-            printed = printed_sign_rank_bound(widths[:-1], m, bound).value
+            printed = sign_rank_bound(widths[:-1], m, bound, variant="as_printed").value
             assert printed >= 16 ** (depth - 2) * (ours - 1)
 
 
@@ -83,10 +82,12 @@ def test_printed_bound_misses_what_ours_excludes():
     inner_product = hadamard(2**m)
     assert forster_lower(inner_product) > 7 == sign_rank_bound(1, m, 1)
     for widths in ((1,), (1, 4), (1, 4, 4)):
-        assert printed_sign_rank_bound(widths, m, 1).value > sign_rank_upper(inner_product[:8]) == 8
+        printed = sign_rank_bound(widths, m, 1, variant="as_printed").value
+        assert printed > sign_rank_upper(inner_product[:8]) == 8
     # So the printed size (d-1) (2^(m^(1/8)) / (m W))^(1/(d-1)) fades with depth; ours knows no depth.
-    sizes = [printed_size_bound(2**48, d, 1).value for d in (2, 3, 9)]
+    sizes = [size_bound(2**48, d, 1, variant="as_printed").value for d in (2, 3, 9)]
     np.testing.assert_allclose(sizes, [2**16, 2 * 2**8, 8 * 2**2])
+    assert size_bound(2**20, 2, 1).value == 2 ** (32 - 20)  # the fourth root of the proof
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -125,17 +126,17 @@ def test_bottom_width_of_the_function():
     with pytest.raises(ValueError, match="overflows"):
         min_bottom_width(10**16, 1)
     with pytest.raises(ValueError, match="overflows"):
-        printed_size_bound(2**90, 2, 1)
+        size_bound(2**90, 2, 1, variant="as_printed")
 
 
 def test_bad_input():
     with pytest.raises(ValueError, match="whole weights"):
         distinct_rows_bound(ReluNetwork.from_layers([([[0.5, 1]], [0]), ([[1.0]], [0])]))
-    with pytest.raises(ValueError, match="integer of at least 1"):
+    with pytest.raises(ValueError, match="integers of at least 1"):
         sign_rank_bound(0, 1, 1)
     with pytest.raises(ValueError, match="integer of at least 1"):
         blocks_of_sum(0, 1)
     with pytest.raises(ValueError, match="integer of at least 1"):
-        printed_sign_rank_bound([], 1, 1)
+        sign_rank_bound([], 1, 1, variant="as_printed")
     with pytest.raises(ValueError, match="depth"):
-        printed_size_bound(4, 1, 1)
+        size_bound(4, 1, 1)

@@ -148,7 +148,7 @@ def test_bad_input():
         collapse_rate(None, 2)
     with pytest.raises(ValueError, match="finite"):
         collapse_rate([1, np.nan], 1)
-    with pytest.raises(ValueError, match="bias must be finite"):
+    with pytest.raises(ValueError, match="bias must be a finite number"):
         collapse_rate([1, 2], 1, bias=np.nan)
     with pytest.raises(ValueError, match="samples"):
         collapse_rate([1, 2], 1, samples=1)

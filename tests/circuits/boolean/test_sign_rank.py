@@ -88,7 +88,7 @@ def test_bad_input():
     odd = ReluNetwork.from_layers([([[1.0, 1, 1]], [0])])
     with pytest.raises(ValueError, match="even"):
         output_matrix(odd)
-    with pytest.raises(ValueError, match="1 to 20 variables"):
+    with pytest.raises(ValueError, match="at most 20"):
         output_matrix(ReluNetwork.from_layers([(np.ones((1, 22)), [0])]))
     with pytest.raises(TypeError, match="real numbers"):
         distinct_rows([["a"]])

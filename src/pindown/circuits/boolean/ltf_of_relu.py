@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pindown.circuits.boolean.collapse import gate_fate
-from pindown.circuits.boolean.cube import sign_rows
-from pindown.circuits.boolean.linear_form import LinearForm
-from pindown.circuits.boolean.restrictions import Restriction, restrict_form
+from pindown.circuits.boolean.cube import LinearForm, sign_rows
+from pindown.circuits.boolean.restrictions import Restriction, gate_fate, restrict_form
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork
 

@@ -17,10 +17,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pindown.circuits.boolean.andreev import Variant
 from pindown.circuits.boolean.cube import Signs, sign_rows
-from pindown.circuits.boolean.lower_bounds import Variant
 from pindown.circuits.boolean.threshold import ThresholdCircuit, ThresholdGate
-from pindown.validation import at_least
+from pindown.validation import at_least, choice
 
 Layout: TypeAlias = Literal["pairs", "halves"]
 
@@ -162,8 +162,7 @@ def log2_sign_rank_lower(n: int, *, variant: Variant = "corrected") -> float:
 
     Mukherjee 2020, Theorem 2.5.6, corrected as in the proof of Theorem 2.5.5.
     """
-    if variant not in ("corrected", "as_printed"):
-        raise ValueError(f"variant must be 'corrected' or 'as_printed'; got {variant!r}.")
+    choice("variant", variant, ("corrected", "as_printed"))
     _fan_in(n, 1)
     return (n if variant == "as_printed" else n ** (1 / 3)) / 81 - 3
 
@@ -181,7 +180,7 @@ def sign_rank_upper_of_function(n: int, *, t: int | None = None) -> int:
 
 
 def _strings(rows: Signs, layout: str) -> tuple[Signs, Signs]:
-    _require_layout(layout)
+    choice("layout", layout, ("pairs", "halves"))
     if layout == "pairs":
         return rows[:, ::2], rows[:, 1::2]
     half = rows.shape[1] // 2
@@ -189,7 +188,7 @@ def _strings(rows: Signs, layout: str) -> tuple[Signs, Signs]:
 
 
 def _positions(k: int, pairs: int, layout: str) -> tuple[int, int]:
-    _require_layout(layout)
+    choice("layout", layout, ("pairs", "halves"))
     return (2 * k, 2 * k + 1) if layout == "pairs" else (k, pairs + k)
 
 
@@ -206,8 +205,3 @@ def _fan_in(n: int, t: int | None) -> int:
 def _require_active(active: int) -> None:
     if active not in (-1, 1):
         raise ValueError(f"the active sign is +1 or -1; got {active!r}.")
-
-
-def _require_layout(layout: str) -> None:
-    if layout not in ("pairs", "halves"):
-        raise ValueError(f"layout must be 'pairs' or 'halves'; got {layout!r}.")

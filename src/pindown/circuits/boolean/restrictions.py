@@ -1,29 +1,36 @@
-r"""Restrictions: some inputs fixed, the others free, and what is left of a form or a network.
+r"""Restrictions: some inputs fixed, the others free; what is left of a network, which gates collapse.
 
 A random restriction cuts the inputs into equal parts, leaves one input of each part free and fixes all
 others by fair coins. Most gates over many inputs collapse under it: their argument no longer changes
-sign. How many, :func:`pindown.circuits.boolean.collapse.collapse_rate` measures.
+sign. A ReLU gate is then zero or linear, and can be removed if wires may lead from the inputs directly
+to the output; a threshold gate is constant. How many collapse, :func:`collapse_rate` measures.
 
 Mukherjee 2020, section 2.6.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
+from itertools import product
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.affine import dense
-from pindown.circuits.boolean.cube import Signs, sign_rows
-from pindown.circuits.boolean.linear_form import LinearForm
+from pindown.affine import Array, dense
+from pindown.circuits.boolean.cube import LinearForm, Signs, sign_rows
+from pindown.circuits.tuning import CHUNK_NUMBERS, MAX_RESTRICTIONS
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork
+from pindown.validation import choice, integer, number
 
 Form = TypeVar("Form", bound=LinearForm)
+Network = TypeVar("Network", ReluNetwork, RationalNetwork)
+GateKind: TypeAlias = Literal["relu", "threshold"]
+Fate: TypeAlias = Literal["zero", "linear", "plus", "minus", "active"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,9 +137,6 @@ def restrict_form(form: Form, restriction: Restriction) -> Form:
     return type(form)(tuple(form.weights[i] for i in restriction.free), form.bias + fixed)
 
 
-Network = TypeVar("Network", ReluNetwork, RationalNetwork)
-
-
 def restrict_network(net: Network, restriction: Restriction) -> Network:
     """Return the network on the free inputs alone; only its first affine map changes.
 
@@ -161,3 +165,153 @@ def restrict_network(net: Network, restriction: Restriction) -> Network:
 def _require_same_inputs(n: int, restriction: Restriction) -> None:
     if n != restriction.n_inputs:
         raise ValueError(f"the restriction is about {restriction.n_inputs} inputs; there are {n}.")
+
+
+def gate_fate(form: LinearForm, *, gate: GateKind = "relu") -> Fate:
+    """Tell what a gate does on the cube, decided exactly.
+
+    Args:
+        form: The gate's argument, restricted or not.
+        gate: ``"relu"`` is ``"zero"`` if the argument is never positive, ``"linear"`` if it is never
+            negative; ``"threshold"`` is ``"minus"`` if it is always negative, ``"plus"`` if never.
+
+    Returns:
+        The fate, ``"active"`` if the gate is none of these.
+
+    Example:
+        >>> gate_fate(LinearForm.of([1, 1], 2)), gate_fate(LinearForm.of([1, 1], 1))
+        ('linear', 'active')
+        >>> gate_fate(LinearForm.of([1, 1], -2)), gate_fate(LinearForm.of([1, 1], -2), gate="threshold")
+        ('zero', 'active')
+
+    Mukherjee 2020, section 2.6, where the two kinds are called identical: they differ if the largest
+    value is zero, as in the example.
+    """
+    choice("gate", gate, ("relu", "threshold"))
+    low, high = form.range()
+    if gate == "relu":
+        return "zero" if high <= 0 else "linear" if low >= 0 else "active"
+    return "plus" if low >= 0 else "minus" if high < 0 else "active"
+
+
+@dataclass(frozen=True)
+class CollapseRate:
+    """How often a gate survives a random restriction: an estimate from samples.
+
+    Attributes:
+        surviving: Share of restrictions that leave the gate active.
+        standard_error: Of that share.
+        n: Number of inputs.
+        n_parts: Number of parts, that is, of free inputs.
+        samples: Restrictions drawn.
+    """
+
+    surviving: float
+    standard_error: float
+    n: int
+    n_parts: int
+    samples: int
+
+    @property
+    def shape(self) -> float:
+        r"""The rate :math:`|P| / \sqrt n` of the lemma, with 1 in place of its unnamed constant."""
+        return self.n_parts / math.sqrt(self.n)
+
+    def __repr__(self) -> str:
+        return (
+            f"CollapseRate({self.surviving:.4f} +- {self.standard_error:.4f} of gates on {self.n} "
+            f"inputs survive with {self.n_parts} free; estimate from {self.samples:,} restrictions)"
+        )
+
+
+def collapse_rate(
+    weights: ArrayLike | None,
+    n_parts: int,
+    *,
+    n: int | None = None,
+    bias: float = 0.0,
+    gate: GateKind = "relu",
+    samples: int = 10_000,
+    seed: int | np.random.Generator = 0,
+) -> CollapseRate:
+    r"""Estimate the probability that a gate survives a random restriction.
+
+    For a threshold gate it is :math:`O(|P| / \sqrt n)`, whatever the weights.
+
+    Args:
+        weights: The gate's n weights, or None for fresh Gaussian weights in every sample.
+        n_parts: :math:`|P|`, the number of equal parts with one free input each.
+        n: Number of inputs, if no weights are given.
+        bias: The gate's bias. At 0 the threshold is the mean of the argument.
+        gate: Kind of gate; matters only for ties.
+        samples: Number of restrictions.
+        seed: Seed, or a generator.
+
+    Returns:
+        The estimate with its standard error.
+
+    Example:
+        A gate that sees one input only survives if that input stays free, one time out of four:
+
+        >>> rate = collapse_rate([1, 0, 0, 0, 0, 0, 0, 0], 2, samples=4000)
+        >>> abs(rate.surviving - 0.25) < 4 * rate.standard_error
+        True
+
+    Mukherjee 2020, Lemma 2.6.1 (from Kane and Williams 2016).
+    """
+    choice("gate", gate, ("relu", "threshold"))
+    given = None if weights is None else np.asarray(weights, dtype=np.float64)
+    if given is not None and (given.ndim != 1 or not np.isfinite(given).all()):
+        raise ValueError("weights must be one row of finite numbers.")
+    size = n if given is None else len(given)
+    if size is None:
+        raise ValueError("give the weights, or n for Gaussian weights.")
+    if n is not None and n != size:
+        raise ValueError(f"n is {n}, but there are {size} weights.")
+    bias, samples = number("bias", bias), integer("samples", samples, least=2)
+    equal_parts(size, n_parts)
+    rng = np.random.default_rng(seed)
+    chunk = max(1, CHUNK_NUMBERS // size)
+    alive = 0
+    for start in range(0, samples, chunk):
+        rows = min(chunk, samples - start)
+        drawn = rng.standard_normal((rows, size)) if given is None else np.tile(given, (rows, 1))
+        alive += _survivors(drawn.reshape(rows, n_parts, -1), bias, gate, rng)
+    share = alive / samples
+    error = math.sqrt(max(share * (1 - share), 1 / samples) / samples)  # not zero after no hit at all
+    return CollapseRate(share, error, size, n_parts, samples)
+
+
+def _survivors(weights: Array, bias: float, gate: GateKind, rng: np.random.Generator) -> int:
+    """Count the rows (rows, parts, size) whose gate stays active under a fresh restriction each."""
+    free = rng.integers(weights.shape[2], size=(*weights.shape[:2], 1))
+    reach = np.abs(np.take_along_axis(weights, free, axis=2)).sum(axis=(1, 2))
+    signed = weights * rng.choice(np.array([-1.0, 1.0]), size=weights.shape)
+    np.put_along_axis(signed, free, 0.0, axis=2)
+    fixed = signed.sum(axis=(1, 2)) + bias
+    low, high = fixed - reach, fixed + reach
+    active = (low < 0) & ((high > 0) if gate == "relu" else (high >= 0))
+    return int(active.sum())
+
+
+def collapse_probability(form: LinearForm, n_parts: int, *, gate: GateKind = "relu") -> Fraction:
+    """Return the exact probability that a gate survives, by going through all restrictions.
+
+    There are (n / parts)^parts choices of free inputs with 2^(n - parts) signs each: for small n only.
+
+    >>> collapse_probability(LinearForm.of([1, 0, 0, 0]), 2)
+    Fraction(1, 2)
+    """
+    n = form.n_inputs
+    parts = equal_parts(n, n_parts)
+    total = (n // n_parts) ** n_parts * 2 ** (n - n_parts)
+    if total > MAX_RESTRICTIONS:
+        raise ValueError(f"there are {total:,} restrictions, more than {MAX_RESTRICTIONS:,}: estimate.")
+    alive = 0
+    for free in product(*parts):
+        fixed = [i for i in range(n) if i not in free]
+        for signs in product((-1, 1), repeat=len(fixed)):
+            at = dict(zip(fixed, signs, strict=True))
+            rho = Restriction(tuple(at.get(i) for i in range(n)))
+            alive += gate_fate(restrict_form(form, rho), gate=gate) == "active"
+    return Fraction(alive, total)

@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pindown.circuits.boolean.cube import require_cube, vertices
-from pindown.circuits.boolean.exact_numbers import fractions_of
+from pindown.circuits.boolean.cube import fractions_of, require_cube, vertices
+from pindown.circuits.tuning import MAX_RANK_ROWS
 from pindown.geometry.exact.linear_algebra import integer_rank
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork
 
-MAX_RANK_ROWS = 128  # different rows or columns in exact elimination: seconds
 # A norm in float64 is right to about 1e-16 times the number of rows: far better than this.
 _NORM_SLACK = 1e-9
 

@@ -16,9 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pindown.circuits.boolean.cube import Signs, sign_rows
-from pindown.circuits.boolean.exact_numbers import Number
-from pindown.circuits.boolean.linear_form import LinearForm
+from pindown.circuits.boolean.cube import LinearForm, Number, Signs, sign_rows
 from pindown.rational import RationalNetwork
 
 

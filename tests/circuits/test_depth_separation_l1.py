@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from pindown.circuits.hard_functions import even_sawtooth
-from pindown.circuits.l1_hardness import (
+from pindown.circuits.depth_separation import (
+    even_sawtooth,
     hard_size,
     l1_distance,
     l1_lower_bound,
-    published_hard_size,
     telgarsky_comparison,
 )
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
@@ -96,13 +95,13 @@ def test_optimised_functions_stay_above_the_bound(w, k, p):
 def test_networks_up_to_the_hard_size_have_too_few_pieces(w, k, error):
     for shallow in range(1, k + 1):
         hard = hard_size(w, k, shallow, error)
-        assert hard >= published_hard_size(w, k, shallow, error) or hard == 0
+        assert hard >= hard_size(w, k, shallow, error, variant="as_printed") or hard == 0
         if hard:
             assert l1_lower_bound(w, k, max_pieces(hard, shallow)) >= Fraction(error)
         delta = float(error)
         printed = shallow * w ** (k / shallow) * (1 - 4 * delta) ** (1 / shallow)
         printed /= 2 ** (1 + 1 / shallow)
-        assert published_hard_size(w, k, shallow, error) == int(printed + 1e-9)
+        assert hard_size(w, k, shallow, error, variant="as_printed") == int(printed + 1e-9)
 
 
 def test_comparison_grows_with_the_square():

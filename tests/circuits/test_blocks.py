@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pindown.circuits.single_filter import single_filter_network, window_matrices
+from pindown.circuits.blocks import single_filter_network, window_matrices
 
 
 @pytest.mark.parametrize("leak", [0.0, 0.1, 1.0, 2.5])
@@ -60,5 +60,5 @@ def test_bad_input():
     with pytest.raises(ValueError, match="finite"):
         single_filter_network([np.nan], np.ones((1, 1, 1)))
     for arguments in ((3, 4, 1), (3, 0, 1), (3, 2, 0)):
-        with pytest.raises(ValueError, match="kernel_size"):
+        with pytest.raises(ValueError, match=r"kernel_size|stride"):
             window_matrices(*arguments[:2], stride=arguments[2])

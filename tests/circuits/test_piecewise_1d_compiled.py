@@ -8,8 +8,7 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.circuits.arithmetic import size
-from pindown.circuits.one_variable import balancing_kinks, compile_1d
-from pindown.circuits.piecewise_1d import PiecewiseLinear1D
+from pindown.circuits.piecewise_1d import PiecewiseLinear1D, balancing_kinks, compile_1d
 from pindown.geometry.counts.bounds import min_size
 
 

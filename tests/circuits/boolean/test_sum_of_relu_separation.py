@@ -58,7 +58,7 @@ def test_sums_of_thresholds_take_few_values(seed):
 def test_bad_input():
     with pytest.raises(ValueError, match="n must be an integer of at least 1"):
         binary_value_network(0)
-    with pytest.raises(ValueError, match="1 or 2"):
+    with pytest.raises(ValueError, match="at most 2"):
         binary_value_network(3, gates=3)
     with pytest.raises(ValueError, match="n must be an integer of at least 1"):
         binary_value_thresholds(0)

@@ -7,7 +7,7 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.circuits.arithmetic import depth, hidden_widths, size
-from pindown.circuits.hard_functions import (
+from pindown.circuits.depth_separation import (
     composed_zigzags,
     even_sawtooth,
     pieces_of_zigzags,
