@@ -14,8 +14,8 @@ SOURCE = Path(pindown.__file__).parent
 # From the ground up. A room may import what stands in a line above its own. Rooms in one line do not
 # know each other, except for those in the first line.
 FOUNDATION = (
-    "affine bound_text box compiling deadline errors evidence json_files lazy notebook parallel "
-    "programs progress rounding starting validation visible_text whole_files"
+    "affine box compiling deadline errors evidence interrupts json_files lazy parallel programs "
+    "progress rounding text validation whole_files"
 )
 LAYERS = (
     FOUNDATION,

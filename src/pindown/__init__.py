@@ -1,8 +1,8 @@
 """Pin down the network you trained: which function it is, why training chose it, how far to trust it."""
 
-from pindown import starting
+from pindown import interrupts
 
-starting.begin()
+interrupts.begin()
 
 from pindown.lazy import lazy_names  # noqa: E402 - what takes long to load comes after
 

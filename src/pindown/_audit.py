@@ -23,8 +23,8 @@ from pindown.geometry import Box
 from pindown.io.any_model import AnyModel, as_network
 from pindown.network import ReluNetwork
 from pindown.progress import Report
+from pindown.text import printable
 from pindown.validation import integer
-from pindown.visible_text import printable
 from pindown.whole_files import written
 
 Found: TypeAlias = Callable[[Finding], None]

@@ -12,7 +12,7 @@ from math import inf
 from typing import Literal, Self, TypeAlias
 
 from pindown.affine import Array
-from pindown.bound_text import rounded_down, rounded_up
+from pindown.text import rounded_down, rounded_up
 
 Kind: TypeAlias = Literal["exact", "probability", "estimate", "heuristic"]
 Status: TypeAlias = Literal["checked", "assumed", "violated"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pindown.errors import DataFileError
-from pindown.visible_text import escaped
+from pindown.text import escaped
 from pindown.whole_files import reason_of, whole_file, writing_to
 
 CHECKSUM = "checksum"  # the key of a record's checksum

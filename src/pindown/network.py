@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Affine, Array, Matrix, is_finite
-from pindown.notebook import card
+from pindown.text import card
 
 if TYPE_CHECKING:
     from pindown.rational import RationalNetwork

@@ -1,4 +1,4 @@
-"""The commands that ask a network: ``audit``, and ``demo``, which needs no file."""
+"""The command that asks a network: ``audit``."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from pindown.cli.options import (
     reader_may_leave,
     say,
 )
-from pindown.starting import INTERRUPTED
-from pindown.visible_text import printable
+from pindown.interrupts import INTERRUPTED
+from pindown.text import printable
 from pindown.whole_files import together
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ Only = Annotated[
 Ignore = Annotated[
     str | None, typer.Option(help="Findings to leave out; likewise.", autocompletion=complete_codes)
 ]
-Folder = Annotated[Path, typer.Option("--out", help="Folder for the model, the data and the page.")]
 
 
 def audit(
@@ -131,25 +130,6 @@ def audit(
             err=True,
         )
     return INTERRUPTED if result.interrupted else OWN_FAULT if result.failed else 0
-
-
-def demo(out: Folder = Path("pindown-demo"), budget: Budget = 30.0, json: Json = None) -> int:
-    """Train a small network on digits, save it, load it back and audit it: no file needed."""
-    from pindown.cli.demo import write_demo_files
-    from pindown.report.terminal import progress_bar
-
-    check_outputs(json=json)
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out names a folder; {str(out)!r} is a file.")
-    with progress_bar() as report:
-        report("training a 64-32-32-10 network on scikit-learn's digits", 0, 1)
-        files = write_demo_files(out)
-    page = out / "audit.html"
-    code = audit(files.model, files.train, files.test, html=str(page), json=json, budget=budget)
-    by_hand = f"pindown audit {files.model} --data {files.train} --test {files.test} --html report.html"
-    said = f"\nThe same by hand, and so for a model of your own:\n{by_hand}"
-    say(said, err=json == "-")  # stdout is then the document's
-    return code
 
 
 def _check_columns(table: Table | None, n_inputs: int, target: str | None) -> None:

@@ -1,15 +1,37 @@
-"""A first look without any file of one's own: a small network on scikit-learn's digits."""
+"""A first look without any file of one's own, ``demo``: a small network on scikit-learn's digits."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-import numpy as np
+import typer
 
-from pindown.network import ReluNetwork
+from pindown.cli.audit import audit
+from pindown.cli.options import Budget, Json, check_outputs, say
 from pindown.whole_files import together, whole_file
+
+Folder = Annotated[Path, typer.Option("--out", help="Folder for the model, the data and the page.")]
+
+
+def demo(out: Folder = Path("pindown-demo"), budget: Budget = 30.0, json: Json = None) -> int:
+    """Train a small network on digits, save it, load it back and audit it: no file needed."""
+    from pindown.report.terminal import progress_bar
+
+    check_outputs(json=json)
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out names a folder; {str(out)!r} is a file.")
+    with progress_bar() as report:
+        report("training a 64-32-32-10 network on scikit-learn's digits", 0, 1)
+        files = write_demo_files(out)
+    page = out / "audit.html"
+    code = audit(files.model, files.train, files.test, html=str(page), json=json, budget=budget)
+    by_hand = f"pindown audit {files.model} --data {files.train} --test {files.test} --html report.html"
+    said = f"\nThe same by hand, and so for a model of your own:\n{by_hand}"
+    say(said, err=json == "-")  # stdout is then the document's
+    return code
 
 
 @dataclass(frozen=True)
@@ -29,10 +51,13 @@ class DemoFiles:
 
 def write_demo_files(directory: Path, *, seed: int = 0) -> DemoFiles:
     """Train 64-32-32-10 on three quarters of the digits and write the model and the data."""
+    import numpy as np
     from sklearn.datasets import load_digits
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.model_selection import train_test_split
     from sklearn.neural_network import MLPClassifier
+
+    from pindown.network import ReluNetwork
 
     X, y = load_digits(return_X_y=True)
     splits = train_test_split(X / 16.0, y, test_size=0.25, stratify=y, random_state=seed)

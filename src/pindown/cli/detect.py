@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -21,7 +20,7 @@ from pindown.cli.options import (
     reader_may_leave,
     say,
 )
-from pindown.starting import INTERRUPTED
+from pindown.interrupts import INTERRUPTED
 from pindown.whole_files import together
 
 if TYPE_CHECKING:
@@ -101,6 +100,7 @@ def fit(
     Ctrl-C ends training early and keeps what was learned; the exit code is then 130.
     """
     from pindown.datasets.feature_files import load_features
+    from pindown.deadline import Stopwatch
     from pindown.learn.one_class import LocalMaximaDetector
     from pindown.report.detection import detection
 
@@ -120,9 +120,9 @@ def fit(
     table = load_features(data, label=label_column, ignore=ignore_column or ())
     if len(table.X) < 2:
         raise ValueError(f"{table.file} holds one row; a detector needs at least two.")
-    began = time.process_time()
+    work = Stopwatch(cpu=True)
     interrupted = _fit(detector, table)
-    seconds = time.process_time() - began
+    seconds = work.seconds
     failure: Exception | None = None
     with together():
         unsaved = _saved(detector, out, table.names)

@@ -38,13 +38,13 @@ def doctor(compile_now: Compile = False, json: Json = None) -> int:
 
     Exit codes: 0 all that is needed is there, 1 something is missing or broken.
     """
-    from pindown.cli.doctor_checks import compile_kernels, diagnose
+    from pindown.cli.doctor_checks import compile_loops, diagnose
     from pindown.report.terminal import progress_bar
 
     check_outputs(json=json)
     with progress_bar() as report:
         if compile_now:
-            compile_kernels(report)
+            compile_loops(report)
         report("looking around", 0, 1)
         answer = diagnose()
     with reader_may_leave():

@@ -8,16 +8,18 @@ import platform
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pindown.json_files import document
 
-__all__ = ["DATA_SETS", "ENABLES", "Check", "Diagnosis", "compile_kernels", "diagnose"]
+if TYPE_CHECKING:
+    from pindown.progress import Report
+
+__all__ = ["DATA_SETS", "ENABLES", "Check", "Diagnosis", "compile_loops", "diagnose"]
 # What each optional part is for; the parts themselves are read from the installed package.
 ENABLES = {
     "cluster": "work on many machines, through joblib's Dask backend",
@@ -60,7 +62,7 @@ def diagnose(*groups: str) -> Diagnosis:
         "optional": _extras,
         "machine": _machine,
         "data": _data,
-        "kernels": _kernels,
+        "kernels": _compiled_loops,
         "self-test": _self_test,
     }
     unknown = [group for group in groups if group not in parts]
@@ -152,7 +154,7 @@ def _data() -> Iterator[Check]:
         yield Check("data", VARIABLE, "fine" if found else "note", words, "" if found else advice)
 
 
-def _kernels() -> Iterator[Check]:
+def _compiled_loops() -> Iterator[Check]:
     try:
         from pindown.geometry.compile_times import Work, compile_seconds
         from pindown.geometry.compiled.segments import find_crossings
@@ -193,7 +195,7 @@ def _damaged() -> list[Path]:
     return damaged_files()
 
 
-def compile_kernels(report: Callable[[str, int, int], None] | None = None) -> None:
+def compile_loops(report: Report | None = None) -> None:
     """Compile the loops of the geometry now, so that nobody waits for that later."""
     for path in _damaged():
         path.unlink(missing_ok=True)
@@ -207,14 +209,15 @@ def compile_kernels(report: Callable[[str, int, int], None] | None = None) -> No
 
 
 def _self_test() -> Iterator[Check]:
-    began = time.perf_counter()
     try:
+        from pindown.deadline import Stopwatch
+
+        watch = Stopwatch()
         verdict = _compare_a_network_with_its_copy()
     except Exception as error:  # the point of the test is to say what any failure was
         yield _failed("self-test", "diff", error, "see what is broken above")
         return
-    seconds = time.perf_counter() - began
-    found = f"a network and its reordered copy, through ONNX files: {verdict} ({seconds:.1f} s)"
+    found = f"a network and its reordered copy, through ONNX files: {verdict} ({watch.seconds:.1f} s)"
     fine = verdict == "same"
     yield Check(
         *("self-test", "diff", "fine" if fine else "broken", found),

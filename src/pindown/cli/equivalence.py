@@ -22,8 +22,8 @@ from pindown.cli.options import (
     reader_may_leave,
     say,
 )
-from pindown.starting import INTERRUPTED
-from pindown.visible_text import printable
+from pindown.interrupts import INTERRUPTED
+from pindown.text import printable
 from pindown.whole_files import together, whole_file
 
 if TYPE_CHECKING:

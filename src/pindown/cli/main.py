@@ -13,14 +13,15 @@ from typing import Annotated, Any
 
 import typer
 
-from pindown import starting
-from pindown.cli.audit import audit, demo
+from pindown import interrupts
+from pindown.cli.audit import audit
+from pindown.cli.demo import demo
 from pindown.cli.detect import detect
 from pindown.cli.doctor import doctor
 from pindown.cli.equivalence import canonical, diff, shrink
 from pindown.cli.options import OWN_FAULT
 from pindown.cli.reproduce import reproduce
-from pindown.visible_text import printable
+from pindown.text import printable
 
 BAD_INPUT = 3
 
@@ -47,7 +48,7 @@ _OPTIONAL_VALUES = {"--json": "-", "--markdown": "-", "--html": "pindown.html"}
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit."""
-    starting.end()
+    interrupts.end()
     if _COMPLETION in os.environ:  # the shell asks what could come next
         app(args=[], prog_name="pindown")
     given = sys.argv[1:] if arguments is None else arguments
@@ -56,7 +57,7 @@ def main(arguments: list[str] | None = None) -> None:
             stream.reconfigure(errors="replace")  # an arrow must not end an audit on a plain terminal
     try:
         code = app(args=_with_default_values(given), prog_name="pindown", standalone_mode=False) or 0
-        if code == starting.INTERRUPTED:  # Typer may take Ctrl-C itself and say nothing
+        if code == interrupts.INTERRUPTED:  # Typer may take Ctrl-C itself and say nothing
             _complain("interrupted.")
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -76,7 +77,7 @@ def main(arguments: list[str] | None = None) -> None:
         code = BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted.")
-        code = starting.INTERRUPTED
+        code = interrupts.INTERRUPTED
     except Exception as error:  # ours to mend; the user gets one line all the same
         if os.environ.get("PINDOWN_DEBUG"):
             raise

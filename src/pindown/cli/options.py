@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pindown.cli.completion import complete_model
-from pindown.visible_text import visible
+from pindown.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from pindown.findings.finding import Finding, Quantity
 from pindown.findings.tuning import NOISE_IN_STANDARD_ERRORS
 from pindown.findings.wording import at_least, at_most, count, number_text
-from pindown.notebook import card
+from pindown.text import card
 
 if TYPE_CHECKING:
     from pindown.equivalence import Diff

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from pindown.evidence import Assumption, Kind
 from pindown.findings.pictures import Picture
 from pindown.findings.wording import at_least, at_most, number_text, with_unit
-from pindown.notebook import card
+from pindown.text import card
 
 Status: TypeAlias = Literal["answered", "not applicable", "not run", "error"]
 Cell: TypeAlias = str | int | float | None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR
 
-from pindown.bound_text import rounded
+from pindown.text import rounded
 
 
 def number_text(value: float, unit: str = "") -> str:

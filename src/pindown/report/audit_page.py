@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pindown.findings import CATALOGUE, GROUPS, Finding, Quantity, Table
 from pindown.findings.pictures import PlaneMap
 from pindown.findings.wording import shape
-from pindown.notebook import SYMBOLS
 from pindown.report.layout import cell_text, reasons, sections
 from pindown.report.pages import render, safe
 from pindown.report.tuning import (
@@ -21,7 +20,7 @@ from pindown.report.tuning import (
     MAX_TABLE_ROWS,
     MIN_KEY_NUMBERS,
 )
-from pindown.visible_text import visible
+from pindown.text import SYMBOLS, visible
 
 if TYPE_CHECKING:
     from pindown._audit import Audit

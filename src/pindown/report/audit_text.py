@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pindown.report.layout import reasons, sections
-from pindown.visible_text import visible
+from pindown.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -23,7 +23,7 @@ from pindown.report.tuning import (
     MAX_ROWS_PRINTED,
     ROWS_AT_EACH_END,
 )
-from pindown.visible_text import printable
+from pindown.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

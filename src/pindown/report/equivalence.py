@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown.bound_text import rounded_down, rounded_up
 from pindown.findings.pictures import Narrowing
 from pindown.findings.wording import at_least, at_most, count, shape
 from pindown.json_files import document, plain
@@ -21,7 +20,7 @@ from pindown.report.tuning import (
     MAX_STEPS_PRINTED,
     MAX_TABLE_ROWS,
 )
-from pindown.visible_text import printable
+from pindown.text import printable, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from rich.console import Console

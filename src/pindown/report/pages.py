@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.findings import KINDS
-from pindown.notebook import SYMBOLS
 from pindown.report.layout import cell_text
 from pindown.report.tuning import MAX_TABLE_ROWS, MIN_SQUARE_SIDE
-from pindown.visible_text import visible
+from pindown.text import SYMBOLS, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

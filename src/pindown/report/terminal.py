@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.segment import Segment
 
 from pindown import progress
-from pindown.visible_text import visible
+from pindown.text import visible
 
 
 class Screen(Console):

@@ -132,7 +132,7 @@ def training_bounds(subject: Subject) -> Finding:
 )
 def best_copy(subject: Subject) -> Finding:
     """Compare the bound over copies of one function."""
-    from pindown.guarantees.bounds.representatives import REPRESENTATIVES
+    from pindown.guarantees.bounds.rescaled_weights import REPRESENTATIVES
     from pindown.guarantees.bounds.spectral import spectral_margin_bound
 
     data, y = _classified(subject, noisy=False)

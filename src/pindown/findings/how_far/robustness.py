@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,16 +64,8 @@ def certified_radius(subject: Subject) -> Finding:
         if radii and until.passed:
             break
         part = slice(start, start + CERTIFIED_ROWS_PER_LOOK)
-        radii.append(
-            certified_radii(
-                subject.net,
-                found.X[part],
-                found.y[part],
-                largest=top,
-                steps=RADIUS_HALVINGS,
-                deadline=until,
-            )
-        )
+        limits: Any = {"largest": top, "steps": RADIUS_HALVINGS, "deadline": until}
+        radii.append(certified_radii(subject.net, found.X[part], found.y[part], **limits))
     radius = np.concatenate(radii)
     n = len(radius)
     median = float(np.median(radius))

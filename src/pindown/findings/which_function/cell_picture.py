@@ -38,7 +38,7 @@ from pindown.findings.which_function.cells import (
 from pindown.findings.which_function.plane_maps import Coloured, by_class, by_value, plane_map
 from pindown.findings.wording import count, number_text, percent
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.slices.plane import PlaneSlice, on_plane, through
+from pindown.geometry.slices.plane import PlaneSlice, on_plane, plane_through
 from pindown.geometry.slices.segment import along_segment
 
 
@@ -214,7 +214,7 @@ def _through_data(subject: Subject, data: Sample, budget: float) -> Scene | None
         if rows is None:
             return None
         try:
-            part = through(
+            part = plane_through(
                 subject.net,
                 *data.X[rows],
                 margin=PLANE_MARGIN,
@@ -257,7 +257,9 @@ def _scene_of(part: PlaneSlice, data: Sample, rows: list[int]) -> Scene:
 def _through_random_points(subject: Subject, budget: float) -> Scene:
     """Return the plane through three points of the box: of many inputs no two say much alone."""
     points = subject.box.sample(3, subject.rng("GEO-05"))
-    part = through(subject.net, *points, margin=PLANE_MARGIN, budget=budget, max_cells=MAX_CELLS_DRAWN)
+    part = plane_through(
+        subject.net, *points, margin=PLANE_MARGIN, budget=budget, max_cells=MAX_CELLS_DRAWN
+    )
     dots = tuple(Dot(s, t) for s, t in part.marks.tolist())
     where = f"the plane through three random points of {subject.box_name}"
     return Scene(part.complex, where, ("distance", "distance"), dots)

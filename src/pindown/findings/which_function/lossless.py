@@ -142,18 +142,15 @@ def _steps(shrunk: Shrunk) -> Table | None:
 )
 def flat_directions(subject: Subject) -> Finding:
     """Measure the rank of the derivative by the parameters."""
-    from pindown.equivalence.flat_directions import (
-        LARGEST_PARAMETERS,
-        functional_dimension,
-        n_parameters,
-    )
+    from pindown.equivalence.flat_directions import functional_dimension, n_parameters
+    from pindown.equivalence.tuning import MAX_WHOLE_PARAMETERS
 
     net = subject.net
     P = n_parameters(net)
-    if P > LARGEST_PARAMETERS:
+    if P > MAX_WHOLE_PARAMETERS:
         raise NotApplicable(
             f"it has {_with_zeros(net, P, 'parameters')}, and one decomposition takes at most "
-            f"{LARGEST_PARAMETERS:,}"
+            f"{MAX_WHOLE_PARAMETERS:,}"
         )
     subject.require(JACOBIAN_SECONDS_PER_ENTRY * 5.0 * float(P) ** 3 + 0.01)
     require_sane(net, subject.box)

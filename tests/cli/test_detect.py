@@ -14,7 +14,7 @@ import pytest
 
 from pindown.cli.main import _with_default_values
 from pindown.learn.one_class import LocalMaximaDetector
-from tests.test_cli import run  # noqa: F401
+from tests.cli.test_main import run  # noqa: F401
 
 QUICK = ("--epochs", "3", "--members", "1")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork, diff
-from pindown.bound_text import interval_text, rounded_down, rounded_up
 from pindown.report.equivalence import diff_lines, values_answer
+from pindown.text import interval_text, rounded_down, rounded_up
 
 
 @pytest.mark.parametrize("digits", [1, 2, 3, 4, 6])

@@ -16,7 +16,7 @@ from pindown._audit import audit
 from pindown.bias import empirical_ntk, kernel_alignment, max_margin, two_layer_limit
 from pindown.bias.two_layer import margin_certificate, train_two_layer
 
-SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[3] / "shared"))
+SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[4] / "shared"))
 CODES = [f"BIAS-0{i}" for i in range(1, 6)]
 PATIENT = 300.0
 

@@ -7,7 +7,7 @@ import pindown as pn
 from pindown.findings import Finding, Quantity
 from pindown.geometry import polyhedral_complex, region_count
 from pindown.guarantees.bounds.bound import Bound
-from pindown.notebook import card
+from pindown.text import card
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from pindown.cli.doctor_checks import (
     release,
     requirements,
 )
-from pindown.geometry.complex import compiled
-from tests.test_cli import run  # noqa: F401
+from pindown.geometry import compile_times as compiled
+from tests.cli.test_main import run  # noqa: F401
 
 
 def found(answer: Diagnosis) -> dict[tuple[str, str], Check]:
@@ -56,7 +56,7 @@ def test_this_installation_is_well(run):  # noqa: F811
 def test_every_requirement_of_the_project_is_looked_at():
     import tomllib
 
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     checks = found(diagnose("required", "optional"))
     for line in project["dependencies"]:
         assert ("required", Requirement.parse(line).name) in checks
@@ -160,7 +160,7 @@ def test_loops_that_are_not_compiled_break_nothing(monkeypatch, run):  # noqa: F
 
 
 def test_no_place_for_machine_code_is_a_note(monkeypatch):
-    from pindown.geometry.kernels import segments
+    from pindown.geometry.compiled import segments
 
     monkeypatch.setattr(segments.find_crossings._cache, "_cache_path", None)
     check = found(diagnose("kernels"))["kernels", "cache"]
@@ -190,7 +190,7 @@ def test_a_self_test_that_fails_is_broken(monkeypatch, fault):
 
 def test_looking_at_versions_imports_nothing_heavy():
     code = (
-        "import sys; from pindown import installed\n"
+        "import sys; from pindown.cli import doctor_checks as installed\n"
         "assert all(need.is_met for need in installed.requirements() if not need.extra)\n"
         "print(*[name for name in ('torch', 'numba', 'matplotlib', 'sklearn') if name in sys.modules])"
     )

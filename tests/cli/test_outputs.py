@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from tests.test_cli import run  # noqa: F401
+from tests.cli.test_main import run  # noqa: F401
 from tests.test_network import random_network
 
 COMMANDS = {
