@@ -29,7 +29,7 @@ from pindown.optim import (
     rmsprop_unshifted_plan,
     sign_constrained_plan,
 )
-from pindown.optim.rmsprop_unshifted import step_sum
+from pindown.optim.rmsprop_theorems import step_sum
 
 KINDS = {"log cosh": log_cosh, "x^2/(1 + x^2)": bounded_well}
 every_kind = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS.keys())

@@ -16,9 +16,9 @@ from pindown.optim.base import (
     Work,
     count_steps,
     moments,
-    require,
-    require_choice,
+    plain_number,
 )
+from pindown.validation import choice, positive
 
 SCHEDULES = ("bias_corrected", "constant", "theorem", "optimal")
 
@@ -103,14 +103,11 @@ class Adam(ForeachOptimizer):
             betas = settings["betas"]
             if not isinstance(betas, Sequence | np.ndarray) or len(betas) != 2:
                 raise ValueError(f"betas must be two numbers in [0, 1); got {betas!r}.")
-            settings["betas"] = tuple(require("each of betas", beta, 0.0, 1.0) for beta in betas)
+            settings["betas"] = tuple(plain_number("each of betas", beta, 1.0) for beta in betas)
         if "shift" in settings:
-            settings["shift"] = require("shift", settings["shift"], 0.0, math.inf)
-            if settings["shift"] == 0:
-                raise ValueError(
-                    "shift must be positive (a first gradient of zero divides by it); got 0."
-                )
-        require_choice("schedule", settings.get("schedule", "constant"), SCHEDULES)
+            # A first gradient of zero is divided by it.
+            settings["shift"] = positive("shift", plain_number("shift", settings["shift"]))
+        choice("schedule", settings.get("schedule", "constant"), SCHEDULES)
         super()._check(settings)
 
     def _move(self, work: list[Work]) -> None:

@@ -7,9 +7,11 @@ from typing import Literal
 
 import numpy as np
 
-from pindown.optim.problems import Constants, Kind, positive
+from pindown.evidence import Kind
+from pindown.optim.problems import Constants
 from pindown.optim.reference import AdamRule, Trace
-from pindown.optim.rmsprop_theorems import ROUNDING, check_common, ratio, whole
+from pindown.optim.rmsprop_theorems import ROUNDING, check_ranges, ratio, steps_up
+from pindown.validation import choice, positive
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,8 @@ def adam_plan(
 
     Mukherjee 2020, Theorem 5.4.3, with the horizon corrected.
     """
-    if variant not in ("corrected", "as_printed"):
-        raise ValueError(f"variant must be corrected or as_printed; got {variant!r}.")
-    check_common(gap, epsilon, beta2)
+    choice("variant", variant, ("corrected", "as_printed"))
+    check_ranges(gap, epsilon, beta2)
     L, sigma = constants.smoothness, constants.gradient_bound
     explicit = beta1 is None and shift is None
     beta1 = epsilon / (epsilon + 2 * sigma) if beta1 is None else beta1
@@ -130,10 +131,10 @@ def adam_plan(
         )
     theta2 = shift - sigma / theta1
     descent = ((beta1 - beta1**2) * theta1 * theta2 / ((shift + sigma) * sigma)) ** 2 / (2 * L)
-    horizon = whole(1 + ratio(gap, descent * epsilon**4))
+    horizon = steps_up(1 + ratio(gap, descent * epsilon**4))
     if variant == "as_printed":
         half = ratio(gap, 2 * descent * epsilon**4)
-        horizon = whole(ratio(9 * L * sigma**2 * gap, epsilon**6) if explicit else half)
+        horizon = steps_up(ratio(9 * L * sigma**2 * gap, epsilon**6) if explicit else half)
     lr = 4 * epsilon / (3 * L * (epsilon + 2 * sigma) ** 2) if explicit else 1 / L
     schedule = "theorem" if explicit else "optimal"
     return AdamPlan(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from numbers import Real
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
+
+from pindown.errors import ParameterError
+from pindown.validation import number
 
 State: TypeAlias = dict[str, Any]
 # A group, its parameters that have gradients, the gradients, and the states.
@@ -45,7 +47,7 @@ class ForeachOptimizer(Optimizer):  # type: ignore[misc]
         """Refuse settings out of range; numbers become plain ones, which state files can hold."""
         for name in ("lr", "weight_decay"):
             if name in settings:
-                settings[name] = require(name, settings[name], 0.0, math.inf)
+                settings[name] = plain_number(name, settings[name])
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -116,23 +118,13 @@ def count_steps(states: list[State]) -> list[int]:
     return [state["step"] for state in states]
 
 
-def require(name: str, value: Any, low: float, below: float) -> float:
-    """Return a setting as a plain number; refuse it outside of [low, below).
+def plain_number(name: str, value: Any, below: float = math.inf) -> float:
+    """Return a setting as a plain number, which state files can hold; refuse it outside of [0, below).
 
-    >>> require("lr", -1.0, 0.0, float("inf"))
+    >>> plain_number("lr", -1.0)
     Traceback (most recent call last):
-        ...
-    ValueError: lr must be a number in [0, inf); got -1.0.
+    pindown.errors.ParameterError: lr must be a finite number of at least 0; got -1.0.
     """
     if isinstance(value, Tensor):
-        raise TypeError(f"{name} must be a plain number, got a tensor: pass {name}.item().")
-    good = isinstance(value, Real) and not isinstance(value, bool)
-    if not good or not low <= float(value) < below:
-        raise ValueError(f"{name} must be a number in [{low:g}, {below:g}); got {value!r}.")
-    return float(value)
-
-
-def require_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Refuse what is not one of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+        raise ParameterError(f"{name} must be a plain number; got a tensor: pass {name}.item().")
+    return number(name, value, 0.0, below, below=True)

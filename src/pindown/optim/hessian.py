@@ -13,9 +13,12 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from torch import Tensor
 
 from pindown.affine import Array
+from pindown.validation import choice, integer, number
 
-DENSE = 24  # below this many parameters the matrix is written out: Lanczos has no room there
-_BASIS = 40  # Lanczos vectors kept
+# Up to so many parameters the matrix is written out: Lanczos iteration has no room there.
+MAX_DENSE_PARAMETERS = 24
+# Lanczos vectors kept.
+_LANCZOS_VECTORS = 40
 # Precisions, as shares of the width of the spectrum, with which an end near zero is approached.
 _STAGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 
@@ -132,14 +135,11 @@ def hessian_spectrum(
 
     Mukherjee 2020, section 5.6.2 and Figure 5.6.2.
     """
-    if ends not in ("both", "smallest", "largest"):
-        raise ValueError(f"ends must be both, smallest or largest; got {ends!r}.")
-    if not 0 <= tol < 1 or max_products < 1:
-        raise ValueError(
-            f"tol must be in [0, 1), max_products at least 1; got {tol!r}, {max_products!r}."
-        )
+    choice("ends", ends, ("both", "smallest", "largest"))
+    number("tol", tol, 0.0, 1.0, below=True)
+    integer("max_products", max_products)
     counted = _Counted(hessian_operator(loss, parameters))
-    if counted.n <= DENSE:
+    if counted.n <= MAX_DENSE_PARAMETERS:
         H = counted.operator @ np.eye(counted.n)
         values, vectors = eigh((H + H.T) / 2)
         gaps = [float(np.linalg.norm(H @ vectors[:, i] - values[i] * vectors[:, i])) for i in (0, -1)]
@@ -184,7 +184,7 @@ def _end(counted: _Counted, which: str, tol: float, most: int, seed: int) -> tup
 
 def _lanczos(operator: LinearOperator, which: str, tol: float, start: Array, most: int) -> Array | None:
     """Return the unit vector of an end, or None if it was not found in time."""
-    basis = min(operator.shape[0], _BASIS)
+    basis = min(operator.shape[0], _LANCZOS_VECTORS)
     rounds = max(1, most // basis)
     try:
         vectors = eigsh(operator, 1, which=which, tol=tol, v0=start, ncv=basis, maxiter=rounds)[1]

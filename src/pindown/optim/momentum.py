@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pindown.optim.base import ForeachOptimizer, State, moments, require
+from pindown.optim.base import ForeachOptimizer, State, moments, plain_number
 
 
 def check_momentum(settings: dict[str, Any]) -> None:
     """Refuse a momentum outside of [0, 1)."""
     if "momentum" in settings:
-        settings["momentum"] = require("momentum", settings["momentum"], 0.0, 1.0)
+        settings["momentum"] = plain_number("momentum", settings["momentum"], 1.0)
 
 
 class NAG(ForeachOptimizer):

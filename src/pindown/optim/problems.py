@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.evidence import Kind
+from pindown.validation import integer, positive
 
-Kind: TypeAlias = Literal["exact", "estimate"]
 # The largest |d/dx| of x^2 / (1 + x^2) is at x = 1 / sqrt 3.
 _WELL_SLOPE = 9 / (8 * math.sqrt(3))
 _POWER_STEPS = 30  # the growth of a power iteration is settled to a few percent long before
@@ -78,7 +78,8 @@ def log_cosh(dimension: int, *, scale: float = 1.0) -> Problem:
     >>> print(log_cosh(4, scale=2.0))
     log cosh in 4 variables: L = 2, gradients up to 4 (exact)
     """
-    _check(dimension, scale)
+    integer("dimension", dimension)
+    positive("scale", scale)
     constants = Constants(scale, scale * math.sqrt(dimension))
     return Problem(
         "log cosh",
@@ -96,7 +97,8 @@ def bounded_well(dimension: int, *, scale: float = 1.0) -> Problem:
     >>> bounded_well(3).constants.upper
     3.0
     """
-    _check(dimension, scale)
+    integer("dimension", dimension)
+    positive("scale", scale)
     bound = scale * math.sqrt(dimension) * _WELL_SLOPE
     constants = Constants(2 * scale, bound, 0.0, scale * dimension)
     return Problem(
@@ -203,16 +205,3 @@ def _curvature(gradient: Callable[[Array], Array], x: Array, rng: np.random.Gene
         if not size > 0:
             break
     return size
-
-
-def positive(name: str, value: float) -> None:
-    """Refuse what is not a positive finite number."""
-    good = isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
-    if not good or not 0 < value < math.inf:
-        raise ValueError(f"{name} must be a positive finite number; got {value!r}.")
-
-
-def _check(dimension: int, scale: float) -> None:
-    if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer) or dimension < 1:
-        raise ValueError(f"dimension must be a positive whole number; got {dimension!r}.")
-    positive("scale", scale)

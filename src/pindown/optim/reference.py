@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.optim.problems import Problem
+from pindown.validation import integer
 
 
 class Rule(Protocol):
@@ -190,8 +191,7 @@ def minimize(
     x = np.array(start, dtype=float).ravel()
     if x.shape != (problem.dimension,) or not np.all(np.isfinite(x)):
         raise ValueError(f"start must be {problem.dimension} finite numbers; got {start!r}.")
-    if not isinstance(steps, int | np.integer) or steps < 0:
-        raise ValueError(f"steps must be a whole number, not negative; got {steps!r}.")
+    integer("steps", steps, least=0)
     rng = np.random.default_rng(seed)
     state, values, norms = rule.start(x), [], []
     for t in range(1, steps + 2):

@@ -14,9 +14,9 @@ from pindown.optim.base import (
     State,
     count_steps,
     moments,
-    require,
-    require_choice,
+    plain_number,
 )
+from pindown.validation import choice
 
 STYLES = ("thesis", "torch", "tf1")
 
@@ -74,8 +74,8 @@ class RMSProp(ForeachOptimizer):
     def _check(self, settings: dict[str, Any]) -> None:
         for name, below in (("decay", 1.0), ("shift", math.inf)):
             if name in settings:
-                settings[name] = require(name, settings[name], 0.0, below)
-        require_choice("style", settings.get("style", "thesis"), STYLES)
+                settings[name] = plain_number(name, settings[name], below)
+        choice("style", settings.get("style", "thesis"), STYLES)
         super()._check(settings)
 
     def _update(
