@@ -124,7 +124,7 @@ def smoothed(
         raise ValueError(
             f"inputs and outputs must move by one group; got {group.name} and {output_rep.name}."
         )
-    chosen = chosen_elements(group, elements, n_elements, random_state)
+    chosen = _chosen_elements(group, elements, n_elements, random_state)
     if hasattr(model, "forward") and hasattr(model, "register_buffer"):
         from pindown.symmetry.layers.linear import SmoothedModule
 
@@ -164,7 +164,7 @@ def kind_of_average(group: Group, elements: Sequence[int]) -> Kind:
     return "exact" if whole and not group.approximate else "estimate"
 
 
-def chosen_elements(
+def _chosen_elements(
     group: Group, elements: Sequence[int] | None, n_elements: int | None, random_state: Any
 ) -> tuple[int, ...]:
     """Return the indices to average over, or say what is wrong with them."""
@@ -274,7 +274,7 @@ class GroupSmoothed(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(self, X, y, dtype=np.float64, **answers)
         self.group_ = self._made_group(X)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        self.elements_ = chosen_elements(self.group_, self.elements, self.n_elements, seed)
+        self.elements_ = _chosen_elements(self.group_, self.elements, self.n_elements, seed)
         self.kind_ = kind_of_average(self.group_, self.elements_)
         self.estimator_ = clone(inner).fit(X, y, **parameters)
         if hasattr(self.estimator_, "classes_"):

@@ -18,7 +18,7 @@ from pindown.symmetry.graphs import (
     graph_contract_error,
     padded,
 )
-from pindown.symmetry.graphs.networks import coefficients
+from pindown.symmetry.graphs.networks import _coefficients
 from tests.symmetry.graphs.test_data import some_graph
 from tests.symmetry.graphs.test_isomorphism import cycle
 
@@ -100,7 +100,7 @@ def test_attention_cannot_be_every_convolution():
     star = from_edges(5, [(0, i) for i in range(1, 5)])
     A, X = tensors(star.A, star.X)
     convolution = made(lambda: GraphConvolution(1, 1))
-    assert float(coefficients(A != 0)[0].sum()) == pytest.approx(2.0)
+    assert float(_coefficients(A != 0)[0].sum()) == pytest.approx(2.0)
     attention = made(lambda: GraphAttention(1, 1))
     assert torch.allclose(attention.weights(A, X).sum(-1), torch.ones(5, dtype=torch.float64))
     answers = attention(A, X).detach().ravel()

@@ -77,7 +77,7 @@ def _turned(index: int, X: Images) -> Images:
 
 
 def _flipped(axis: int, index: int, X: Images) -> Images:
-    return np.flip(_images(X), axis) if index else _images(X)
+    return np.flip(require_images(X), axis) if index else require_images(X)
 
 
 def _turned_after_flip(index: int, X: Images) -> Images:
@@ -86,14 +86,15 @@ def _turned_after_flip(index: int, X: Images) -> Images:
 
 
 def _shifted(shape: tuple[int, int], step: int, index: int, X: Images) -> Images:
-    images = _images(X)
+    images = require_images(X)
     if images.shape[-2:] != shape:
         raise ValueError(f"these shifts act on images {shape}; got shape {X.shape}.")
     down, right = divmod(index, shape[1] // step)
     return np.roll(images, (step * down, step * right), axis=(-2, -1))
 
 
-def _images(X: Images) -> Images:
+def require_images(X: Images) -> Images:
+    """Return images (n, H, W) or (n, C, H, W), or say what is wrong."""
     if X.ndim < 3:
         raise ValueError(
             f"images are (n, H, W) or (n, C, H, W); got shape {X.shape}. "
@@ -103,7 +104,7 @@ def _images(X: Images) -> Images:
 
 
 def _square(X: Images) -> Images:
-    if _images(X).shape[-1] != X.shape[-2]:
+    if require_images(X).shape[-1] != X.shape[-2]:
         raise ValueError(f"quarter turns need square images; got {X.shape[-2]} x {X.shape[-1]}.")
     return X
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from pindown.symmetry.actions.images import Images, _images
+from pindown.symmetry.actions.images import Images, require_images
 from pindown.symmetry.families import Transformations
 from pindown.symmetry.groups import Group, cyclic
 
@@ -67,23 +67,23 @@ def affine_images(X: ArrayLike, matrix: ArrayLike, shift: Sequence[float] = (0.0
 
     Lecture course, slides on transformations.
     """
-    images = _images(np.asarray(X, dtype=float))
+    images = require_images(np.asarray(X, dtype=float))
     M = np.asarray(matrix, dtype=float)
     if M.shape != (2, 2) or not np.isfinite(M).all() or abs(np.linalg.det(M)) < np.finfo(float).tiny:
         raise ValueError(f"the map is an invertible (2, 2) matrix; got {M.tolist()}.")
     inverse = np.linalg.inv(M)
     key = tuple(inverse.ravel().tolist())
     operator = _affine_operator(*images.shape[-2:], key, (float(shift[0]), float(shift[1])))
-    return apply_operator(operator, images)
+    return _apply_operator(operator, images)
 
 
-def apply_operator(operator: sp.csr_array, images: Images) -> Images:
+def _apply_operator(operator: sp.csr_array, images: Images) -> Images:
     """Apply a sparse map of pixels to every image."""
     rows = images.reshape(-1, operator.shape[1])
     return np.asarray((operator @ rows.T).T).reshape(images.shape)
 
 
-def sampling_operator(rows: NDArray[np.float64], columns: NDArray[np.float64]) -> sp.csr_array:
+def _sampling_operator(rows: NDArray[np.float64], columns: NDArray[np.float64]) -> sp.csr_array:
     """Return the sparse map that reads an image between its pixels, bilinearly, zero outside.
 
     Args:
@@ -116,7 +116,7 @@ def _affine_operator(
     a, b, c, d = inverse
     columns, rows = a * x + b * y + (width - 1) / 2, (height - 1) / 2 - (c * x + d * y)
     # Whole pixels must stay whole: a quarter turn is exact although its cosine is not quite zero.
-    return sampling_operator(_settled(rows), _settled(columns))
+    return _sampling_operator(_settled(rows), _settled(columns))
 
 
 def _settled(positions: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,11 +197,11 @@ def warp(X: ArrayLike, displacement: ArrayLike) -> Images:
 
     Lecture course, slides on transformations.
     """
-    images, field = _images(np.asarray(X, dtype=float)), np.asarray(displacement, dtype=float)
+    images, field = require_images(np.asarray(X, dtype=float)), np.asarray(displacement, dtype=float)
     if field.shape != (2, *images.shape[-2:]) or not np.isfinite(field).all():
         raise ValueError(f"the displacement is finite, {(2, *images.shape[-2:])}; got {field.shape}.")
     i, j = np.meshgrid(*(np.arange(n) for n in images.shape[-2:]), indexing="ij")
-    return apply_operator(sampling_operator(i + field[0], j + field[1]), images)
+    return _apply_operator(_sampling_operator(i + field[0], j + field[1]), images)
 
 
 def smooth_displacement(

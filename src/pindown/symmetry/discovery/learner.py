@@ -205,7 +205,7 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.table_ = None
         self.matrices_ = np.eye(self.n_features_in_)[None]
         if self.claimed_:
-            self.group_ = named_group(found)
+            self.group_ = _named_group(found)
             self.table_ = self.group_.table
             self.matrices_ = self.group_.matrices
         self._n_features_out = self.n_features_in_ * len(self.matrices_)
@@ -232,7 +232,7 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return nearest_elements(self.matrices_, first, second)[0]
 
 
-def named_group(found: Discovery) -> Group:
+def _named_group(found: Discovery) -> Group:
     """Return a discovered group under its known name and order of elements, if it has one."""
     match = identify(found.table)
     if match is None:

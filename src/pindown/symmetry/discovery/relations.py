@@ -80,7 +80,7 @@ def find_maps(
         if deadline.passed:
             found.out_of_time = True
             break
-        candidate = voted_map(pairs, found.explained, noise, rng)
+        candidate = _voted_map(pairs, found.explained, noise, rng)
         enough = max(d + SUPPORT_BEYOND_FREEDOM, by_chance)
         if candidate is None or not _accept(found, candidate, pairs, moment, limit, enough):
             failures += 1
@@ -177,7 +177,7 @@ def _add_products(found: Maps, pairs: Pairs, moment: Array, limit: float, most: 
                     return
 
 
-def voted_map(
+def _voted_map(
     pairs: Pairs, explained: NDArray[np.bool_], noise: float, rng: np.random.Generator
 ) -> Array | None:
     """Return a map fitted to unexplained pairs that agree with a random one, and with each other.

@@ -51,12 +51,12 @@ class GraphConvolution(nn.Module):  # type: ignore[misc]
 
     def forward(self, A: Tensor, X: Tensor) -> Tensor:
         """Return ``(..., n, c_out)``."""
-        edges = check_graph(A, X)
+        edges = _check_graph(A, X)
         sent = self.psi(X)
         if self.aggregate == "sum":
-            total = coefficients(edges).to(sent) @ sent
+            total = _coefficients(edges).to(sent) @ sent
         else:
-            total = aggregated(sent.unsqueeze(-3).expand(*edges.shape, -1), edges, self.aggregate)
+            total = _aggregated(sent.unsqueeze(-3).expand(*edges.shape, -1), edges, self.aggregate)
         return self.own(X) + self.around(total)
 
 
@@ -88,7 +88,7 @@ class GraphAttention(nn.Module):  # type: ignore[misc]
 
     def weights(self, A: Tensor, X: Tensor) -> Tensor:
         """Return the attention ``(..., n, n)``: rows sum to one, those of isolated nodes to zero."""
-        edges = check_graph(A, X)
+        edges = _check_graph(A, X)
         mixed = torch.tanh(self.query(X).unsqueeze(-2) + self.key(X).unsqueeze(-3))
         logits = self.score(mixed).squeeze(-1).masked_fill(~edges, -torch.inf)
         # A row without edges would be 0/0; whatever stands there is cleared below.
@@ -131,18 +131,18 @@ class MessagePassing(nn.Module):  # type: ignore[misc]
 
     def forward(self, A: Tensor, X: Tensor, Y: Tensor | None = None) -> Tensor:
         """Return ``(..., n, c_out)``."""
-        edges = check_graph(A, X)
+        edges = _check_graph(A, X)
         if (0 if Y is None else Y.shape[-1]) != self.c_edge:
             raise ValueError(f"this layer takes edge features (..., n, n, {self.c_edge}).")
         pairs = [X.unsqueeze(-2).expand(*edges.shape, -1), X.unsqueeze(-3).expand(*edges.shape, -1)]
         messages = self.psi(torch.cat([*pairs, *([] if Y is None else [Y])], -1))
-        return self.own(X) + self.around(aggregated(messages, edges, self.aggregate))
+        return self.own(X) + self.around(_aggregated(messages, edges, self.aggregate))
 
 
-def coefficients(edges: Tensor) -> Tensor:
+def _coefficients(edges: Tensor) -> Tensor:
     r"""Return :math:`c_{vu} = 1/\sqrt{\deg u \deg v}` on edges and 0 elsewhere, in double precision.
 
-    >>> coefficients(torch.tensor([[False, True], [True, False]])).tolist()
+    >>> _coefficients(torch.tensor([[False, True], [True, False]])).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
     there = edges.double()
@@ -151,10 +151,10 @@ def coefficients(edges: Tensor) -> Tensor:
     return there / torch.sqrt(received * sent).clamp(min=1.0)
 
 
-def aggregated(messages: Tensor, edges: Tensor, how: str) -> Tensor:
+def _aggregated(messages: Tensor, edges: Tensor, how: str) -> Tensor:
     """Pool messages ``(..., n, n, m)`` over neighbours; no neighbour gives 0.
 
-    >>> aggregated(torch.ones(2, 2, 1), torch.tensor([[True, True], [False, False]]), "sum").tolist()
+    >>> _aggregated(torch.ones(2, 2, 1), torch.tensor([[True, True], [False, False]]), "sum").tolist()
     [[2.0], [0.0]]
     """
     there = edges.unsqueeze(-1)
@@ -165,7 +165,7 @@ def aggregated(messages: Tensor, edges: Tensor, how: str) -> Tensor:
     return total if how == "sum" else total / there.sum(-2).clamp(min=1)
 
 
-def check_graph(A: Tensor, X: Tensor) -> Tensor:
+def _check_graph(A: Tensor, X: Tensor) -> Tensor:
     """Return where edges are, or say what does not fit."""
     if A.ndim < 2 or A.shape[-1] != A.shape[-2] or X.ndim < 2 or A.shape[:-1] != X.shape[:-1]:
         raise ValueError(

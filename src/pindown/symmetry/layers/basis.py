@@ -65,15 +65,15 @@ def equivariant_basis(
     Lecture course, section on equivariance and convolution (after Kondor and Trivedi 2018).
     """
     choice("method", method, METHODS)
-    problem = both_sides(rep_in, rep_in if rep_out is None else rep_out)
+    problem = _both_sides(rep_in, rep_in if rep_out is None else rep_out)
     if method in ("auto", "orbits"):
-        maps = [as_permutations(part) for part in (problem.outer, problem.inner)]
+        maps = [_as_permutations(part) for part in (problem.outer, problem.inner)]
         if maps[0] is not None and maps[1] is not None:
-            return pair_orbits(maps[0], maps[1], problem.generators)
+            return _pair_orbits(maps[0], maps[1], problem.generators)
         if method == "orbits":
             raise ValueError("method 'orbits' needs permutation matrices on both sides; use 'auto'.")
     if method in ("auto", "average"):
-        found = averaged_range(problem)
+        found = _averaged_range(problem)
         if found is not None:
             return found
         if problem.inverses is not None:
@@ -83,7 +83,7 @@ def equivariant_basis(
                 "method 'average' needs the matrices of all elements of a finite group; these are not "
                 "closed under products. Use 'auto'."
             )
-    return null_space(problem)
+    return _null_space(problem)
 
 
 def invariant_basis(representation: Representation, *, method: str = "auto") -> Array:
@@ -118,8 +118,8 @@ def expected_dimension(rep_in: Representation, rep_out: Representation | None = 
 
     Lecture course, section on equivariance and convolution.
     """
-    problem = both_sides(rep_in, rep_in if rep_out is None else rep_out)
-    mean = mean_character(problem)
+    problem = _both_sides(rep_in, rep_in if rep_out is None else rep_out)
+    mean = _mean_character(problem)
     if abs(mean - round(mean)) > CHARACTER_TOLERANCE * (1 + abs(mean)):
         raise ValueError(
             f"the mean product of traces is {mean:.6g}, not an integer; give one matrix for each "
@@ -129,7 +129,7 @@ def expected_dimension(rep_in: Representation, rep_out: Representation | None = 
 
 
 @dataclass(frozen=True)
-class Problem:
+class _Problem:
     """Matrices of both sides, which elements generate, and whether they are known to be a group."""
 
     inner: Array
@@ -143,7 +143,7 @@ class Problem:
         return self.inner.shape[1] * self.outer.shape[1]
 
 
-def both_sides(rep_in: Representation, rep_out: Representation) -> Problem:
+def _both_sides(rep_in: Representation, rep_out: Representation) -> _Problem:
     """Return the problem, or say why the two sides are not of one group."""
     groups = [rep for rep in (rep_in, rep_out) if isinstance(rep, Group)]
     if len(groups) == 2 and not np.array_equal(groups[0].table, groups[1].table):
@@ -157,20 +157,20 @@ def both_sides(rep_in: Representation, rep_out: Representation) -> Problem:
             f"both sides need a matrix for each element; got {len(inner)} and {len(outer)}."
         )
     if not groups:
-        return Problem(inner, outer, tuple(range(len(inner))), None)
+        return _Problem(inner, outer, tuple(range(len(inner))), None)
     for rep in (rep_in, rep_out):
         if not isinstance(rep, Group):
             groups[0].acting_by(rep)  # refuses matrices that do not multiply as the group does
-    return Problem(inner, outer, groups[0].generators, groups[0].inverses)
+    return _Problem(inner, outer, groups[0].generators, groups[0].inverses)
 
 
-def mean_character(problem: Problem) -> float:
+def _mean_character(problem: _Problem) -> float:
     """Return the mean product of the traces: the dimension, if the matrices are a finite group."""
     traces = (np.trace(part, axis1=1, axis2=2) for part in (problem.inner, problem.outer))
     return float(np.mean(np.prod(list(traces), axis=0)))
 
 
-def as_permutations(matrices: Array) -> NDArray[np.int64] | None:
+def _as_permutations(matrices: Array) -> NDArray[np.int64] | None:
     """Return where each basis vector goes, (order, d), or None if a matrix is no permutation."""
     ones = (matrices == 1.0).sum(axis=1)
     if not (np.count_nonzero(matrices, axis=(1, 2)) == matrices.shape[1]).all() or not (ones == 1).all():
@@ -180,7 +180,7 @@ def as_permutations(matrices: Array) -> NDArray[np.int64] | None:
     return np.argmax(matrices, axis=1)
 
 
-def pair_orbits(
+def _pair_orbits(
     outer: NDArray[np.int64], inner: NDArray[np.int64], generators: tuple[int, ...]
 ) -> Array:
     """Return the indicators of the orbits of index pairs, scaled to norm one."""
@@ -202,9 +202,9 @@ def pair_orbits(
     return basis.reshape(k, rows, columns)
 
 
-def averaged_range(problem: Problem) -> Array | None:
+def _averaged_range(problem: _Problem) -> Array | None:
     """Return the range of the averaging projector, or None if the matrices are not a whole group."""
-    mean = mean_character(problem)
+    mean = _mean_character(problem)
     k = round(mean)
     if abs(mean - k) > CHARACTER_TOLERANCE * (1 + abs(mean)) or k < 0:
         return None
@@ -237,13 +237,13 @@ def _average(maps: Array, outer: Array, backward: Array) -> Array:
     return total / len(outer)
 
 
-def _inverse(problem: Problem) -> Array:
+def _inverse(problem: _Problem) -> Array:
     if problem.inverses is not None:
         return problem.inner[problem.inverses]
     return np.asarray(np.linalg.inv(problem.inner), dtype=np.float64)
 
 
-def _commutes(basis: Array, problem: Problem) -> bool:
+def _commutes(basis: Array, problem: _Problem) -> bool:
     for g in problem.generators:
         scale = 1.0 + np.linalg.norm(problem.outer[g]) + np.linalg.norm(problem.inner[g])
         wrong = np.abs(problem.outer[g] @ basis - basis @ problem.inner[g]).max(initial=0.0)
@@ -252,7 +252,7 @@ def _commutes(basis: Array, problem: Problem) -> bool:
     return True
 
 
-def null_space(problem: Problem) -> Array:
+def _null_space(problem: _Problem) -> Array:
     """Solve the equations of one generator after the other, each within the solutions so far."""
     rows, columns = problem.outer.shape[1], problem.inner.shape[1]
     if problem.unknowns > MAX_UNKNOWNS:

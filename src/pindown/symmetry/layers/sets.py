@@ -71,7 +71,7 @@ class PermEquivariant(nn.Module):  # type: ignore[misc]
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return ``(..., M, c_out)``."""
         check_shape(x, (x.shape[-2] if x.ndim > 1 else 1, self.c_in), "a set layer")
-        y = x @ self.own + pooled_elements(x, self.pool, mask).unsqueeze(-2) @ self.common
+        y = x @ self.own + _pooled_elements(x, self.pool, mask).unsqueeze(-2) @ self.common
         y = y if self.bias is None else y + self.bias
         return y if mask is None else y.masked_fill(~mask.bool().unsqueeze(-1), 0.0)
 
@@ -112,7 +112,7 @@ class PermInvariant(nn.Module):  # type: ignore[misc]
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return ``(..., c_out)``."""
         check_shape(x, (x.shape[-2] if x.ndim > 1 else 1, self.c_in), "a set layer")
-        y = pooled_elements(x, self.pool, mask) @ self.common
+        y = _pooled_elements(x, self.pool, mask) @ self.common
         return y if self.bias is None else y + self.bias
 
 
@@ -150,10 +150,10 @@ class SetNetwork(nn.Module):  # type: ignore[misc]
         return self.answer(x, mask)
 
 
-def pooled_elements(x: Tensor, how: str, mask: Tensor | None = None) -> Tensor:
+def _pooled_elements(x: Tensor, how: str, mask: Tensor | None = None) -> Tensor:
     """Pool ``(..., M, c)`` over the elements that are there; of none the pool is 0.
 
-    >>> pooled_elements(torch.tensor([[1.0], [5.0]]), "max", torch.tensor([True, False])).tolist()
+    >>> _pooled_elements(torch.tensor([[1.0], [5.0]]), "max", torch.tensor([True, False])).tolist()
     [1.0]
     """
     if x.shape[-2] == 0:

@@ -181,10 +181,10 @@ def equivariance(
 def _measure(
     model: Any, moved: Family, answer: Family | None, X: Array, copies: int | Sequence[Any], seed: int
 ) -> SymmetryError:
-    differences, outputs = squared_differences(as_function(model), moved, answer, X)
+    differences, outputs = _squared_differences(as_function(model), moved, answer, X)
     counted = without_identity(moved)
     per_sample = differences[counted].mean(axis=0)
-    error, spread = float(np.sqrt(per_sample.mean())), output_spread(outputs)
+    error, spread = float(np.sqrt(per_sample.mean())), _output_spread(outputs)
     untrained = _untrained(model, moved, answer, X, copies, seed)
     noise = per_sample.std(ddof=1) / np.sqrt(len(X)) if len(X) > 1 else np.nan
     return SymmetryError(
@@ -211,8 +211,8 @@ def _untrained(
         chosen = np.sort(rng.choice(chosen, ELEMENTS_FOR_COPIES, replace=False))
     shown = []
     for fresh in _copies(model, copies, rng):
-        differences, outputs = squared_differences(as_function(fresh), moved, answer, X, chosen)
-        spread = output_spread(outputs)
+        differences, outputs = _squared_differences(as_function(fresh), moved, answer, X, chosen)
+        spread = _output_spread(outputs)
         if spread > 0.0:  # a copy whose units are all off tells nothing
             shown.append(float(np.sqrt(differences.mean())) / spread)
     # A design that keeps the symmetry whatever its weights leaves no scale but the spread itself.
@@ -231,7 +231,7 @@ def _copies(model: Any, copies: int | Sequence[Any], rng: np.random.Generator) -
             yield fresh
 
 
-def squared_differences(
+def _squared_differences(
     function: Callable[[Array], Array],
     moved: Family,
     answer: Family | None,
@@ -257,12 +257,12 @@ def squared_differences(
     return np.array(rows), outputs
 
 
-def output_spread(outputs: Array) -> float:
+def _output_spread(outputs: Array) -> float:
     r"""Return the root mean square distance of two samples' outputs, :math:`\sqrt{2\,\mathrm{tr}\,C}`.
 
     One sample has no spread: the length of its output stands in.
 
-    >>> output_spread(np.array([[0.0], [3.0]]))
+    >>> _output_spread(np.array([[0.0], [3.0]]))
     3.0
     """
     rows = outputs.reshape(len(outputs), -1)

@@ -208,7 +208,7 @@ def mirrored_covariance(X: ArrayLike, reflection: ArrayLike) -> Array:
     Lecture course, section on learning on mirrored data (transposition corrected).
     """
     samples = as_samples(X)
-    R = as_reflection(reflection, samples.shape[1])
+    R = _as_reflection(reflection, samples.shape[1])
     F = samples.T @ samples
     return F + R @ F @ R.T
 
@@ -236,7 +236,7 @@ def parity_of_components(
     samples = as_samples(X)
     d = samples.shape[1]
     count = d if n_components is None else integer("n_components", n_components, most=d)
-    R = as_reflection(reflection, d)
+    R = _as_reflection(reflection, d)
     rows, values, shared = [], [], []
     for space in eigenspaces(mirrored_covariance(samples, R), tol=tol):
         # R maps the space to itself: its eigenvectors within are the even and the odd ones.
@@ -252,10 +252,10 @@ def parity_of_components(
     )
 
 
-def as_reflection(reflection: ArrayLike, d: int) -> Array:
+def _as_reflection(reflection: ArrayLike, d: int) -> Array:
     """Return an orthogonal matrix that is its own inverse, or say what is wrong.
 
-    >>> as_reflection([1, 0], 2).tolist()
+    >>> _as_reflection([1, 0], 2).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
     given = np.asarray(reflection)

@@ -71,7 +71,7 @@ def interior_centres(
 
     Lecture course, section on illumination (pooling corrected).
     """
-    logs = np.log(projections_on_lights(images, template_orbits))
+    logs = np.log(_projections_on_lights(images, template_orbits))
     integer("count", count)
     positive("width", width)
     # Logarithms of sums of exponentials are convex along the window. In a valley only the high ends have
@@ -122,7 +122,7 @@ def illumination_signature(
 
     Lecture course, section on illumination (pooling corrected).
     """
-    logs = np.log(projections_on_lights(images, template_orbits))
+    logs = np.log(_projections_on_lights(images, template_orbits))
     b = np.asarray(centres, dtype=float)
     if b.ndim not in {1, 2} or b.size == 0 or not np.isfinite(b).all() or not 0 < width < np.inf:
         raise ValueError("centres must be finite numbers, (B,) or (K, B), and width positive.")
@@ -156,12 +156,12 @@ def illumination_moments(images: ArrayLike, template_orbits: ArrayLike, n_moment
     Lecture course, section on illumination.
     """
     integer("n_moments", n_moments)
-    logs = np.log(projections_on_lights(images, template_orbits))
+    logs = np.log(_projections_on_lights(images, template_orbits))
     sums = [np.logaddexp.reduce(n * logs, axis=2) for n in range(1, n_moments + 1)]
     return np.stack(sums, axis=2).reshape(len(logs), -1)
 
 
-def projections_on_lights(images: ArrayLike, template_orbits: ArrayLike) -> Array:
+def _projections_on_lights(images: ArrayLike, template_orbits: ArrayLike) -> Array:
     """Positive projections (n, K, Z), or a refusal."""
     samples, orbits = as_samples(images, "images"), np.asarray(template_orbits, dtype=float)
     if orbits.ndim != 3 or orbits.shape[2] != samples.shape[1] or 0 in orbits.shape:
@@ -264,7 +264,7 @@ def _ratio(within: float, between: float) -> float:
 
 def _all_centres(images: Array, family: Array, *, width: float) -> Array:
     """Centres over the whole range of the projections: a fake family has no ends to avoid."""
-    logs = np.log(projections_on_lights(images, family))
+    logs = np.log(_projections_on_lights(images, family))
     low, high = logs.min(axis=(0, 2)) - width, logs.max(axis=(0, 2)) + width
     return low[:, None] + (high - low)[:, None] * (np.arange(BUMPS) + 0.5) / BUMPS
 

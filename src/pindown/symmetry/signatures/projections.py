@@ -116,7 +116,7 @@ class Projector:
 
     def __init__(self, templates: Array, group: Group) -> None:
         self.templates, self.group = templates, group
-        self._shifts = shifts_features(group)
+        self._shifts = _shifts_features(group)
         self._bank: Array | None = None
         if self._shifts:
             self._spectrum = np.fft.rfft(templates, axis=1)
@@ -147,11 +147,11 @@ class Projector:
             yield part, self(X[part])
 
 
-def shifts_features(group: Group) -> bool:
+def _shifts_features(group: Group) -> bool:
     """Whether element k shifts all features by k places, so that Fourier transforms apply.
 
     >>> from pindown.symmetry.groups import cyclic, dihedral
-    >>> shifts_features(cyclic(5)), shifts_features(dihedral(3))
+    >>> _shifts_features(cyclic(5)), _shifts_features(dihedral(3))
     (True, False)
     """
     if group.action is not None:
@@ -207,7 +207,7 @@ def enough_templates(group: Group, d: int, rng: np.random.Generator) -> Array:
     A template's orbit holds at most m copies of an irreducible part of dimension m: where the group
     moves little, d / |G| templates are too few, and d always suffice.
     """
-    if shifts_features(group) or group.action is not None:
+    if _shifts_features(group) or group.action is not None:
         return unit_templates(max(MIN_TEMPLATES, -(-d // group.order) + 1), d, rng)
     fixed = round(float(np.trace(group.matrices, axis1=1, axis2=2).mean()))
     templates = unit_templates(max(MIN_TEMPLATES, -(-d // group.order) + 1, fixed), d, rng)
@@ -225,7 +225,7 @@ def span_of_orbits(templates: Array, group: Group) -> int:
     1
     """
     d = templates.shape[1]
-    if shifts_features(group):
+    if _shifts_features(group):
         # Shifts of a signal span a wave of every frequency that it holds.
         power = (np.abs(np.fft.fft(templates, axis=1)) ** 2).max(axis=0)
         return int((power > _RANK_TOLERANCE * power.max()).sum())

@@ -73,7 +73,7 @@ def readout(
             out[:, :, b] = pooled(power, pool)
         else:
             above = projections - thresholds[None, :, b, None]
-            out[:, :, b] = pooled(bend(above, nonlinearity, unit), pool)
+            out[:, :, b] = pooled(apply_nonlinearity(above, nonlinearity, unit), pool)
     return out
 
 
@@ -86,10 +86,10 @@ def projection_error(X: Array, templates: Array) -> Array:
     return ROUNDING * np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(templates, axis=1))
 
 
-def bend(above: Array, nonlinearity: str, unit: Array | float = 1.0) -> Array:
+def apply_nonlinearity(above: Array, nonlinearity: str, unit: Array | float = 1.0) -> Array:
     """Apply a non-linearity to how far projections lie above a threshold.
 
-    >>> bend(np.array([-2.0, 0.0, 2.0]), "relu").tolist()
+    >>> apply_nonlinearity(np.array([-2.0, 0.0, 2.0]), "relu").tolist()
     [0.0, 0.0, 2.0]
     """
     if nonlinearity == "step":

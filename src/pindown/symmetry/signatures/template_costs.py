@@ -23,7 +23,7 @@ from pindown.symmetry.signatures.projections import (
     check_degree,
     unit_templates,
 )
-from pindown.symmetry.signatures.readouts import bend, pooled
+from pindown.symmetry.signatures.readouts import apply_nonlinearity, pooled
 from pindown.symmetry.tuning import TEMPLATES_AT_ONCE
 from pindown.validation import choice, integer, positive, probability
 
@@ -177,7 +177,7 @@ def _distances(
 ) -> Array:
     """The distances of all pairs with fresh templates, (Q, Q)."""
     projections = Projector(unit_templates(count, X.shape[1], rng), group)(X)
-    responses = pooled(bend(projections - threshold, nonlinearity), "mean")
+    responses = pooled(apply_nonlinearity(projections - threshold, nonlinearity), "mean")
     return np.abs(responses[:, None] - responses[None]).mean(axis=2)
 
 
