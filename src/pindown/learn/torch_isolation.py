@@ -1,4 +1,4 @@
-"""Torch for estimators: what a program told it elsewhere must not change what they learn, nor the reverse.
+"""Torch for estimators: what it was told elsewhere must not change what they learn, nor the reverse.
 
 Networks are trained on the device that a user names, and drawn, kept and used on the processor.
 """

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.special import betainc
 from scipy.stats import kstest, norm
 
-from pindown.guarantees.bounds.angular import unsigned_angle
+from pindown.guarantees.bounds.linear_distillation import unsigned_angle
 from pindown.learn.distillation import (
     LinearDistillationTask,
     axial_task,

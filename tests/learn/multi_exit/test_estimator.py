@@ -18,7 +18,8 @@ from torch import nn
 import pindown
 from pindown.errors import UnsupportedModelError
 from pindown.learn import MultiExitClassifier
-from pindown.learn.multi_exit import MultiExitModel, early_exit, export, training
+from pindown.learn.multi_exit import MultiExitModel, early_exit, training
+from pindown.learn.multi_exit import model as export
 from pindown.learn.multi_exit.networks import multi_exit_cnn, multi_exit_mlp
 
 DIGITS = load_digits()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from pindown.guarantees.bounds.information import standard_normal_entropy
+from pindown.guarantees.bounds.mutual_information import standard_normal_entropy
 from pindown.learn.mutual_autoencoder import linear_gaussian_information, linear_gaussian_optimum
 
 # A straight model x = a z + s e with its exact posterior N(slope x, tau^2) as r, and many small batches.

@@ -25,7 +25,7 @@ def test_every_sentence_has_one_derivation_and_the_entropy_follows():
         choices = [grammar._WORDS.get(slot, (slot,)) for slot in form]
         for words in product(*choices):
             sentence = " ".join(words)
-            assert sentence not in chances and len(words) <= grammar.LONGEST
+            assert sentence not in chances and len(words) <= grammar.MAX_WORDS
             chances[sentence] = 1 / len(grammar._FORMS) / math.prod(map(len, choices))
     p = np.array(list(chances.values()))
     assert p.sum() == pytest.approx(1.0)

@@ -26,7 +26,7 @@ from pindown.guarantees.bounds import (
     polynomial_angle_bound,
     transfer_risk_bound,
 )
-from pindown.guarantees.bounds.angular import unsigned_angle
+from pindown.guarantees.bounds.linear_distillation import unsigned_angle
 from pindown.learn.distillation.tuning import SIZES_SHOWN
 from pindown.validation import integer
 

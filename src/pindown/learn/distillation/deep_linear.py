@@ -41,7 +41,7 @@ from pindown.learn.distillation.student import inputs_and_logits, minimum_norm, 
 from pindown.learn.distillation.tuning import MAX_INTEGRATOR_STEPS
 from pindown.validation import choice, integer, positive
 
-_LEAST = 1e-100  # squares of smaller numbers leave float64
+_MIN_START = 1e-100  # squares of smaller numbers leave float64
 _ROOT = 1e-15  # of the logarithm of q
 Method: TypeAlias = Literal["ode", "gd"]
 _RELATIVE, _ABSOLUTE = 1e-12, 1e-15  # errors of one step of the integrator
@@ -126,9 +126,9 @@ def deep_limit(X: ArrayLike, logits: ArrayLike, start: ArrayLike, depth: int) ->
             "for logits that are linear in the inputs, for example with no more inputs than dimensions."
         )
     length = float(np.linalg.norm(w0))
-    if length < _LEAST and layers > 1:
+    if length < _MIN_START and layers > 1:
         raise ValueError(
-            f"a deep student that starts at zero never moves; give a start of norm {_LEAST:g} or more."
+            f"a deep student that starts at zero never moves; start at a norm of {_MIN_START:g} or more."
         )
     unseen = null_part(rows, w0)
     q0, hat = float(unseen @ unseen), student.weights

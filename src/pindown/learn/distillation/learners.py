@@ -13,14 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from pindown.affine import Array
-from pindown.guarantees.bounds.transfer import SAME_ANGLE, angles_before_and_after
+from pindown.evidence import Kind
+from pindown.guarantees.bounds.linear_distillation import SAME_ANGLE, angles_before_and_after
 from pindown.learn.distillation.student import inputs_and_logits, minimum_norm, span_basis
 from pindown.learn.distillation.tasks import LinearDistillationTask
 from pindown.validation import integer, positive
@@ -111,7 +112,7 @@ class Monotonicity:
     after: float
     n: int
     repetitions: int
-    kind: Literal["estimate"] = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def index(self) -> float:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.bound_text import rounded_up
+from pindown.evidence import Kind
 from pindown.guarantees.bounds import Bound, held_out_bound
 from pindown.learn.distillation.certificate import TransferCertificate, transfer_certificate
 from pindown.learn.distillation.estimator import LinearDistiller
@@ -34,6 +34,7 @@ from pindown.learn.distillation.tuning import (
     NOTEWORTHY_SHARE,
 )
 from pindown.network import ReluNetwork
+from pindown.text import rounded_up
 from pindown.validation import probability
 
 _NOTHING = 1e-24  # a share of squares of this size is rounding
@@ -139,7 +140,7 @@ class Distillation:
     accuracy_error: float | None
     certificate: TransferCertificate | None
     notes: tuple[str, ...]
-    kind: Literal["probability"] = "probability"
+    kind: Kind = "probability"
 
     @property
     def accuracy_loss(self) -> float | None:

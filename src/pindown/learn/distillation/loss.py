@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +32,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, log_softmax, logsumexp, softmax
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.learn.distillation.student import centred, inputs_and_logits, minimum_norm
 from pindown.progress import watched
 from pindown.validation import integer, positive
@@ -131,7 +131,7 @@ class FlowRate:
     curvature: float
     reach: float
     start_loss: float
-    kind: Literal["exact"] = "exact"
+    kind: Kind = "exact"
 
     def loss(self, time: ArrayLike) -> Array:
         """Return the envelope of the loss at these times."""

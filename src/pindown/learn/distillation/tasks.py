@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,8 +23,9 @@ from scipy.optimize import brentq
 from scipy.special import betainc, betaincinv, expit
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.guarantees.bounds import AngularProfile
-from pindown.guarantees.bounds.angular import unsigned_angle
+from pindown.guarantees.bounds.linear_distillation import unsigned_angle
 from pindown.learn.distillation.loss import distillation_gradient, distillation_loss
 from pindown.learn.distillation.tuning import RISK_SAMPLE
 from pindown.validation import integer, positive
@@ -52,7 +52,7 @@ class TransferRisk:
     n: int = 0
 
     @property
-    def kind(self) -> Literal["exact", "estimate"]:
+    def kind(self) -> Kind:
         """Exact (to quadrature) or an estimate from test inputs."""
         return "estimate" if self.n else "exact"
 

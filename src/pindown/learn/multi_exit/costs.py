@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from pindown.deadline import Stopwatch
+from pindown.evidence import Kind
 from pindown.learn.multi_exit.inference import leavers, select
 from pindown.learn.multi_exit.model import MultiExitModel
 from pindown.learn.multi_exit.tuning import SMALLER_BATCH, WARMUP_RUNS
@@ -43,7 +44,7 @@ class ExitCosts:
     stages: tuple[float, ...]
     heads: tuple[float, ...]
     unit: str = "operations"
-    kind: str = "exact"
+    kind: Kind = "exact"
     fixed_stages: tuple[float, ...] = ()
     fixed_heads: tuple[float, ...] = ()
     batch_size: int = 1

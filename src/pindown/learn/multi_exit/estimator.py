@@ -21,10 +21,10 @@ from pindown.affine import Array
 from pindown.deadline import Deadline, Stopwatch
 from pindown.learn.multi_exit.calibration import MODES, ExitCalibration, timed_policy
 from pindown.learn.multi_exit.costs import ExitCosts, exit_costs, measured_costs
-from pindown.learn.multi_exit.export import export_prefixes, prefix_network
 from pindown.learn.multi_exit.inference import EarlyAnswers, FittedNetwork, anytime, early_exit
 from pindown.learn.multi_exit.inputs import InputScaling, as_images, checked_rows
 from pindown.learn.multi_exit.latency import LatencyCurve, latency_curve
+from pindown.learn.multi_exit.model import export_prefixes, prefix_network
 from pindown.learn.multi_exit.networks import NETWORKS, check_model, make_model
 from pindown.learn.multi_exit.policy import ExitPolicy
 from pindown.learn.multi_exit.self_distillation import STRATEGIES, MultiExitDistiller

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pindown.affine import Array
 from pindown.deadline import Stopwatch
+from pindown.evidence import Kind
 from pindown.learn.multi_exit.inference import anytime, early_exit
 from pindown.learn.multi_exit.model import MultiExitModel
 from pindown.learn.multi_exit.policy import ExitPolicy
@@ -37,7 +38,7 @@ class ExitTimes:
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
     runs: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         times = " ".join(f"{1e3 * t:.3g}" for t in self.median)
@@ -158,7 +159,7 @@ class LatencyCurve:
     batch_size: int
     n: int
     runs: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         head = f"{self.n} inputs in batches of {self.batch_size}, median of {self.runs} runs in turn"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -90,11 +90,11 @@ def _layer(n_in: int, n_out: int, stride: int) -> list[nn.Module]:
     return [nn.Conv2d(n_in, n_out, 3, stride, padding=1, bias=False), nn.BatchNorm2d(n_out), nn.ReLU()]
 
 
-def seeded(make: object, seed: int) -> MultiExitModel:
+def seeded(make: Callable[[], MultiExitModel], seed: int) -> MultiExitModel:
     """Return what ``make()`` returns with torch's random numbers started from a seed, and put back."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return make()  # type: ignore[operator]
+        return make()
 
 
 def _unit(n_in: int, n_out: int, kernel: int = 3, stride: int = 1) -> nn.Sequential:

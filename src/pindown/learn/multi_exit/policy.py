@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.learn.multi_exit.costs import ExitCosts
 from pindown.learn.multi_exit.inference import NO_EXIT
 from pindown.learn.multi_exit.tuning import MAX_SHARE_RATIO
@@ -50,7 +51,7 @@ class ExitPolicy:
     exit_costs: tuple[float, ...] = ()
     fixed_costs: tuple[float, ...] = ()
     batch_size: int = 1
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def cost_of(self, shares: Any) -> float:
         """Return the mean share of the full cost if these shares of inputs leave at each exit."""

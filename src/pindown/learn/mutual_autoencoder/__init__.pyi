@@ -5,6 +5,7 @@ from pindown.learn.mutual_autoencoder.estimator import MutualAutoencoder as Mutu
 from pindown.learn.mutual_autoencoder.evaluation import InformationReport as InformationReport
 from pindown.learn.mutual_autoencoder.evaluation import encoder_density as encoder_density
 from pindown.learn.mutual_autoencoder.evaluation import posterior_density as posterior_density
+from pindown.learn.mutual_autoencoder.evaluation import mean_divergence as mean_divergence
 
 # Training any networks
 from pindown.learn.mutual_autoencoder.training import Networks as Networks

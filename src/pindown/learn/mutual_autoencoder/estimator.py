@@ -32,9 +32,14 @@ from pindown.learn.mutual_autoencoder.networks import (
     GaussianEncoder,
     MixtureGuess,
 )
-from pindown.learn.mutual_autoencoder.post_training import drop_idle_code, project_onto_target
 from pindown.learn.mutual_autoencoder.rows import NumberRows, SymbolRows
-from pindown.learn.mutual_autoencoder.training import Networks, Recipe, train
+from pindown.learn.mutual_autoencoder.training import (
+    Networks,
+    Recipe,
+    drop_idle_code,
+    project_onto_target,
+    train,
+)
 from pindown.learn.mutual_autoencoder.tuning import (
     GUESS_STEPS_FACTOR,
     MAX_STEPS,

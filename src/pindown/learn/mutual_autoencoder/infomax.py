@@ -21,7 +21,7 @@ from scipy.special import entr
 from torch import Tensor
 
 from pindown.affine import Array
-from pindown.guarantees.bounds.information import (
+from pindown.guarantees.bounds.mutual_information import (
     InformationBound,
     Units,
     information_lower_bound,

@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pindown.affine import Array
-from pindown.guarantees.bounds.information import standard_normal_entropy
+from pindown.evidence import Kind
+from pindown.guarantees.bounds.mutual_information import standard_normal_entropy
 from pindown.learn.mutual_autoencoder.infomax import fit_guess, guessed_information
 from pindown.learn.mutual_autoencoder.tuning import (
     BOUND_DRAWS,
@@ -55,7 +56,7 @@ class MeasuredInformation:
 
     value: float
     standard_error: float
-    kind: Literal["exact", "estimate"]
+    kind: Kind
     method: str
     n: int
 

@@ -22,7 +22,7 @@ from torch.nn.functional import one_hot
 from pindown.learn.mutual_autoencoder.tuning import WORD_FEATURES
 
 # Standard deviations between e^-7 and e^3: beyond, float32 rounds them away or overflows their inverse.
-LEAST_LOG, MOST_LOG = -7.0, 3.0
+MIN_LOG_DEVIATION, MAX_LOG_DEVIATION = -7.0, 3.0
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
@@ -111,7 +111,7 @@ class GaussianEncoder(nn.Module):  # type: ignore[misc]
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and log standard deviations, (n, latent) each."""
         mean, log_std = self.body(self.reader(x)).split(self.latent, -1)
-        return mean, log_std.clamp(LEAST_LOG, MOST_LOG)
+        return mean, log_std.clamp(MIN_LOG_DEVIATION, MAX_LOG_DEVIATION)
 
 
 class GaussianDecoder(nn.Module):  # type: ignore[misc]
@@ -127,7 +127,7 @@ class GaussianDecoder(nn.Module):  # type: ignore[misc]
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and log standard deviations, (n, width) each."""
         mean, log_std = self.body(z).split(self.width, -1)
-        return mean, log_std.clamp(LEAST_LOG, MOST_LOG)
+        return mean, log_std.clamp(MIN_LOG_DEVIATION, MAX_LOG_DEVIATION)
 
     def log_prob(self, x: Tensor, z: Tensor) -> Tensor:
         """Return log p(x | z)."""
@@ -196,7 +196,9 @@ class MixtureGuess(nn.Module):  # type: ignore[misc]
         out = self.body(self.reader(x)).unflatten(-1, (self.normals, 2 * self.latent + 1))
         weight = out[..., 0].log_softmax(-1)
         mean, log_std = out[..., 1:].split(self.latent, -1)
-        inside = normal_log_density(z[..., None, :], mean, log_std.clamp(LEAST_LOG, MOST_LOG))
+        inside = normal_log_density(
+            z[..., None, :], mean, log_std.clamp(MIN_LOG_DEVIATION, MAX_LOG_DEVIATION)
+        )
         return torch.logsumexp(weight + inside, -1)
 
 

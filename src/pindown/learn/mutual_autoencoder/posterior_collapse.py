@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.learn.mutual_autoencoder.tuning import (
     MAX_MIXTURE_NODES,
     MIXTURE_BLOCK,
@@ -57,7 +57,7 @@ class CollapseGap:
     best_elbo: float
     collapsed: bool
     standard_error: float
-    kind: Literal["exact", "estimate"]
+    kind: Kind
 
     def __str__(self) -> str:
         spread = f" ± {self.standard_error:.2g}" if self.kind == "estimate" else ""

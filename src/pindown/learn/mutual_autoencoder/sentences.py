@@ -59,7 +59,7 @@ _FORMS = (
     ("who", "feel", "the", "kind", "thing", "when"),
     ("the", "thing", "does", "whom", "when"),
 )
-LONGEST = 8  # words of a sentence, as in the source's selection
+MAX_WORDS = 8  # words of a sentence, as in the source's selection
 
 
 @dataclass(frozen=True)
@@ -215,8 +215,8 @@ def _vocabulary(sentences: Sequence[str]) -> tuple[str, ...]:
     if isinstance(sentences, str) or len(sentences) == 0:
         raise ValueError("sentences must be a sequence with at least one sentence; got none.")
     for sentence in sentences:
-        if not 0 < len(sentence.split()) <= LONGEST:
-            raise ValueError(f"a sentence must have 1 to {LONGEST} words; got {sentence!r}.")
+        if not 0 < len(sentence.split()) <= MAX_WORDS:
+            raise ValueError(f"a sentence must have 1 to {MAX_WORDS} words; got {sentence!r}.")
     return ("<end>", *sorted({word for sentence in sentences for word in sentence.split()}))
 
 

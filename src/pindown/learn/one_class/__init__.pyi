@@ -4,6 +4,6 @@
 from pindown.learn.one_class.detector import LocalMaximaDetector as LocalMaximaDetector
 
 # What it returns
-from pindown.learn.one_class.improvement import Path as Path
+from pindown.learn.one_class.scoring import Path as Path
 from pindown.learn.one_class.report import DetectorReport as DetectorReport
 from pindown.learn.one_class.ensemble import HeldOutLosses as HeldOutLosses

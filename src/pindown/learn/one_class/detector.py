@@ -17,7 +17,6 @@ from pindown.affine import Array
 from pindown.learn.inputs import n_axes
 from pindown.learn.one_class.density import NeighbourDensity
 from pindown.learn.one_class.ensemble import Ensemble, warn_of_nothing_learned
-from pindown.learn.one_class.improvement import Path, walk
 from pindown.learn.one_class.inputs import InputScaling, flat, image_layout, layout_text
 from pindown.learn.one_class.learning import learned
 from pindown.learn.one_class.plan import (
@@ -34,7 +33,7 @@ from pindown.learn.one_class.report import (
     membership_network,
     two_network_bound,
 )
-from pindown.learn.one_class.scoring import Mixture, Scorer
+from pindown.learn.one_class.scoring import Mixture, Path, Scorer, walk
 from pindown.learn.one_class.tuning import EDGE, OTHER_SCALE
 from pindown.learn.torch_isolation import usable_device
 from pindown.network import ReluNetwork

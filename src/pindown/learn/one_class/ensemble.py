@@ -54,7 +54,7 @@ class Ensemble:
 
     Attributes:
         printed: Whether h is a network of pairs, as printed, and not a potential.
-        members: Networks c, settled for evaluation.
+        members: Networks c, in the precision of evaluation.
         comparators: Networks h, or their potentials.
         history: Losses of each member's epochs.
         trainers: What training can go on from; None after loading.
@@ -116,7 +116,7 @@ class Ensemble:
         return torch.stack([2 * q(first)[:, 0] - q(second)[:, 0] for q in nets]).mean(0)
 
 
-def settled(net: nn.Module) -> nn.Module:
+def evaluation_copy(net: nn.Module) -> nn.Module:
     """Return a copy for evaluation on the processor: in double precision, in single with convolutions.
 
     Sums of vectors in single precision depend on the size of the batch; convolutions in double
@@ -207,7 +207,7 @@ def trained(
         warnings.warn("interrupted: the networks are kept as far as they are trained", stacklevel=5)
     ensemble = Ensemble(plan.printed, [], [], history, made)
     for number, member in enumerate(made):
-        c, h = (_finite(settled(net), plan) for net in member.means)
+        c, h = (_finite(evaluation_copy(net), plan) for net in member.means)
         ensemble.members.append(c)
         ensemble.comparators.append(h)
         ensemble.beginnings.append(member.beginning)
@@ -311,7 +311,7 @@ def held_out_losses(
 
 def _untrained(plan: Plan, seed: int) -> nn.Module:
     """Return c as a member had it before its first step: the first network drawn from its seed."""
-    return settled(initialise(build(plan.membership), torch.Generator().manual_seed(seed)))
+    return evaluation_copy(initialise(build(plan.membership), torch.Generator().manual_seed(seed)))
 
 
 def _judged(nets: Sequence[nn.Module], rows: Tensor, negatives: Tensor) -> tuple[float, float]:

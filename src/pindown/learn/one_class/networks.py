@@ -154,7 +154,7 @@ def build(description: Description, device: str = "cpu") -> nn.Module:
             if isinstance(size, str) and name == "kind":
                 continue
             if isinstance(size, bool) or not isinstance(size, int | float) or not 0 < size <= MAX_UNITS:
-                raise ValueError(f"{name} of a {kind} must be in (0, {MAX_UNITS}], got {size!r}.")
+                raise ValueError(f"{name} of a {kind} must be in (0, {MAX_UNITS}]; got {size!r}.")
     try:
         # Laid out without memory first: torch's own filling would move the global random state.
         with torch.device("meta"):

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.learn.one_class.ensemble import HeldOutLosses
 from pindown.learn.one_class.inputs import InputScaling
 from pindown.learn.one_class.scoring import Scorer
@@ -53,7 +54,7 @@ class DetectorReport:
     indicator_units: int | None
     n_epochs: int
     held_out_losses: HeldOutLosses | None = None
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         text = f"{self.n_parameters:,} parameters, {self.n_epochs} epochs"

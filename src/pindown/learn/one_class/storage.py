@@ -25,7 +25,7 @@ from torch import nn
 from pindown.errors import ModelFileError
 from pindown.io.files import read_bytes, write_atomically
 from pindown.learn.one_class.density import Calibration, NeighbourDensity
-from pindown.learn.one_class.ensemble import Ensemble, HeldOutLosses, settled
+from pindown.learn.one_class.ensemble import Ensemble, HeldOutLosses, evaluation_copy
 from pindown.learn.one_class.inputs import FARTHEST, Bending, InputScaling
 from pindown.learn.one_class.networks import build
 from pindown.learn.one_class.plan import ABLATIONS, INGREDIENTS, Plan, check_parameters
@@ -39,8 +39,8 @@ UNSEALED = 2  # the last format without a checksum
 _BLANK = 64 * "0"
 # In the text that says what a detector is, quotes have a backslash before them.
 _STORED = re.compile(rb'"%s":"([0-9a-f]{64})"' % CHECKSUM.encode())
-_ROUNDING = 1e-9
-_MOST_WORDS = 200  # characters of a reason
+_ROUNDING = 1e-9  # of a sum of weights
+_MAX_REASON = 200  # characters
 _KINDS = {"float32", "float64", "int64"}
 _DAMAGE = (
     ArithmeticError,
@@ -212,7 +212,7 @@ def _parsed(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 def _short(error: BaseException) -> str:
     """Return what went wrong on one line that a terminal can show; files can hold very long things."""
     text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-    return text if len(text) <= _MOST_WORDS else f"{text[:_MOST_WORDS]}..."
+    return text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]}..."
 
 
 def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any]) -> Any:
@@ -366,7 +366,7 @@ def _networks(tensors: dict[str, NDArray[Any]], name: str, description: Any) -> 
                 raise ValueError(f"{start}{key} has shape {tensor.shape}, not {tuple(wanted.shape)}")
             state[key] = torch.from_numpy(np.array(tensor))
         layout.load_state_dict(state, assign=True)
-        made.append(settled(layout))
+        made.append(evaluation_copy(layout))
     if not made:
         raise ValueError(f"there is no network {name}")
     return made

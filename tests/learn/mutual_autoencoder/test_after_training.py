@@ -21,8 +21,7 @@ from pindown.learn.mutual_autoencoder.networks import (
     MixtureGuess,
     Numbers,
 )
-from pindown.learn.mutual_autoencoder.post_training import drop_idle_code, project_onto_target
-from pindown.learn.mutual_autoencoder.training import Networks
+from pindown.learn.mutual_autoencoder.training import Networks, drop_idle_code, project_onto_target
 from tests.learn.mutual_autoencoder.test_information import seeded, straight
 
 
@@ -155,7 +154,7 @@ def test_without_a_code_the_best_model_is_that_of_greatest_likelihood():
     from scipy.stats import norm
 
     from pindown.learn.mutual_autoencoder.networks import CategoricalDecoder
-    from pindown.learn.mutual_autoencoder.post_training import _best_without
+    from pindown.learn.mutual_autoencoder.training import _best_without
 
     rows = 3 * np.random.default_rng(2).standard_normal((50, 2)) + [1.0, -4.0]
     outputs, evidence = _best_without(straight([[1.0], [1.0]], 1.0), torch.as_tensor(rows))
