@@ -88,7 +88,7 @@ def test_bad_arrays(y, h, message):
 
 @pytest.mark.parametrize("eps", [-0.1, np.nan, np.inf, None, "small"])
 def test_bad_eps(eps):
-    with pytest.raises(ValueError, match="eps must be a number, not negative"):
+    with pytest.raises(ValueError, match="eps must be a finite number of at least 0"):
         is_reliable([0, 1], [0, 1], [], eps)
 
 

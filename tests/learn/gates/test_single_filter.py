@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from pindown.circuits.single_filter import single_filter_network, window_matrices
+from pindown.circuits.blocks import single_filter_network, window_matrices
 from pindown.learn.gates import GLMTron, SingleFilterRegressor
 from tests.learn.gates.problems import DISTRIBUTIONS, gaussian, relu_problem
 

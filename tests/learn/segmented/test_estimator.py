@@ -98,7 +98,7 @@ def test_bic_of_more_pieces_is_proved_not_to_win():
 def test_scores_of_numbers_of_pieces(loss):
     """BIC of normal or Laplace noise: a scale that is fitted, and 2 K numbers; or held-out losses."""
     from pindown.deadline import NEVER
-    from pindown.learn.segmented.fitting import by_cross_validation
+    from pindown.learn.segmented.estimator import by_cross_validation
 
     x, y = data(n=40)
     fitted = SegmentedRegressor(loss=loss, max_pieces=3).fit(x, y)

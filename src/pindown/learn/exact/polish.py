@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pindown.affine import Array, Integers
-from pindown.learn.exact.problem import Problem
-from pindown.learn.exact.tables import Table
+from pindown.learn.exact.problem import Problem, Table
 from pindown.learn.exact.tuning import MAX_DESCENT_STEPS
 from pindown.network import ReluNetwork
 from pindown.programs import LP_TOLERANCE, Attempt, linear_program

@@ -18,8 +18,7 @@ import numpy as np
 from pindown.deadline import NEVER, Deadline, Stopwatch
 from pindown.learn.exact.hyperplane_arrangement import count_general
 from pindown.learn.exact.polish import close, interpolate, polish, refine
-from pindown.learn.exact.problem import Problem
-from pindown.learn.exact.tables import Table
+from pindown.learn.exact.problem import Problem, Table
 from pindown.learn.exact.tuning import (
     CELL_STARTS,
     FIRST_GROUPS_SHARE,
@@ -169,7 +168,7 @@ def examine_all(search: Search, table: Table, seconds: float) -> None:
     slices = list(_slices(table.n_cells, search.width, seconds))
     examined, still_open = 0, inf
     while examined < len(slices):
-        if search.deadline.passed or search.solved:
+        if search.deadline.left <= 0 or search.solved:
             return
         for found in _examined(search, table, slices[examined : examined + SLICES_PER_ROUND]):
             examined += 1
@@ -183,7 +182,7 @@ def examine_all(search: Search, table: Table, seconds: float) -> None:
             if table.best is found:
                 search.offer_polished(table)
             search.note(examined / len(slices))
-            if search.deadline.passed or search.solved:
+            if search.deadline.left <= 0 or search.solved:
                 break
         search.offer_polished(table)
         table.best.loss[0] = min(float(table.best.loss[0]), search.upper)

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.circuits.single_filter import single_filter_network, window_matrices
+from pindown.circuits.blocks import single_filter_network, window_matrices
 from pindown.evidence import Assumption
 from pindown.learn.gates.gate import GateGuarantee, Link, check_range, is_unexplained, leaky_relu
 from pindown.network import ReluNetwork

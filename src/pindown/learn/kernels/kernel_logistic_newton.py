@@ -26,13 +26,13 @@ from scipy.special import expit, logsumexp, xlogy
 from pindown.affine import Array
 from pindown.learn.kernels.mercer import finite_feature_map
 from pindown.learn.kernels.tuning import (
-    LARGEST_FORCING,
     LOOSE_GAP,
+    MAX_FORCING,
     MAX_HALVINGS,
     MAX_INNER_STEPS,
+    MIN_FORCING,
     RANK_PROBE_SAMPLES,
     SINGLE_PRECISION_SAMPLES,
-    SMALLEST_FORCING,
     STALE_PRECONDITIONER,
     THIN_FACTOR_SHARE,
 )
@@ -243,9 +243,7 @@ class _IterativeStep:
 
         r = -(A + g)
         rest = -g.sum(axis=0) if self.task.intercept else np.zeros(k)
-        forcing = min(
-            LARGEST_FORCING, max(SMALLEST_FORCING, _residual(self.task, self.K, A, outputs) ** 0.5)
-        )
+        forcing = min(MAX_FORCING, max(MIN_FORCING, _residual(self.task, self.K, A, outputs) ** 0.5))
         x, t = _conjugate_gradients(
             self.K, curve, self.precondition, (r, rest), forcing, self.task.intercept
         )

@@ -18,9 +18,8 @@ from pindown.affine import Array
 from pindown.learn.kernels.gram_matrix import Kernel, gram, samples, square
 from pindown.validation import integer, refuse
 
-_RANK_TOLERANCE = (
-    1e-12  # eigenvalues below this share of the largest are rounding: nothing may be divided by them
-)
+# Eigenvalues below this share of the largest are rounding: nothing may be divided by them.
+_RANK_TOLERANCE = 1e-12
 # Negative eigenvalues down to this share of the largest one, times the number of samples, are rounding.
 _ROUNDING = 1e-13
 _ASYMMETRY = 1e-9

@@ -11,9 +11,9 @@ MAX_NEWTON_WEIGHTS = 2000
 MAX_HALVINGS = 30
 MAX_INNER_STEPS = 200
 # Largest relative residual of a Newton step; it shrinks with the gradient.
-LARGEST_FORCING = 0.1
+MAX_FORCING = 0.1
 # Smallest one: beyond it rounding in the products is what would be solved for.
-SMALLEST_FORCING = 1e-4
+MIN_FORCING = 1e-4
 # Share of the objective: a larger gap is no minimum, however small the gradient.
 LOOSE_GAP = 1e-3
 # Samples above which a preconditioner in single precision saves time.

@@ -24,9 +24,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.bound_text import rounded_up
 from pindown.evidence import Kind
 from pindown.learn.margins.tuning import PERCEPTRON_BLOCK
+from pindown.text import rounded_up
 from pindown.validation import integer, positive
 
 _MAX_SIZE = 1e100  # a sample's products with sums of samples are still floats

@@ -2,6 +2,6 @@
 
 # The estimator, what it promises, and the constants of the theorem.
 from pindown.learn.max_pooling.estimator import MaxPoolClassifier as MaxPoolClassifier
-from pindown.learn.max_pooling.guarantee import PatternGuarantee as PatternGuarantee
+from pindown.learn.max_pooling.layerwise import PatternGuarantee as PatternGuarantee
 from pindown.learn.max_pooling.layerwise import LayerwiseSchedule as LayerwiseSchedule
 from pindown.learn.max_pooling.layerwise import layerwise_schedule as layerwise_schedule

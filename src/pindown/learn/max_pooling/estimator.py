@@ -15,13 +15,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.guarantees.bounds import linear_margin_bound, max_pooling_bound
-from pindown.learn.max_pooling.guarantee import (
+from pindown.learn.max_pooling.layerwise import (
+    LayerwiseSchedule,
     data_assumptions,
+    independent_halves,
+    layerwise_schedule,
     start_assumptions,
     summarised,
     unit_sets,
 )
-from pindown.learn.max_pooling.layerwise import LayerwiseSchedule, independent_halves, layerwise_schedule
 from pindown.learn.max_pooling.max_margin import max_margin_descent
 from pindown.learn.max_pooling.pooling import (
     class_directions,

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pindown.affine import Array
-from pindown.bound_text import rounded_up
 from pindown.progress import watched
 from pindown.rounding import gamma
+from pindown.text import rounded_up
 
 # A gradient this far below the largest norm of the points is rounding; descent has ended.
 _SMALL_GRADIENT = 1e-10

@@ -2,7 +2,7 @@
 
 # The estimator, and one number of pieces it tried.
 from pindown.learn.segmented.estimator import SegmentedRegressor as SegmentedRegressor
-from pindown.learn.segmented.fitting import Trial as Trial
+from pindown.learn.segmented.estimator import Trial as Trial
 
 # The published convex programs, one by one: slow, for checks.
 from pindown.learn.segmented.convex_programs import crossing_constraints as crossing_constraints

@@ -1,7 +1,18 @@
-"""The scikit-learn face of exact segmented regression, and its picture."""
+r"""Exact segmented regression for scikit-learn, with the number of pieces chosen by BIC or by folds.
+
+A fit with K pieces has 2K coefficients: K slopes, one level, K - 1 breakpoints. With n points of equal
+weight and mean loss m,
+
+.. math:: \mathrm{BIC} = n \log m + 2 K \log n \quad\text{or}\quad 2 n \log m + 2 K \log n
+
+for squared loss (normal errors) and absolute loss (Laplace errors). A weight counts as so many points,
+so n is the sum of the weights.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,19 +30,13 @@ from sklearn.utils.validation import (
 
 from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
-from pindown.learn.segmented.fitting import (
-    SegmentedFit,
-    Trial,
-    by_bic,
-    by_cross_validation,
-    compile_loops,
-    solve,
-)
-from pindown.learn.segmented.problem import Function, as_network
+from pindown.learn.segmented.problem import Function, SegmentedFit, as_network, compile_loops, solve
 from pindown.validation import choice, integer, refuse
 
 LOSSES = ("squared", "absolute")
 SELECTIONS = ("bic", "cv")
+# A squared loss below this fraction of that of a constant is rounding: more pieces add nothing.
+_EXACT = 1e-22
 # Space on both sides of what is drawn, as a fraction of its width.
 _MARGIN = 0.05
 
@@ -75,7 +80,7 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         n_programs_: Exact programs solved to prove it.
         network_: The same function as a :class:`~pindown.network.ReluNetwork` with at most
             ``n_pieces_`` units.
-        selection_path_: One :class:`~pindown.learn.segmented.fitting.Trial` for each K tried.
+        selection_path_: One :class:`~pindown.learn.segmented.Trial` for each K tried.
 
     Example:
         The distance to 1:
@@ -232,10 +237,74 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             integer("cv", self.cv, least=2)
         choice("loss", self.loss, LOSSES)
         choice("selection", self.selection, SELECTIONS)
-        if self.feature is not None and not isinstance(self.feature, Integral):
-            refuse("feature", "the number of a column, or None", self.feature)
+        feature: Any = self.feature
+        if feature is not None and not isinstance(feature, Integral):
+            refuse("feature", "the number of a column, or None", feature)
         if self.budget is not None:
             checked_budget(self.budget, zero=True)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One number of pieces: its fit, a lower bound on its least loss, and its score (less is better)."""
+
+    n_pieces: int
+    loss: float
+    lower_bound: float
+    score: float
+
+
+def by_bic(
+    x: Array, y: Array, w: Array, loss: str, max_pieces: int, deadline: Deadline
+) -> tuple[SegmentedFit, list[Trial]]:
+    """Return the fit with the least BIC; for the others it is enough to prove that theirs is no less."""
+    power = 1.0 if loss == "squared" else 2.0
+    n = scale = float(w.sum())
+    level = np.log(max(n, 2.0))
+    spread = float(w @ (y - np.average(y, weights=w)) ** 2)
+    exact = _EXACT * spread if loss == "squared" else np.sqrt(_EXACT * spread * scale)
+    tried: list[tuple[SegmentedFit, Trial]] = []
+    best = np.inf
+    for K in range(1, max_pieces + 1):
+        # The loss at which K pieces would win.
+        cap = scale * np.exp((best - 2 * K * level) / (power * n)) if tried else np.inf
+        fit = solve(x, y, w, K, loss, deadline.share(1 / (max_pieces + 1 - K)), cap)
+        score = -np.inf
+        if fit.loss > exact:
+            score = power * n * np.log(fit.loss / scale) + 2 * K * level
+        tried.append((fit, Trial(K, fit.loss, fit.lower_bound, score)))
+        best = min(best, score)
+        if fit.loss <= exact:
+            break
+    chosen, _ = min(tried, key=lambda pair: pair[1].score)
+    return chosen, [trial for _, trial in tried]
+
+
+def by_cross_validation(
+    x: Array,
+    y: Array,
+    w: Array,
+    loss: str,
+    max_pieces: int,
+    deadline: Deadline,
+    folds: Sequence[tuple[Any, Any]],
+) -> tuple[SegmentedFit, list[Trial]]:
+    """Return the fit with the least loss on held-out folds (train, test), refitted on all points."""
+    fits = max_pieces * len(folds) + 1  # still to come; they share the time fairly
+    trials = []
+    for K in range(1, max_pieces + 1):
+        held_out = trained = bound = 0.0
+        for train, test in folds:
+            if not w[train].any():
+                continue
+            fit = solve(x[train], y[train], w[train], K, loss, deadline.share(1 / fits))
+            fits -= 1
+            error = np.abs(y[test] - fit.function(x[test]))
+            held_out += float(w[test] @ (error**2 if loss == "squared" else error))
+            trained, bound = trained + fit.loss, bound + fit.lower_bound
+        trials.append(Trial(K, trained, bound, held_out))
+    best = min(trials, key=lambda trial: trial.score)
+    return solve(x, y, w, best.n_pieces, loss, deadline.share(1 / fits)), trials
 
 
 def draw(function: Function, x: Array | None, y: ArrayLike | None, ax: Any) -> Any:

@@ -1,12 +1,15 @@
-"""What both losses share: scaled data, a fit as lines between gaps, its vertices, and its network."""
+"""The best fit with a number of pieces: scaled data, lines between gaps, vertices, the network."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from pindown.affine import Array, Integers
+from pindown.deadline import NEVER, Deadline
+from pindown.learn.segmented.tuning import ABSOLUTE_START_SECONDS, CLOSED_GAP
 from pindown.network import ReluNetwork
 from pindown.rounding import gamma
 
@@ -177,3 +180,106 @@ def as_network(function: Function, column: int = 0, n_features: int = 1) -> Relu
         return ReluNetwork.from_layers([(a[0] * choose, [v[0] - a[0] * t[0]])])
     hidden = np.r_[-1.0, np.ones(len(t))][:, None] * choose, np.r_[t[0], -t]
     return ReluNetwork.from_layers([hidden, (np.r_[-a[0], a[1], np.diff(a[1:])][None], [v[0]])])
+
+
+@dataclass(frozen=True, repr=False)
+class SegmentedFit:
+    """A continuous piecewise-linear function, its loss (a weighted sum), and what is proved about it."""
+
+    function: Function
+    loss: float
+    lower_bound: float
+    proved: bool  # the two meet up to rounding, or every point is fitted up to rounding
+    n_programs: int
+
+    @property
+    def n_pieces(self) -> int:
+        """Pieces that differ in slope."""
+        return len(self.function.slopes)
+
+    def __repr__(self) -> str:
+        bound = "optimal" if self.proved else f"optimum above {self.lower_bound:.6g}"
+        return f"SegmentedFit({self.n_pieces} pieces, loss {self.loss:.6g}, {bound})"
+
+
+def solve(
+    x: Array,
+    y: Array,
+    w: Array,
+    n_pieces: int,
+    loss: str,
+    deadline: Deadline = NEVER,
+    cap: float = np.inf,
+) -> SegmentedFit:
+    """Return the best continuous piecewise-linear fit with at most ``n_pieces`` pieces.
+
+    Args:
+        x: Any finite numbers, in any order, repeated or not.
+        y: Targets.
+        w: Weights, not negative and not all zero.
+        n_pieces: At least 1.
+        loss: ``"squared"`` or ``"absolute"``.
+        deadline: When to stop.
+        cap: A loss of interest: among fits above it, a good one will do.
+    """
+    from pindown.learn.segmented.squared import least_squares
+
+    compile_loops(loss)
+    data = Scaled.of(x, y, w)
+    at, means, weights, within = data.merged()
+    K = min(n_pieces, max(len(at) - 1, 1))
+    with np.errstate(over="ignore"):  # the caller sees an infinite loss
+        size = np.float64(data.y_size)
+        unit = float((size * size if loss == "squared" else size) * data.w_size)
+    limit = cap / unit if unit > 0.0 and cap < np.inf else np.inf
+    if loss == "squared":
+        fit = least_squares(at, means, weights, K, deadline, limit - within)
+        unavoidable = within
+    else:
+        from pindown.learn.segmented.absolute import least_absolute
+
+        fit = least_squares(at, means, weights, K, Deadline.after(ABSOLUTE_START_SECONDS))
+        fit = least_absolute(data.x, data.y, data.w, data.first, fit.gaps, K, deadline, limit)
+        unavoidable = 0.0
+    floor = float((fit.lower_bound + unavoidable) * unit)
+    function = _in_units(vertices(fit, at), data)
+    with np.errstate(over="ignore"):
+        error = np.abs(y - function(x))
+        value = float(w @ (error**2 if loss == "squared" else error))
+    # The loss as the search saw it, from moments, can have lost all its digits.
+    seen = max(fit.loss + unavoidable, value / unit if 0.0 < unit < np.inf else 0.0)
+    gap = seen - unavoidable - fit.lower_bound
+    small = gap <= 2 * RESOLUTION * float(data.w.sum())
+    closed = small and gap <= CLOSED_GAP * seen
+    proved = closed or (small and _is_fitted(function, x[w > 0], y[w > 0]))
+    return SegmentedFit(function, value, min(floor, value), proved, fit.leaves)
+
+
+def _is_fitted(function: Function, x: Array, y: Array) -> bool:
+    """Whether no point, light or heavy, has an error beyond rounding: then the loss is as good as zero.
+
+    A small sum is not enough, since one outlier or one heavy point makes all others look small.
+    """
+    return bool((np.abs(y - function(x)) <= function.rounding(x)).all())
+
+
+def _in_units(function: Function, data: Scaled) -> Function:
+    """Undo the scaling."""
+    return Function(
+        data.x_centre + data.x_half * function.knots,
+        data.y_centre + data.y_size * function.values,
+        function.slopes * (data.y_size / data.x_half),
+    )
+
+
+@cache
+def compile_loops(loss: str) -> None:
+    """Compile the loops on a toy problem, outside of anybody's budget."""
+    from pindown.learn.segmented.absolute import least_absolute
+    from pindown.learn.segmented.squared import least_squares
+
+    x = np.linspace(-1.0, 1.0, 7)
+    y = np.array([0.3, -0.2, 0.5, 1.0, 0.1, -0.8, 0.4])
+    fit = least_squares(x, y, np.ones(7), 3, NEVER)
+    if loss == "absolute":
+        least_absolute(x, y, np.ones(7), np.arange(8), fit.gaps, 3, NEVER)

@@ -23,7 +23,7 @@ _END = 1e13
 _NEWTON_STEPS = 60
 # Newton's decrement, times t, at which a smooth problem counts as solved.
 _CENTRED = 1e-6
-_SMALLEST_STEP = 1e-10
+_MIN_STEP = 1e-10
 _ROUNDING = 1e-14  # below this, relative, values do not tell a better step from a worse one
 # The path keeps weights below this in the round coordinates of the problem: without a limit some
 # programs attain their least value only at infinity, or have an answer that is unbounded in directions
@@ -304,7 +304,7 @@ def follow(
                 break
             before = _value(kind, A, y, mass, penalty, K, n_cone, theta, t)
             size = 1.0
-            while size > _SMALLEST_STEP:
+            while size > _MIN_STEP:
                 for i in range(m):
                     trial[i] = theta[i] - size * step[i]
                 if (
@@ -313,7 +313,7 @@ def follow(
                 ):
                     break
                 size *= 0.4
-            if size <= _SMALLEST_STEP:
+            if size <= _MIN_STEP:
                 break
             theta[:] = trial
             if _plain(kind, A, y, mass, penalty, theta) - best <= gap:

@@ -12,6 +12,8 @@ pieces, and most parabolas are found not to matter anywhere, which costs no writ
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pindown.affine import Array
@@ -78,7 +80,7 @@ def _emit(out: Array, count: int, start: float, end: float, k: float, c: float, 
 @compiled
 def insert(pieces: Array, count: int, out: Array, k: float, c: float, f: float) -> int:
     """Write the envelope with one more parabola to ``out`` (rows: start, curvature, centre, floor)."""
-    new = np.int64(0)  # a plain 0 would compile _emit twice
+    new: Any = np.int64(0)  # a plain 0 would compile _emit twice
     for i in range(count):
         low = pieces[0, i]
         high = pieces[0, i + 1] if i + 1 < count else np.inf

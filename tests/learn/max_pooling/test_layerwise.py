@@ -6,18 +6,19 @@ from scipy.stats import binom
 
 from pindown.datasets.synthetic import pattern_detection
 from pindown.guarantees.bounds import linear_margin_bound, max_pooling_bound
-from pindown.learn.max_pooling.guarantee import (
+from pindown.learn.max_pooling.layerwise import (
+    LayerwiseSchedule,
     UnitSets,
     class_patterns,
     class_share_failure,
     data_assumptions,
+    layerwise_schedule,
     learns_pattern,
     seen_patterns,
     separating_weights,
     unit_set_failure,
     unit_sets,
 )
-from pindown.learn.max_pooling.layerwise import LayerwiseSchedule, layerwise_schedule
 from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
 
 
