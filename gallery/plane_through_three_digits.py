@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
 import pindown as pn
-from pindown.geometry import through
+from pindown.geometry import plane_through
 
 X, y = load_digits(return_X_y=True)
 X = X / 16
@@ -19,7 +19,7 @@ model = MLPClassifier((24, 24), max_iter=60, random_state=0).fit(X, y)
 net = pn.ReluNetwork.from_sklearn(model)
 corners = np.array([X[y == 0][0], X[y == 4][7], X[y == 9][4]])
 
-plane = through(net, *corners, margin=0.6)
+plane = plane_through(net, *corners, margin=0.6)
 cells = plane.complex
 polygons = [region.vertices for region in cells.regions]
 centres = np.array([polygon.mean(axis=0) for polygon in polygons])

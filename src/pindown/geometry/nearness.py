@@ -42,7 +42,7 @@ ASLEEP = 2.0**-8
 _PROBES = 64
 
 # Values up to here can be added and subtracted a few million times without overflow.
-_LARGEST = 2.0**1000
+_MAX_VALUE = 2.0**1000
 
 # Among the smallest numbers of all every product is off by half of the spacing.
 _FEW_QUANTA = 2.0**-1066
@@ -129,4 +129,4 @@ def leaves_float64(net: ReluNetwork, box: Box) -> bool:
             varies = (weight != 0.0) @ varies
             largest = np.maximum(largest, size.max(initial=0.0))
             smallest = min(smallest, float(np.min(slope, initial=1.0, where=varies)))
-    return not (largest < _LARGEST and smallest > 1.0 / _LARGEST)
+    return not (largest < _MAX_VALUE and smallest > 1.0 / _MAX_VALUE)

@@ -15,10 +15,10 @@ from tests.geometry.folds.test_canonical_surface import layers_of, picture
 SQUARE = Box.cube(2, -1, 1)
 
 
-def misplaced(net, *, bend):
+def misplaced(net, *, variant):
     """Pieces whose true layer is outside the interval that the picture gives."""
     folds, surface = picture(net)
-    layers = attribute_layers(surface, net.depth - 1, bend=bend)
+    layers = attribute_layers(surface, net.depth - 1, variant=variant)
     bad = []
     for piece, (low, high) in enumerate(zip(layers.lower, layers.upper, strict=True)):
         (owner,) = layers_of(surface, folds, piece)
@@ -41,22 +41,27 @@ def test_printed_lemma_fails_on_the_counterexample():
     """Phuong 2021, Lemma 2.3 / A.18: the printed graph puts a fold of layer 2 into layer 1 or less."""
     net = counterexample(np.random.default_rng(0))
     assert check_generality(net, SQUARE).ok
-    printed, corrected = misplaced(net, bend=False), misplaced(net, bend=True)
+    printed, corrected = misplaced(net, variant="as_printed"), misplaced(net, variant="corrected")
     assert [(low, high, owner) for _, low, high, owner in printed] == [(1, 1, 2)]
     assert corrected == []
     _, surface = picture(net)
     assert sorted(surface.levels.tolist()) == [1, 1, 2, 2, 2]
     assert len(dependency_graph(surface).edges) == 2  # unit b bends at the first-layer fold, twice
-    assert len(dependency_graph(surface, bend=False).edges) > 2
+    assert len(dependency_graph(surface, variant="as_printed").edges) > 2
 
 
 def test_counterexample_is_stable():
-    failures = [misplaced(counterexample(np.random.default_rng(seed)), bend=False) for seed in range(10)]
+    failures = [
+        misplaced(counterexample(np.random.default_rng(seed)), variant="as_printed")
+        for seed in range(10)
+    ]
     assert all(failures)
     assert not any(
-        misplaced(counterexample(np.random.default_rng(seed)), bend=True) for seed in range(10)
+        misplaced(counterexample(np.random.default_rng(seed)), variant="corrected") for seed in range(10)
     )
-    assert misplaced(counterexample(), bend=False) and not misplaced(counterexample(), bend=True)
+    assert misplaced(counterexample(), variant="as_printed") and not misplaced(
+        counterexample(), variant="corrected"
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,15 +70,15 @@ def test_counterexample_is_stable():
 def test_corrected_lemma_holds_on_random_networks(widths, n):
     """200 networks, no violation; the printed graph fails on some of them."""
     nets = [gaussian(np.random.default_rng(seed), widths) for seed in range(n)]
-    assert not any(misplaced(net, bend=True) for net in nets)
+    assert not any(misplaced(net, variant="corrected") for net in nets)
     if n >= 60:
-        assert any(misplaced(net, bend=False) for net in nets)
+        assert any(misplaced(net, variant="as_printed") for net in nets)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_levels_ascend_along_edges_and_bends_are_some_of_the_printed_edges(seed):
     _, surface = picture(gaussian(np.random.default_rng(seed), (2, 4, 4, 4, 1)))
-    bends, printed = dependency_graph(surface), dependency_graph(surface, bend=False)
+    bends, printed = dependency_graph(surface), dependency_graph(surface, variant="as_printed")
     for graph in (bends, printed):
         assert (surface.levels[graph.edges[:, 0]] < surface.levels[graph.edges[:, 1]]).all()
         assert (graph.path_lengths <= surface.order - surface.levels).all()

@@ -14,7 +14,7 @@ from pindown.box import Box
 from pindown.geometry.complex.counting import count_regions
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.folds.fold_set import fold_set
-from pindown.geometry.slices.plane import on_plane, through
+from pindown.geometry.slices.plane import on_plane, plane_through
 
 SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[4] / "shared"))
 MNIST = SHARED / "models" / "mnist_256x4.onnx.gz"
@@ -117,7 +117,7 @@ def test_points_go_to_the_plane_and_back():
 def test_the_plane_through_three_points_shows_them():
     net = random_net((30, 12, 8, 3), seed=5)
     points = np.random.default_rng(5).standard_normal((3, 30))
-    part = through(net, *points, margin=0.3)
+    part = plane_through(net, *points, margin=0.3)
     assert np.allclose(part.lift(part.marks), points)
     assert part.box.contains(part.marks).all()
     lengths = [np.linalg.norm(a - b) for a, b in itertools.combinations(points, 2)]
@@ -167,7 +167,7 @@ def test_certified_slices_agree():
 
 def test_folds_of_a_slice_lie_on_zero_sets_of_the_whole_network():
     net = random_net((15, 12, 10, 1), seed=8)
-    part = through(net, *np.random.default_rng(8).standard_normal((3, 15)))
+    part = plane_through(net, *np.random.default_rng(8).standard_normal((3, 15)))
     folds = fold_set(part.complex)
     z = net.preactivations(part.lift(folds.centres))
     on_fold = np.abs(z[np.arange(len(folds)), folds.units])
@@ -222,17 +222,17 @@ def test_what_spans_no_plane_is_refused(arguments, options, message):
 )
 def test_three_points_on_a_line_are_refused(points):
     with pytest.raises(ValueError, match="the three points lie on one line"):
-        through(NET, *points)
+        plane_through(NET, *points)
 
 
 def test_through_refuses_batches_and_margins_that_are_none():
-    with pytest.raises(ValueError, match="takes three inputs of 4 numbers"):
-        through(NET, np.zeros((2, 4)), E1, E2)
+    with pytest.raises(ValueError, match="must be one input of 4 numbers each"):
+        plane_through(NET, np.zeros((2, 4)), E1, E2)
     for margin in (-0.1, np.nan, np.inf):
         with pytest.raises(ValueError, match="margin must be a finite number of at least 0"):
-            through(NET, np.zeros(4), E1, E2, margin=margin)
+            plane_through(NET, np.zeros(4), E1, E2, margin=margin)
     with pytest.raises(ValueError, match=r"shape \(n, 2\) or \(2,\)"):
-        through(NET, np.zeros(4), E1, E2).lift([1.0, 2.0, 3.0])
+        plane_through(NET, np.zeros(4), E1, E2).lift([1.0, 2.0, 3.0])
 
 
 @pytest.mark.skipif(not MNIST.exists(), reason="mnist_256x4 is not here")
@@ -243,7 +243,7 @@ def test_a_plane_through_three_digits():
     with gzip.open(SHARED / "data" / "mnist" / "t10k-images-idx3-ubyte.gz") as file:
         images = np.frombuffer(file.read(), np.uint8, count=3 * 784, offset=16).reshape(3, 784) / 255
     start = time.process_time()
-    part = through(net, *images, margin=0.1)
+    part = plane_through(net, *images, margin=0.1)
     seconds = time.process_time() - start
     assert part.complete and part.n_regions > 10_000
     assert seconds < 20  # about one warm; compilation included when it is the first use

@@ -23,7 +23,7 @@ inner = _compiler(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)  #
 
 
 @inner
-def copy(target, source):  # type: ignore[no-untyped-def]
+def copy(target, source):
     """Copy one-dimensional ``source`` to the beginning of ``target``.
 
     A loop compiles in a tenth of the time that a slice assignment takes, and runs as fast.
@@ -33,7 +33,7 @@ def copy(target, source):  # type: ignore[no-untyped-def]
 
 
 @inner
-def copy_rows(target, at, source, first, n):  # type: ignore[no-untyped-def]
+def copy_rows(target, at, source, first, n):
     """Copy rows ``first : first + n`` of ``source`` to the rows of ``target`` from ``at`` on."""
     for i in range(n):
         for j in range(source.shape[1]):

@@ -1,4 +1,4 @@
-"""Where the cells of a complex come from: a walk, exact arithmetic, a sweep along a line."""
+"""Finding the cells of a complex: by a walk through them, in exact arithmetic, by sweeping a line."""
 
 from __future__ import annotations
 

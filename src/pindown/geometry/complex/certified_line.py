@@ -37,7 +37,7 @@ Patterns = NDArray[np.bool_]
 
 # The points left and right of a guess: far enough for signs to be seen, near enough for other units to
 # keep theirs; shares of the way to the next guess, and of the largest coordinate.
-_ASIDE, _AT_MOST, _ROUNDING = 2.0**-10, 1.0 / 3.0, 2.0**-44
+_STEP_ASIDE, _MAX_STEP_ASIDE, _ROUNDING_STEP = 2.0**-10, 1.0 / 3.0, 2.0**-44
 
 
 class ProvedLine(NamedTuple):
@@ -97,7 +97,9 @@ def _beside(guesses: Array, low: float, high: float) -> tuple[Array, Array]:
     ends = np.concatenate([[low], guesses, [high]])
     gap = np.diff(ends)
     near = np.minimum(gap[:-1], gap[1:])
-    aside = np.maximum(_ASIDE * near, np.minimum(_AT_MOST * near, _ROUNDING * np.abs(ends).max()))
+    aside = np.maximum(
+        _STEP_ASIDE * near, np.minimum(_MAX_STEP_ASIDE * near, _ROUNDING_STEP * np.abs(ends).max())
+    )
     left, right = ends.copy(), ends.copy()
     left[1:-1] -= aside
     right[1:-1] += aside

@@ -1,4 +1,4 @@
-"""How many linear regions: counted exactly, without building the cells of the last layer."""
+"""How many linear regions: counted exactly, without building the cells of the last layer, in threads."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pindown.deadline import Deadline, Stopwatch
 from pindown.geometry.complex.cells import full_box
 from pindown.geometry.tuning import SUBTREES_PER_THREAD
 from pindown.network import ReluNetwork
-from pindown.notebook import card
 from pindown.progress import Report
+from pindown.text import card
 from pindown.validation import refuse
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def region_count(
         from pindown.geometry.exact.complex import exact_cells_within
 
         for states in walked.deferred:
-            if deadline.passed:
+            if deadline.left <= 0:
                 complete = False
                 break
             exact = exact_cells_within(net, domain, states, budget=deadline.left)
@@ -177,7 +177,7 @@ def walk_in_threads(
             with lock:
                 total[0] += own.n_cells - before
                 if progress is not None:
-                    progress("counting cells", total[0], None)
+                    progress("cells", total[0], None)
         return own
 
     parts = Parallel(n_jobs=threads, require="sharedmem")(delayed(work)(i) for i in range(threads))

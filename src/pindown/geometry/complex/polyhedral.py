@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,14 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline, Stopwatch
+from pindown.evidence import Kind
 from pindown.geometry.complex import skeleton
 from pindown.geometry.complex.cells import Cells, full_box
 from pindown.geometry.complex.skeleton import Dual, dual_graph, merge_pieces
 from pindown.geometry.regions.region import Region
 from pindown.geometry.tuning import MAX_CELLS
 from pindown.network import ReluNetwork
-from pindown.notebook import card
 from pindown.progress import Report
+from pindown.text import card
 from pindown.validation import number
 
 
@@ -64,7 +65,7 @@ class PolyhedralComplex:
     seconds: float = 0.0
 
     @property
-    def kind(self) -> Literal["exact", "estimate"]:
+    def kind(self) -> Kind:
         """``"exact"`` for all cells, ``"estimate"`` for those found until a search was stopped.
 
         Signs are proved if ``certified``, else those that float64 gives.
@@ -222,7 +223,7 @@ def polyhedral_complex(
         net: The network; its input should have few dimensions, 1 to about 6.
         box: The inputs, full-dimensional.
         budget: Seconds; when they are over, the cells found so far are returned.
-        max_cells: The same for the number of cells, which bounds the memory.
+        max_cells: Cells at most, which bounds the memory; those found so far are returned.
         certified: Prove every sign; cells with undecided ones go to exact rational arithmetic.
         progress: Called with what is done, the number of cells so far and None, a few times per second.
 

@@ -1,4 +1,8 @@
-"""Vertices and edges of a complex, each once, with the signs of all units there."""
+"""How the cells of a complex hang together: vertices and edges, each once, and the dual graph.
+
+Cells that share a facet are neighbours in the dual graph; those that share their affine map as well are
+one piece.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,6 @@ from pindown.geometry.tuning import MAX_GROUPING_COORDINATES
 from pindown.network import ReluNetwork
 
 Ids = NDArray[np.int64]
-Pairs = NDArray[np.int64]
 
 
 def merged_vertices(cells: Cells, box: Box, sides: Ids, complete: bool) -> tuple[Array, Ids]:
@@ -181,7 +184,7 @@ def _with_pattern(cells: Cells, order: Ids, patterns: NDArray[np.bool_]) -> Ids:
 
 
 class Dual(NamedTuple):
-    """Pairs i < j of cells that share a facet, sorted.
+    """Ids i < j of cells that share a facet, sorted.
 
     Attributes:
         pairs: The cells, (m, 2).
@@ -189,9 +192,9 @@ class Dual(NamedTuple):
         sides: The facet as each of the two lists it, places in ``cells.facets``, -1 if unknown.
     """
 
-    pairs: Pairs
+    pairs: Ids
     units: NDArray[np.int64]
-    sides: Pairs
+    sides: Ids
 
 
 def dual_graph(cells: Cells, box: Box) -> Dual:
@@ -212,7 +215,7 @@ def dual_graph(cells: Cells, box: Box) -> Dual:
     )
     pairs, sides = pairs[:n], sides[:n]
     if n_open:
-        more, facets = _matched_by_place(cells, box, unmatched[:n_open])
+        more, facets = matched_by_place(cells, box, unmatched[:n_open])
         pairs, sides = np.concatenate([pairs, more]), np.concatenate([sides, facets])
     order = np.lexsort(pairs.T[::-1])
     new = np.append(True, np.any(np.diff(pairs[order], axis=0) != 0, axis=1))  # convex cells share one
@@ -223,7 +226,7 @@ def dual_graph(cells: Cells, box: Box) -> Dual:
     return Dual(pairs, units.astype(np.int64), sides)
 
 
-def _matched_by_place(cells: Cells, box: Box, unmatched: Pairs) -> tuple[Pairs, Pairs]:
+def matched_by_place(cells: Cells, box: Box, unmatched: Ids) -> tuple[Ids, Ids]:
     """Pair facets of different cells that have the same centre and lie between them.
 
     In cells thinner than the rounding several facets do. Between neighbours only units whose zero sets
@@ -271,17 +274,13 @@ def facet_centers(cells: Cells, facets: NDArray[np.int64]) -> Array:
     return centers
 
 
-def merge_pieces(net: ReluNetwork, cells: Cells, pairs: Pairs, box: Box) -> NDArray[np.int64]:
+def merge_pieces(net: ReluNetwork, cells: Cells, pairs: Ids, box: Box) -> NDArray[np.int64]:
     """Return for each cell its piece: neighbours with the same affine map are joined."""
-    from scipy.sparse.csgraph import connected_components
-
-    same = equal_maps(net, cells.maps, pairs, box)
-    i, j = pairs[same].T
-    graph = coo_array((np.ones(len(i), bool), (i, j)), shape=(cells.n, cells.n))
-    return connected_components(graph, directed=False)[1].astype(np.int64)
+    i, j = pairs[equal_maps(net, cells.maps, pairs, box)].T
+    return _joined(cells.n, i, j)
 
 
-def equal_maps(net: ReluNetwork, maps: Array, pairs: Pairs, box: Box) -> NDArray[np.bool_]:
+def equal_maps(net: ReluNetwork, maps: Array, pairs: Ids, box: Box) -> NDArray[np.bool_]:
     """Return for pairs of cells whether they have one affine map, to rounding, anywhere on the box.
 
     Rounding is measured by the terms of the output, not by its value, for they may cancel.

@@ -1,4 +1,4 @@
-"""Driving the compiled walk: memory that grows on demand, time limits, and taking it up again."""
+"""Driving the compiled traversal of all cells: memory that grows, time limits, taking it up again."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def check_generality(
         budget: Seconds, roughly; with less time fewer cells and seen patterns are looked at. Networks
             small enough for all patterns take a second or two in any case.
         samples: Number of random inputs for networks that are too large.
-        seed: Chooses them.
+        seed: Chooses the random inputs.
 
     Returns:
         The verdict, how far each condition was checked, and the violations in words.

@@ -95,7 +95,7 @@ def on_cell(
         c: Offsets (k,).
         halfspaces: Rows (m, d + 1) of the cell's sides.
         box: Bounds for x.
-        seconds: Time for it.
+        seconds: When the solver gives up.
 
     Returns:
         A lower bound on the minimum (to the solver's tolerance) and where it is attained; minus

@@ -21,12 +21,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.bound_text import rounded_down, rounded_up
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline
-from pindown.geometry.conditions.margins import Bracket, by_cells, by_descent, by_intervals, by_program
+from pindown.evidence import Bracket
+from pindown.geometry.conditions.margins import by_cells, by_descent, by_intervals, by_program
 from pindown.geometry.tuning import MAX_MARGIN_INPUTS_BY_CELLS
 from pindown.network import ReluNetwork
+from pindown.text import rounded_down, rounded_up
 from pindown.validation import integer
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def check_transparency(
         box: The inputs, a Box or a pair (lower, upper).
         budget: Seconds for all layers together. With 0, only intervals and samples speak.
         samples: Number of random inputs.
-        seed: Chooses them.
+        seed: Chooses the random inputs.
 
     Returns:
         The enclosures and the verdict. If time runs out they are wide, never wrong.
@@ -155,11 +156,13 @@ def check_transparency(
     # A minimum that an interval puts above what a point shows is rounding.
     return Transparency(
         domain,
-        tuple(
-            LayerMargin(layer, min(bracket.lower, bracket.upper), bracket.upper, bracket.witness)
-            for layer, bracket in enumerate(known, 1)
-        ),
+        tuple(_margin(layer, bracket) for layer, bracket in enumerate(known, 1)),
     )
+
+
+def _margin(layer: int, bracket: Bracket) -> LayerMargin:
+    assert bracket.witness is not None  # every search begins at a point
+    return LayerMargin(layer, min(bracket.lower, bracket.upper), bracket.upper, bracket.witness)
 
 
 def _decided(bracket: Bracket) -> bool:

@@ -122,7 +122,7 @@ def min_size(
         pieces: Number of affine pieces :math:`p`.
         hidden_layers: The number :math:`k`, exactly.
         in_features: Input dimension.
-        variant: Of :func:`max_pieces`.
+        variant: Which bound of :func:`max_pieces`, ``"sharp"`` or ``"as_printed"``.
 
     Returns:
         The smallest :math:`s` with ``max_pieces(s, k) >= p``.

@@ -1,7 +1,13 @@
-r"""Exact linear algebra on small matrices of float64 numbers, by scaling them to integers.
+r"""Exact linear algebra on matrices of float64 numbers: in integers, and modulo a prime.
 
 Every float64 is an integer times a power of two, so a matrix of them is :math:`2^{-s} N` with integer
 :math:`N`: rank and direction do not depend on the scale, and Python's integers know no rounding.
+
+It also has a residue modulo an odd prime p, and sums and products of residues are the residues of the
+exact sums and products, at the speed of float64. A matrix can only lose rank modulo p, and parallel
+vectors stay parallel. So *full rank* and *not parallel* modulo p are proofs about the real numbers, free
+of rounding; the opposite findings are wrong with a chance of about :math:`1/p`, and are confirmed with
+integers where they matter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Convex cells in exact integers: vertices with signs, and how to cut them.
+r"""Convex polytopes in exact integers: cutting them, facets, volumes, and which of them share a facet.
 
 A vertex is held in homogeneous integers :math:`(X_1, \dots, X_d, D)` with :math:`D > 0`, the point
 :math:`X / D`. The sign of an integer affine form there needs no division. Bits of the masks below
@@ -16,11 +16,9 @@ from operator import and_, mul, or_
 
 from pindown.box import Box
 
+# An affine form a . x + b as the integers (a_1, ..., a_d, b).
 Form = Sequence[int]
 Point = tuple[int, ...]
-
-
-r"""An affine form :math:`a \cdot x + b` as the integers ``(a_1, ..., a_d, b)``."""
 
 
 class Vertex:

@@ -1,4 +1,4 @@
-"""The walk through all cells of a network, in exact integers, one cell at a time."""
+"""Depth-first traversal of all cells of a network, in exact integers, one cell at a time."""
 
 from __future__ import annotations
 

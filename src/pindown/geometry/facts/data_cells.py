@@ -2,6 +2,7 @@
 
 Cells are told apart by their patterns, so this works for any number of inputs. With a complex, which
 only few inputs allow, the cells also have volumes, and there are those without data to compare with.
+Affine pieces on the segments that join pairs of inputs say how bent the network is between them.
 """
 
 from __future__ import annotations
@@ -306,7 +307,7 @@ def pieces_between(
         X: Inputs (n, d), at least two.
         y: Their classes (n,), if they have any.
         n_pairs: How many pairs of different rows to draw.
-        seed: Chooses them.
+        seed: Chooses the pairs.
 
     Returns:
         The counts, and their mean with its standard error.

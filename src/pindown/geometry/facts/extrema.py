@@ -1,7 +1,18 @@
-r"""The smallest and the largest value of every output on a box, where they are, and how certain that is.
+r"""Extrema of the outputs on a box: the global ones with proofs, and all local ones with their plateaus.
 
 A network is affine on each cell, and an affine function on a convex polytope is largest at a vertex:
 :math:`\max_B f_k = \max_v f_k(v)` over the vertices v of the complex.
+
+A *local maximum* is a connected set M on which the output f has one value t, with :math:`f < t` at all
+other points of the box near M. It is a point, or a plateau.
+
+**Vertices and edges decide.** If x in M lies in a cell C, then x maximises the affine function f over
+the convex set C, so M meets C in a face: M is a union of faces, and its vertices hang together through
+edges on which f is constant. Conversely, let K be vertices that hang together in this way, with no edge
+of the complex leading up from any of them; on every cell at a vertex of K no edge improves it, so it
+is optimal there (the simplex argument), and f is at most t on all cells that touch K, that is, near it.
+
+Wolf, Benaim, Galanti 2019, Theorem 1, is about networks whose local maxima are given points.
 """
 
 from __future__ import annotations

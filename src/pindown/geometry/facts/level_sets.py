@@ -125,7 +125,7 @@ class VolumeAbove:
         output: Which output.
         level: The level.
         volume: The volume; of the cells found only, unless ``exact``.
-        share: The same as a share of the box.
+        share: That volume as a share of the box.
         exact: Whether all cells were searched; their signs are proved only if the complex is certified.
     """
 

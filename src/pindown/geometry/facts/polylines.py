@@ -1,4 +1,4 @@
-"""Polygons and segments in the plane joined into few long lines, on a fine integer grid.
+"""Polygons and segments in the plane joined into polylines, on a fine integer grid.
 
 A picture of thousands of cells needs their common sides once, not twice, and lines that go on instead of
 starting anew at every corner. Corners are rounded to a grid first, so that ends which differ by rounding
@@ -189,11 +189,11 @@ def join_segments(segments: Ids) -> list[Ids]:
                 continue
             for segment in sorted(at[point], key=lambda i: segments[i, 0] != point):
                 if not used[segment]:
-                    chains.append(_walk(segments, at, used, point, segment))
+                    chains.append(_followed(segments, at, used, point, segment))
     return chains
 
 
-def _walk(
+def _followed(
     segments: Ids, at: dict[int, list[int]], used: NDArray[np.bool_], point: int, segment: int
 ) -> Ids:
     """Follow unused segments from a point as long as there is one way on."""

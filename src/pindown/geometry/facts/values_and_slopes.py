@@ -1,7 +1,17 @@
-"""What facts about the function are read from: its values at the vertices, and when two are equal.
+r"""What facts about the function are read from: values at vertices and slopes, and when two are equal.
 
 On every cell the network is affine, so its values at the cell's vertices say everything about it
 there: they hold the largest and the smallest value, and the sign of every difference.
+
+The slopes of the outputs on a cell are sums of terms from the last hidden layer,
+
+.. math::
+    A_{kc} = \sum_j W_{kj} \, \partial_c a_j , \qquad T_{kc} = \sum_j |W_{kj}| \, |\partial_c a_j| ,
+
+and rounding disturbs them by some units in the last place of T: below ``RESOLUTION`` times T they are
+taken for zero. The maps of a complex come from updates on the way from cell to cell and carry the
+rounding of steeper cells. So most slopes are judged by the largest T of the complex, and those below it
+are computed anew and judged by the T of their own cell.
 """
 
 from __future__ import annotations

@@ -3,6 +3,13 @@ r"""The bends of a function of one or two variables: on which lines, how far alo
 In homogeneous coordinates (x, s) a line :math:`n \cdot x + b = 0` is the plane with the normal
 :math:`N = (n, b)`. Crossing it from the negative to the positive side, the gradient of
 :math:`s f(x / s)` jumps by :math:`\kappa N^\top`, with one number :math:`\kappa` for each output of f.
+
+**Charts.** All of the line or plane fits in a few boxes, in coordinates that reach infinity: for a
+network f the function :math:`F(x, s) = s f(x / s)` is again a network for :math:`s \ge 0`, biases being
+weights of s. It is homogeneous, so f on all of :math:`R^d` is F on any surface that every ray meets: the
+box :math:`s = 1, |x_i| \le \rho R`, and beside it, for every coordinate and sign,
+:math:`x_i = \pm 1, |x_j| \le \rho, 0 \le s \le 1/R`, where s = 0 is infinity. Lines stay lines. With
+:math:`\rho > 1` the pieces overlap, so that a fold along the edge of one is inside another.
 """
 
 from __future__ import annotations

@@ -6,6 +6,10 @@ S covers all across a cell of :math:`X \setminus \square_k S`. The pieces found 
 its level, are the *canonical representation* of S. It is unique, and for the folds of a network no piece
 has a level above the layer it comes from; it can have a lower one.
 
+A line that carries segments is :math:`\{p : n \cdot (p - o) = c\}` with :math:`\|n\| = 1` and o the
+centre of the domain; its points are :math:`o + c\, n + t\, \bar n` with :math:`\bar n = (-n_2, n_1)`.
+Segments are intervals of t. All comparisons have one tolerance, a length.
+
 Phuong 2021, section 2.4 and Lemmas A.1 to A.6 (the bound in (A.1) read with a minimum).
 """
 

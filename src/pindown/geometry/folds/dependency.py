@@ -9,19 +9,23 @@ length m belongs to a layer l with
 .. math:: k \le l \le \lambda - m.
 
 Phuong 2021, section 2.4 and Lemma A.18. The printed definition has an edge wherever K ends at H, also
-where it goes on straight; the lemma is false for that graph (``bend=False``).
+where it goes on straight; the lemma is false for that graph (``variant="as_printed"``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pindown.geometry.folds.canonical_surface import CanonicalSurface
 from pindown.geometry.tuning import FOLD_PAIRS_PER_BLOCK
+from pindown.validation import choice, integer
+
+Variant: TypeAlias = Literal["corrected", "as_printed"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,12 +35,12 @@ class DependencyGraph:
     Attributes:
         surface: The pieces.
         edges: Pairs (e, 2) of pieces: the second bends at the first. Levels ascend along every edge.
-        bend: Whether straight continuations are left out; False for the printed definition.
+        variant: ``"corrected"`` if straight continuations are left out, else ``"as_printed"``.
     """
 
     surface: CanonicalSurface
     edges: NDArray[np.int64]
-    bend: bool
+    variant: Variant
 
     @cached_property
     def path_lengths(self) -> NDArray[np.int64]:
@@ -54,18 +58,18 @@ class DependencyGraph:
         return self.edges[self.edges[:, 0] == piece, 1]
 
     def __repr__(self) -> str:
-        kind = "bends" if self.bend else "as printed"
+        kind = "bends" if self.variant == "corrected" else "as printed"
         longest = f"longest path {self.path_lengths.max(initial=0)}"
         return f"DependencyGraph({kind}: {len(self.surface)} pieces, {len(self.edges)} edges, {longest})"
 
 
-def dependency_graph(surface: CanonicalSurface, *, bend: bool = True) -> DependencyGraph:
+def dependency_graph(surface: CanonicalSurface, *, variant: Variant = "corrected") -> DependencyGraph:
     """Find which pieces of a surface end at which others.
 
     Args:
         surface: The canonical pieces.
-        bend: Count an end only if the piece does not go on straight beyond it. False gives the
-            definition as it is printed, for comparison.
+        variant: ``"corrected"`` counts an end only if the piece does not go on straight beyond it;
+            ``"as_printed"`` is the printed definition, for comparison.
 
     Example:
         The ray that leaves the cross at (0, 0.5) bends there, as nothing continues it:
@@ -79,7 +83,8 @@ def dependency_graph(surface: CanonicalSurface, *, bend: bool = True) -> Depende
 
     Phuong 2021, Definition A.5, corrected.
     """
-    lines, levels = surface.lines, surface.levels
+    choice("variant", variant, ("corrected", "as_printed"))
+    bend, lines, levels = variant == "corrected", surface.lines, surface.levels
     found: list[tuple[int, int]] = []
     every, n = np.arange(len(surface)), len(surface)
     along = np.column_stack([-lines.normals[surface.carriers, 1], lines.normals[surface.carriers, 0]])
@@ -100,7 +105,7 @@ def dependency_graph(surface: CanonicalSurface, *, bend: bool = True) -> Depende
                 found.append((int(first), second))
     edges = np.array(sorted(set(found)), dtype=np.int64).reshape(-1, 2)
     edges.flags.writeable = False
-    return DependencyGraph(surface, edges, bend)
+    return DependencyGraph(surface, edges, variant)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,7 +141,9 @@ class Attribution:
         return f"Attribution({known} have one possible layer of {self.n_layers})"
 
 
-def attribute_layers(surface: CanonicalSurface, n_layers: int, *, bend: bool = True) -> Attribution:
+def attribute_layers(
+    surface: CanonicalSurface, n_layers: int, *, variant: Variant = "corrected"
+) -> Attribution:
     r"""Bound the layer of every piece, from the picture alone: :math:`k \le l \le \lambda - m`.
 
     Holds for the union of the unit fold-sets of a general network in the plane, if no three folds meet
@@ -146,7 +153,7 @@ def attribute_layers(surface: CanonicalSurface, n_layers: int, *, bend: bool = T
     Args:
         surface: The canonical pieces.
         n_layers: Number :math:`\lambda` of hidden layers.
-        bend: False uses the graph as printed, for which the upper bound is wrong.
+        variant: ``"as_printed"`` uses the printed graph, for which the upper bound is wrong.
 
     Raises:
         ValueError: If ``n_layers`` is not a positive number.
@@ -162,7 +169,6 @@ def attribute_layers(surface: CanonicalSurface, n_layers: int, *, bend: bool = T
 
     Phuong 2021, Lemma 2.3, with the corrected graph.
     """
-    if n_layers < 1:
-        raise ValueError(f"n_layers is the number of hidden layers, at least 1; got {n_layers}.")
-    graph = dependency_graph(surface, bend=bend)
+    integer("n_layers", n_layers)
+    graph = dependency_graph(surface, variant=variant)
     return Attribution(graph, n_layers, surface.levels, n_layers - graph.path_lengths)

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.evidence import Kind
 from pindown.geometry.complex.skeleton import equal_maps
 from pindown.network import ReluNetwork
 
@@ -68,7 +69,7 @@ class FoldSet:
         return self.complex.net.in_features
 
     @property
-    def kind(self) -> Literal["exact", "estimate"]:
+    def kind(self) -> Kind:
         """How the folds are known; as ``complex.kind`` says."""
         return self.complex.kind
 

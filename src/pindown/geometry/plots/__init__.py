@@ -4,15 +4,6 @@ Every function takes ``ax`` and returns it. Without one it makes a figure of its
 window and no global state: ``plot_cells(cx).figure.savefig("cells.png")``.
 """
 
-from pindown.geometry.plots.cells import plot_cells, plot_surface
-from pindown.geometry.plots.folds import plot_folds, plot_segment
-from pindown.geometry.plots.training import animate_training, plot_training
+from pindown.lazy import lazy_names
 
-__all__ = [
-    "animate_training",
-    "plot_cells",
-    "plot_folds",
-    "plot_segment",
-    "plot_surface",
-    "plot_training",
-]
+__getattr__, __dir__, __all__ = lazy_names(__name__)

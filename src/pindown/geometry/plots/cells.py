@@ -1,4 +1,4 @@
-"""Cells in the plane, coloured by what one wants to know of them."""
+"""Cells in the plane, coloured by what one wants to know of them, and the surface that the graph is."""
 
 from __future__ import annotations
 

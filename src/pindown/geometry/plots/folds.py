@@ -1,4 +1,4 @@
-"""Fold-sets in the plane, by layer."""
+"""Folds in the plane by layer, along a segment with the outputs, and as a small transparent image."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def lines_image(segments: Array, box: Box, *, pixels: int = 640, width: int = 1)
         segments: Their ends.
         box: What the image shows, a rectangle.
         pixels: Along the longer side.
-        width: Of the lines, in thirds of a pixel.
+        width: How wide the lines are, in thirds of a pixel.
 
     Returns:
         A PNG file.

@@ -62,7 +62,7 @@ def plane_complex(source: PolyhedralComplex | PlaneSlice | Any) -> PolyhedralCom
     if cx.net.in_features != 2:
         raise ValueError(
             f"this picture is flat, and the network takes {cx.net.in_features} inputs; "
-            "on_plane(net, ...) or through(net, a, b, c) restricts it to a plane."
+            "on_plane(net, ...) or plane_through(net, a, b, c) restricts it to a plane."
         )
     return cx
 

@@ -18,14 +18,14 @@ from pindown.geometry.plots.style import shape
 from pindown.network import ReluNetwork
 from pindown.validation import positive, refuse
 
-Kind = Literal["piece", "layer", "output", "class", "none", "folds"]
+Picture = Literal["piece", "layer", "output", "class", "none", "folds"]
 
 
 def plot_training(
     nets: Sequence[ReluNetwork],
     box: Box | tuple[ArrayLike, ArrayLike],
     *,
-    kind: Kind = "class",
+    kind: Picture = "class",
     titles: Sequence[str] | None = None,
     points: ArrayLike | None = None,
     labels: ArrayLike | None = None,
@@ -76,7 +76,7 @@ def animate_training(
     box: Box | tuple[ArrayLike, ArrayLike],
     path: str | PathLike[str],
     *,
-    kind: Kind = "class",
+    kind: Picture = "class",
     titles: Sequence[str] | None = None,
     points: ArrayLike | None = None,
     labels: ArrayLike | None = None,
@@ -149,7 +149,7 @@ def _titles(cells: list[PolyhedralComplex], titles: Sequence[str] | None) -> lis
 
 
 def _painter(
-    kind: Kind, cells: list[PolyhedralComplex], points: ArrayLike | None, labels: ArrayLike | None
+    kind: Picture, cells: list[PolyhedralComplex], points: ArrayLike | None, labels: ArrayLike | None
 ) -> Callable[[Any, PolyhedralComplex], Any]:
     """Return how to draw one network, on a colour scale that is common to all."""
     if kind == "folds":

@@ -1,4 +1,4 @@
-"""Across the facets of a cell: which cells are next to it."""
+"""Across the facets of a cell: which cells are next to it, and all that can be reached from data."""
 
 from __future__ import annotations
 
@@ -16,10 +16,6 @@ from pindown.deadline import Deadline
 from pindown.geometry.regions.point_location import locate, pattern_along, step_inside
 from pindown.geometry.regions.polar import ScaledCell, deep_point
 from pindown.geometry.regions.redundancy import (
-    FEW_SEPARATION_STEPS,
-    MANY_SEPARATION_STEPS,
-    MAX_PROJECTION_DIM,
-    MIN_BOXLESS_DIM,
     Separation,
     ahead_by_program,
     ahead_by_projection,
@@ -27,6 +23,12 @@ from pindown.geometry.regions.redundancy import (
     independent_rows,
 )
 from pindown.geometry.regions.region import Region, bounded_region
+from pindown.geometry.tuning import (
+    FEW_SEPARATION_STEPS,
+    MANY_SEPARATION_STEPS,
+    MAX_PROJECTION_DIM,
+    MIN_BOXLESS_DIM,
+)
 from pindown.network import ReluNetwork
 from pindown.progress import Report
 from pindown.validation import number
@@ -58,8 +60,8 @@ class Crossing(NamedTuple):
     Attributes:
         net: The network.
         box: The box or None.
-        label: Of the facet.
-        pattern: Of the cell across, (size,).
+        label: Which unit's fold, or side of the box, the facet lies on.
+        pattern: Which units are on in the cell across, (size,).
         point: On the facet and on no other, (d,).
         outward: The facet's unit normal, (d,).
         size: How large the numbers were that the point was computed from.

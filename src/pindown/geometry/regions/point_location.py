@@ -1,9 +1,14 @@
-r"""Stepping off folds: which cell lies next to a point in a direction, and a point inside it.
+r"""Point location: the cell at a point, or next to it in a direction, and a point inside that cell.
 
 For a small step t > 0 along u, unit i is :math:`z_i(x) + t\,\dot z_i(x; u)` with the one-sided
 derivative :math:`\dot z` (forward mode, layer by layer). It is on if :math:`z_i > 0`, or if
 :math:`z_i = 0` and :math:`\dot z_i > 0`, or if both vanish: then it is zero all along, and zero counts
-as on.
+as on. Where a pattern holds, what enters each ReLU is an affine function of the input,
+
+.. math::
+    z_l(x) = W_l D_{l-1} W_{l-1} \cdots D_1 W_1 x + \text{const},
+
+with :math:`D_l` the 0/1 diagonal matrix of layer l's states; its zero set bounds the cell.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 r"""A cell seen from a point inside it: :math:`\{p + y : q_i \cdot y \le 1\}`, :math:`q_i = a_i / s_i`.
 
-The slack :math:`s_i` is the distance from p to side i, so a direction y meets side i after the
-time :math:`1 / (q_i \cdot y)`, and the side with the largest rate :math:`q_i \cdot y` first.
+The rows :math:`q_i` are the corners of its polar. The slack :math:`s_i` is the distance from p to side
+i, so a direction y meets side i after the time :math:`1 / (q_i \cdot y)`, and the side with the largest
+rate :math:`q_i \cdot y` first.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class ScaledCell:
         rows: The :math:`q_i`, (n, d).
         names: Which of the original rows they are, (n,).
         low: Reciprocal distances to the lower sides of the box, (d,), or empty without a box.
-        high: The same for the upper sides.
+        high: Reciprocal distances to the upper sides.
     """
 
     rows: Array

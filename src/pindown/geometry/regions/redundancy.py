@@ -1,14 +1,22 @@
 r"""Which half-spaces are facets: the others can go without changing the cell.
 
-Scaled about a point inside (see ``scaled.py``), row i is a facet exactly when :math:`q_i` lies outside
-the hull of the origin and the other rows. A side that some direction meets first is a facet
-(``separation.py``). The sides that are left are compared, one by one, with the few that the attempts
-ran into; a direction that passes all of these shows which sides were missing (Clarkson's algorithm).
+Scaled about a point inside (see ``polar.py``), row i is a facet exactly when :math:`q_i` lies outside
+the hull of the origin and the other rows. A side that some direction meets before all others is a facet.
+There are three ways to find such a direction, cheapest first:
+
+1. *Rays* along :math:`M^{-1} q_i` with :math:`M = \sum_j q_j q_j^T`: long thin cells look round to them.
+2. *Separation*: Frank-Wolfe steps (``compiled/frank_wolfe.py``) turn the ray until side i is first. In
+   few dimensions the projection of :math:`q_i` on the hull of the others gives the direction outright.
+3. *Linear programs.*
+
+The sides that are left are compared, one by one, with the few that the attempts ran into; a direction
+that passes all of these shows which sides were missing (Clarkson's algorithm).
 
 Directions are checked in the original numbers before they count. A side that reaches beyond the others
 by less than ``SAME``, in units of its own slack, is not a facet.
 
-Clarkson 1994, "More output-sensitive geometric algorithms".
+Clarkson 1994, "More output-sensitive geometric algorithms". Lacoste-Julien and Jaggi 2015, "On the
+global linear convergence of Frank-Wolfe optimization variants".
 """
 
 from __future__ import annotations

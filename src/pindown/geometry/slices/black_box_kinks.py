@@ -87,7 +87,7 @@ def kinks_on_line(
     number("stride", stride, resolution, 1.0)
     probability("noise", noise)
     integer("max_queries", max_queries)
-    return _March(f, start, end, resolution, stride, noise, max_queries).run()
+    return _KinkSearch(f, start, end, resolution, stride, noise, max_queries).run()
 
 
 class _OutOfQueriesError(Exception):
@@ -107,7 +107,7 @@ class _Line:
         return self.value + self.slope * (t - self.t)
 
 
-class _March:
+class _KinkSearch:
     def __init__(
         self,
         f: Function,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,10 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline
+from pindown.evidence import Kind
 from pindown.geometry.complex.counting import n_threads
-from pindown.geometry.complex.polyhedral import MAX_CELLS, PolyhedralComplex, polyhedral_complex
+from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
 from pindown.geometry.nearness import SAME
 from pindown.geometry.regions.region import Region
+from pindown.geometry.tuning import MAX_CELLS
 from pindown.network import ReluNetwork
 from pindown.validation import positive
 
@@ -48,7 +50,7 @@ def on_plane(
         v: The direction of t, likewise, not parallel to u.
         extent: ``((s_min, s_max), (t_min, t_max))``.
         budget: Seconds for all planes together; when they are over, the cells found so far are returned.
-        max_cells: The same for the number of cells of each plane.
+        max_cells: Cells of each plane at most; when there are so many, those found are returned.
         certified: Prove every sign, for the network as it is after its first layer was restricted to the
             plane and rounded.
         n_jobs: Threads that share the planes; None means one, -1 all cores.
@@ -90,7 +92,7 @@ def on_plane(
     return slices[0] if one and one_u and one_v else slices
 
 
-def through(
+def plane_through(
     net: ReluNetwork,
     a: ArrayLike,
     b: ArrayLike,
@@ -123,14 +125,14 @@ def through(
         ValueError: If the points lie on one line.
 
     >>> net = ReluNetwork.from_layers([([[1.0, 1, 1]], [-2]), ([[1.0]], [0])])
-    >>> part = through(net, [0, 0, 0], [4, 0, 0], [0, 3, 0], margin=0)
+    >>> part = plane_through(net, [0, 0, 0], [4, 0, 0], [0, 3, 0], margin=0)
     >>> part.marks.tolist(), part
     ([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]],
      PlaneSlice(2 cells, 2 pieces, complete; 0 <= s <= 4, -0.5 <= t <= 3.5))
     """
     corners = [net.as_rows(point) for point in (a, b, c)]
     if any(len(rows) != 1 for rows, _ in corners):
-        raise ValueError(f"through takes three inputs of {net.in_features} numbers each; got batches.")
+        raise ValueError(f"a, b and c must be one input of {net.in_features} numbers each; got batches.")
     positive("margin", margin, zero=True)
     start, second, third = (rows[0] for rows, _ in corners)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -215,7 +217,7 @@ class PlaneSlice:
         u: The direction of s, (d,).
         v: The direction of t, (d,).
         complex: Its cells on the plane, in the coordinates (s, t).
-        marks: Points of interest in these coordinates, (m, 2); for :func:`through` the three points.
+        marks: Points of interest in these coordinates, (m, 2); the three of :func:`plane_through`.
 
     Example:
         The plane :math:`x_3 = 1` cuts ``relu(x_1) + relu(x_3)`` into two cells:
@@ -249,7 +251,7 @@ class PlaneSlice:
         return self.complex.box
 
     @property
-    def kind(self) -> Literal["exact", "estimate"]:
+    def kind(self) -> Kind:
         """How the cells are known; as ``complex.kind`` says."""
         return self.complex.kind
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.geometry.nearness import SAME
 from pindown.geometry.regions.point_location import pattern_along
 from pindown.geometry.slices.segment_sweep import Integers, Sweep, Swept
@@ -221,7 +222,7 @@ class SegmentFolds:
     slopes: Array
 
     @property
-    def kind(self) -> Literal["exact"]:
+    def kind(self) -> Kind:
         """How the folds are known: all of them, by signs as float64 gives them."""
         return "exact"
 

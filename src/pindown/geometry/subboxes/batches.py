@@ -1,4 +1,4 @@
-"""Walks that hand over what they have found whenever their room is full, and go on."""
+"""Cells in batches: walks that hand over what they found when their room is full; choosing cells."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def with_facet_in(cells: Cells, labels: NDArray[np.int64]) -> Bools:
     return np.logical_or.reduceat(hits, cells.facet_starts[:-1])
 
 
-def touching(cells: Cells, coordinate: int, place: float, width: float) -> Bools:
+def near_cut(cells: Cells, coordinate: int, place: float, width: float) -> Bools:
     """Return for each cell whether a vertex of it is next to the plane ``x[coordinate] = place``."""
     if not cells.n:
         return np.zeros(0, bool)
@@ -236,7 +236,7 @@ def touching(cells: Cells, coordinate: int, place: float, width: float) -> Bools
     return np.logical_or.reduceat(near, cells.vertex_starts[:-1])
 
 
-def doubtful(cells: Cells, box: Box) -> Bools:
+def rounding_may_matter(cells: Cells, box: Box) -> Bools:
     """Return for each cell whether rounding may have had a say in it: too thin, or vertices too close.
 
     Lengths are shares of the sides of the box. Vertices are compared along one direction, and thickness

@@ -1,4 +1,8 @@
-"""Cells to files and back, and how many of them fit in a given amount of memory."""
+"""Cells to files and back, and how many of them fit in a given amount of memory.
+
+Arrays are stored in NPZ files, uncompressed, so a file cannot unpack to more than its own size. What
+was finished stays finished: each file is there completely or not at all.
+"""
 
 from __future__ import annotations
 

@@ -35,10 +35,10 @@ from pindown.geometry.subboxes.batches import (
     cell_batches,
     cells_with_patterns,
     distinct,
-    doubtful,
     is_among,
+    near_cut,
+    rounding_may_matter,
     select,
-    touching,
     with_facet_in,
 )
 from pindown.geometry.subboxes.grid import Grid, Splits, as_grid
@@ -127,9 +127,9 @@ def parts_of(
         open_ones = with_facet_in(cells, cuts)
         for c, upper in (divmod(side, 2) for side in grid.inner_sides(i).tolist()):
             place = float((box.upper if upper else box.lower)[c])
-            open_ones |= touching(cells, c, place, near[c])
+            open_ones |= near_cut(cells, c, place, near[c])
         if not certified and len(cuts):
-            open_ones |= doubtful(cells, grid.box)
+            open_ones |= rounding_may_matter(cells, grid.box)
         yield Part(select(cells, ~open_ones), cells.patterns[open_ones])
 
 

@@ -1,4 +1,4 @@
-r"""What can be said of all cells from one pass over them, without holding them."""
+"""What passes over cells that do not fit in memory together can tell: statistics, and neighbours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pindown.affine import Array
 from pindown.geometry.complex.cell_search import joined
 from pindown.geometry.complex.cells import Cells
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.complex.skeleton import _matched_by_place
+from pindown.geometry.complex.skeleton import matched_by_place
 from pindown.geometry.subboxes.batches import select
 from pindown.geometry.tuning import KEY_TABLE_BYTES_PER_CELL
 from pindown.network import ReluNetwork
@@ -201,7 +201,7 @@ def _by_place(cells: StreamedComplex, lonely: list[_Lonely]) -> tuple[Integers, 
     numbers = np.concatenate([part.numbers for part in lonely])
     facets = np.flatnonzero(np.concatenate([part.facets for part in lonely]))
     owner = np.searchsorted(some.facet_starts, facets, side="right") - 1
-    pairs, sides = _matched_by_place(some, cells.box, np.stack([owner, facets], axis=1))
+    pairs, sides = matched_by_place(some, cells.box, np.stack([owner, facets], axis=1))
     units = some.facets[sides].min(axis=1, initial=2**31 - 1).astype(np.int64)
     fresh = np.array([not _known(some, int(i), int(j)) for i, j in pairs], dtype=bool)
     found = np.sort(numbers[pairs[fresh]], axis=1)

@@ -17,7 +17,7 @@ from pindown.geometry.plots import (
     plot_training,
 )
 from pindown.geometry.plots.cells import colour_pieces, fans, layer_of_last_fold
-from pindown.geometry.slices.plane import through
+from pindown.geometry.slices.plane import plane_through
 from pindown.geometry.slices.segment import along_segment
 
 
@@ -37,7 +37,7 @@ def cells():
 @pytest.fixture(scope="module")
 def plane():
     net = random_net((8, 10, 6, 3), seed=2)
-    return through(net, *np.random.default_rng(2).standard_normal((3, 8)))
+    return plane_through(net, *np.random.default_rng(2).standard_normal((3, 8)))
 
 
 def pixels(ax):
@@ -167,8 +167,8 @@ def test_checkpoints_side_by_side_and_as_an_animation(tmp_path):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda c: plot_cells(c, color="red"), ValueError, "color must be one of piece, layer"),
-        (lambda c: plot_cells(c, color="output", output=3), ValueError, "output must be 0 to 2; got 3"),
+        (lambda c: plot_cells(c, color="red"), ValueError, "color must be one of 'piece', 'layer'"),
+        (lambda c: plot_cells(c, color="output", output=3), ValueError, "and at most 2; got 3"),
         (lambda c: plot_cells(c, points=[[0.0] * 3]), ValueError, r"shape \(n, 2\); got \(1, 3\)"),
         (lambda c: plot_cells(c, points=[0.0, 0.0]), ValueError, r"shape \(n, d\)"),
         (lambda c: plot_cells(c, labels=[1]), ValueError, "labels were given without the points"),
@@ -179,7 +179,7 @@ def test_checkpoints_side_by_side_and_as_an_animation(tmp_path):
             "needs a PolyhedralComplex or a PlaneSlice; got ReluNetwork",
         ),
         (lambda c: plot_surface(c, ax=plot_cells(c)), ValueError, 'projection="3d"'),
-        (plot_segment, TypeError, "takes one SegmentFolds"),
+        (plot_segment, TypeError, "must be one SegmentFolds"),
         (lambda c: plot_training([], (-1, 1)), ValueError, "at least one network"),
         (
             lambda c: plot_training([random_net((3, 2, 1))], (-1, 1)),
@@ -187,11 +187,11 @@ def test_checkpoints_side_by_side_and_as_an_animation(tmp_path):
             "network 0 takes 3 inputs",
         ),
         (lambda c: plot_training([c.net], (-1, 1), titles=["a", "b"]), ValueError, "2 titles for 1"),
-        (lambda c: animate_training([c.net], (-1, 1), "a.mp4"), ValueError, "written as .gif"),
+        (lambda c: animate_training([c.net], (-1, 1), "a.mp4"), ValueError, "a file that ends in .gif"),
         (
             lambda c: animate_training([c.net], (-1, 1), "a.gif", fps=0),
             ValueError,
-            "fps must be positive",
+            "fps must be a finite number above 0",
         ),
     ],
 )

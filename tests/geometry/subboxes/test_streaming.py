@@ -22,7 +22,7 @@ from pindown.json_files import sealed
 from pindown.whole_files import FolderInUseError, only_writer
 from tests.geometry.oracles import cube, degenerate_network, random_network, reference_network
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture

@@ -162,8 +162,8 @@ def test_cuts_avoid_round_numbers():
 @pytest.mark.parametrize(
     ("box", "splits", "message"),
     [
-        ((0, 1), 0, "from 1 on"),
-        ((0, 1), 2.5, "whole numbers"),
+        ((0, 1), 0, "integer of at least 1"),
+        ((0, 1), 2.5, "integer of at least 1"),
         ((0, 1), (2, 2, 2), "each of 2 coordinates"),
         ((0, 1), 10**7, "at most"),
         (([0, 0], [1, 0]), 2, "flat in coordinate 1"),
