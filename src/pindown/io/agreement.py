@@ -148,15 +148,17 @@ def require_exact_agreement(net: ReluNetwork, reference: Callable[[Any], Any]) -
 
 def _exact_outputs(net: ReluNetwork, x: Any) -> Any:
     """Evaluate in rational arithmetic; only weights that are not zero are multiplied."""
-    a = x
+    values = x
     for k, (weight, bias) in enumerate(net.layers):
         W = sp.csr_array(weight)
-        z = as_fractions(bias)
+        made: Any = as_fractions(bias)
         for i, (start, stop) in enumerate(pairwise(W.indptr.tolist())):
             row = zip(W.indices[start:stop].tolist(), W.data[start:stop].tolist(), strict=True)
-            z[i] += sum((Fraction(w) * a[j] for j, w in row if w and a[j]), Fraction(0))
-        a = np.maximum(z, Fraction(0)) if k + 1 < net.depth else z
-    return a
+            made[i] += sum((Fraction(w) * values[j] for j, w in row if w and values[j]), Fraction(0))
+            if k + 1 < net.depth:
+                made[i] = max(made[i], Fraction(0))
+        values = made
+    return values
 
 
 def _require(fine: Any, ours: Any, theirs: Any, excess: Any, row: Any) -> None:

@@ -113,123 +113,6 @@ def invariant_kernel(base: Kernel, group: Group, **options: Any) -> Any:
     return InvariantKernel(base, group, **options)
 
 
-def pooled_features(
-    X: ArrayLike,
-    templates: ArrayLike,
-    group: Group,
-    activation: Callable[[Array], Array] = lambda u: np.maximum(u, 0.0),
-) -> Array:
-    r"""Return :math:`\Phi_t(x) = \sum_g s(\langle x, gt\rangle)` for each template t.
-
-    Its kernel :math:`\sum_t \Phi_t(x)\Phi_t(x')` is the double sum over the base kernel
-    :math:`K'(x, x') = \sum_t s(\langle x, t\rangle) s(\langle x', t\rangle)` at
-    :math:`(g^{-1}x, g'^{-1}x')`, for orthogonal actions.
-
-    >>> from pindown.symmetry import cyclic
-    >>> pooled_features([[1.0, 2.0, 3.0]], [[1.0, 0.0, 0.0]], cyclic(3)).tolist()
-    [[6.0]]
-
-    Lecture course, section on invariant kernels and convolutional representations, corrected.
-    """
-    rows, t = table(X), table(templates, "templates")
-    total = np.zeros((len(rows), len(t)))
-    for g in range(group.order):
-        total += activation(rows @ group.act(g, t).T)
-    return total
-
-
-def base_gram(base: Kernel, X: Array, Z: Array, parameters: dict[str, Any]) -> Array:
-    """Return the matrix of a base kernel, or say why there is none."""
-    if isinstance(base, str):
-        from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
-
-        if base not in PAIRWISE_KERNEL_FUNCTIONS:
-            names = ", ".join(sorted(PAIRWISE_KERNEL_FUNCTIONS))
-            raise ValueError(f"base must be a kernel function or one of {names}; got {base!r}.")
-        return np.asarray(pairwise_kernels(X, Z, metric=base, **parameters), dtype=float)
-    if not callable(base):
-        raise TypeError(f"base must be a name or a function of two matrices; got {base!r}.")
-    K = np.asarray(base(X, Z, **parameters), dtype=float)
-    if K.shape != (len(X), len(Z)):
-        raise ValueError(f"the base kernel must return a ({len(X)}, {len(Z)}) matrix; got {K.shape}.")
-    return K
-
-
-def is_known_invariant(base: Kernel, group: Group) -> bool:
-    """Say whether a base kernel is one that this action is known to leave alone.
-
-    >>> from pindown.symmetry import cyclic
-    >>> is_known_invariant("rbf", cyclic(3)), is_known_invariant(lambda X, Z: X @ Z.T, cyclic(3))
-    (True, False)
-    """
-    if group.action is not None and group.representation is None:
-        return False
-    permutes = orthogonal = True  # as the regular representation does
-    if group.representation is not None:
-        matrices = group.representation[list(group.generators)]
-        orthogonal = is_orthogonal(matrices)
-        permutes = orthogonal and bool(np.isin(matrices, (0.0, 1.0)).all())
-    if isinstance(base, str):
-        return permutes if base in _OF_COORDINATES else orthogonal and base in _OF_LENGTHS
-    return orthogonal and _is_of_lengths(base)
-
-
-def _is_of_lengths(kernel: Any) -> bool:
-    """Say whether a kernel object of scikit-learn depends on inner products and lengths only."""
-    parts = [getattr(kernel, name) for name in ("k1", "k2", "kernel") if hasattr(kernel, name)]
-    name = type(kernel).__name__
-    if not type(kernel).__module__.startswith("sklearn.gaussian_process"):
-        return False
-    if name in ("Sum", "Product", "Exponentiation"):
-        return all(_is_of_lengths(part) for part in parts)
-    if name in ("RBF", "Matern"):
-        return bool(np.ndim(kernel.length_scale) == 0 or np.size(kernel.length_scale) == 1)
-    return name in ("RationalQuadratic", "DotProduct", "ConstantKernel")
-
-
-def _one_sum_is_enough(base: Kernel, group: Group, mode: str) -> bool:
-    return mode == "single" or (mode == "auto" and is_known_invariant(base, group))
-
-
-def _one_sum(base: Kernel, group: Group, X: Array, Z: Array, parameters: dict[str, Any]) -> Array:
-    total = np.zeros((len(X), len(Z)))
-    for g in range(group.order):
-        total += base_gram(base, X, group.act(g, Z), parameters)
-    return total / group.order
-
-
-def _both_sums(base: Kernel, group: Group, X: Array, Z: Array, parameters: dict[str, Any]) -> Array:
-    total = np.zeros((len(X), len(Z)))
-    for g in range(group.order):
-        total += _one_sum(base, group, group.act(g, X), Z, parameters)
-    return total / group.order
-
-
-def _check_unmoved(base: Kernel, group: Group, X: Array, parameters: dict[str, Any]) -> None:
-    some = X[:8]
-    K = base_gram(base, some, some, parameters)
-    for g in group.generators:
-        moved = group.act(g, some)
-        wrong = np.abs(base_gram(base, moved, moved, parameters) - K).max()
-        if wrong > INVARIANCE_TOLERANCE * (1.0 + np.abs(K).max()):
-            raise ValueError(
-                f"mode 'single' needs K'(gx, gx') = K'(x, x'), but element {group.elements[g]!r} of "
-                f"{group.name} changes the base kernel by {wrong:.2g}; use mode 'double'."
-            )
-
-
-def _warn_if_vanishing(K: Array, base: Kernel, X: Array, parameters: dict[str, Any]) -> None:
-    some = X[:8]
-    size = np.abs(np.diag(base_gram(base, some, some, parameters))).max()
-    if size > 0 and np.abs(np.diag(K)).max() <= VANISHING * size:
-        warnings.warn(
-            "the averaged kernel is 0: no function of the base kernel is invariant; use a richer one, "
-            "such as 'rbf'.",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
 class InvariantKernel(KernelObject):  # type: ignore[misc]
     r"""A base kernel averaged over a group: :math:`|G|^{-2}\sum_{g,g'}K'(gx, g'x')`.
 
@@ -356,6 +239,123 @@ class InvariantKernel(KernelObject):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"InvariantKernel({self.base!r}, {self.group.name})"
+
+
+def pooled_features(
+    X: ArrayLike,
+    templates: ArrayLike,
+    group: Group,
+    activation: Callable[[Array], Array] = lambda u: np.maximum(u, 0.0),
+) -> Array:
+    r"""Return :math:`\Phi_t(x) = \sum_g s(\langle x, gt\rangle)` for each template t.
+
+    Its kernel :math:`\sum_t \Phi_t(x)\Phi_t(x')` is the double sum over the base kernel
+    :math:`K'(x, x') = \sum_t s(\langle x, t\rangle) s(\langle x', t\rangle)` at
+    :math:`(g^{-1}x, g'^{-1}x')`, for orthogonal actions.
+
+    >>> from pindown.symmetry import cyclic
+    >>> pooled_features([[1.0, 2.0, 3.0]], [[1.0, 0.0, 0.0]], cyclic(3)).tolist()
+    [[6.0]]
+
+    Lecture course, section on invariant kernels and convolutional representations, corrected.
+    """
+    rows, t = table(X), table(templates, "templates")
+    total = np.zeros((len(rows), len(t)))
+    for g in range(group.order):
+        total += activation(rows @ group.act(g, t).T)
+    return total
+
+
+def base_gram(base: Kernel, X: Array, Z: Array, parameters: dict[str, Any]) -> Array:
+    """Return the matrix of a base kernel, or say why there is none."""
+    if isinstance(base, str):
+        from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+        if base not in PAIRWISE_KERNEL_FUNCTIONS:
+            names = ", ".join(sorted(PAIRWISE_KERNEL_FUNCTIONS))
+            raise ValueError(f"base must be a kernel function or one of {names}; got {base!r}.")
+        return np.asarray(pairwise_kernels(X, Z, metric=base, **parameters), dtype=float)
+    if not callable(base):
+        raise TypeError(f"base must be a name or a function of two matrices; got {base!r}.")
+    K = np.asarray(base(X, Z, **parameters), dtype=float)
+    if K.shape != (len(X), len(Z)):
+        raise ValueError(f"the base kernel must return a ({len(X)}, {len(Z)}) matrix; got {K.shape}.")
+    return K
+
+
+def is_known_invariant(base: Kernel, group: Group) -> bool:
+    """Say whether a base kernel is one that this action is known to leave alone.
+
+    >>> from pindown.symmetry import cyclic
+    >>> is_known_invariant("rbf", cyclic(3)), is_known_invariant(lambda X, Z: X @ Z.T, cyclic(3))
+    (True, False)
+    """
+    if group.action is not None and group.representation is None:
+        return False
+    permutes = orthogonal = True  # as the regular representation does
+    if group.representation is not None:
+        matrices = group.representation[list(group.generators)]
+        orthogonal = is_orthogonal(matrices)
+        permutes = orthogonal and bool(np.isin(matrices, (0.0, 1.0)).all())
+    if isinstance(base, str):
+        return permutes if base in _OF_COORDINATES else orthogonal and base in _OF_LENGTHS
+    return orthogonal and _is_of_lengths(base)
+
+
+def _is_of_lengths(kernel: Any) -> bool:
+    """Say whether a kernel object of scikit-learn depends on inner products and lengths only."""
+    parts = [getattr(kernel, name) for name in ("k1", "k2", "kernel") if hasattr(kernel, name)]
+    name = type(kernel).__name__
+    if not type(kernel).__module__.startswith("sklearn.gaussian_process"):
+        return False
+    if name in ("Sum", "Product", "Exponentiation"):
+        return all(_is_of_lengths(part) for part in parts)
+    if name in ("RBF", "Matern"):
+        return bool(np.ndim(kernel.length_scale) == 0 or np.size(kernel.length_scale) == 1)
+    return name in ("RationalQuadratic", "DotProduct", "ConstantKernel")
+
+
+def _one_sum_is_enough(base: Kernel, group: Group, mode: str) -> bool:
+    return mode == "single" or (mode == "auto" and is_known_invariant(base, group))
+
+
+def _one_sum(base: Kernel, group: Group, X: Array, Z: Array, parameters: dict[str, Any]) -> Array:
+    total = np.zeros((len(X), len(Z)))
+    for g in range(group.order):
+        total += base_gram(base, X, group.act(g, Z), parameters)
+    return total / group.order
+
+
+def _both_sums(base: Kernel, group: Group, X: Array, Z: Array, parameters: dict[str, Any]) -> Array:
+    total = np.zeros((len(X), len(Z)))
+    for g in range(group.order):
+        total += _one_sum(base, group, group.act(g, X), Z, parameters)
+    return total / group.order
+
+
+def _check_unmoved(base: Kernel, group: Group, X: Array, parameters: dict[str, Any]) -> None:
+    some = X[:8]
+    K = base_gram(base, some, some, parameters)
+    for g in group.generators:
+        moved = group.act(g, some)
+        wrong = np.abs(base_gram(base, moved, moved, parameters) - K).max()
+        if wrong > INVARIANCE_TOLERANCE * (1.0 + np.abs(K).max()):
+            raise ValueError(
+                f"mode 'single' needs K'(gx, gx') = K'(x, x'), but element {group.elements[g]!r} of "
+                f"{group.name} changes the base kernel by {wrong:.2g}; use mode 'double'."
+            )
+
+
+def _warn_if_vanishing(K: Array, base: Kernel, X: Array, parameters: dict[str, Any]) -> None:
+    some = X[:8]
+    size = np.abs(np.diag(base_gram(base, some, some, parameters))).max()
+    if size > 0 and np.abs(np.diag(K)).max() <= VANISHING * size:
+        warnings.warn(
+            "the averaged kernel is 0: no function of the base kernel is invariant; use a richer one, "
+            "such as 'rbf'.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _has_noise(kernel: Any) -> bool:

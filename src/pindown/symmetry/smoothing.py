@@ -153,45 +153,6 @@ def orbit_variance(model: Callable[[Array], Any], group: Group, X: ArrayLike) ->
     return spread.reshape(len(samples), -1).sum(axis=1)
 
 
-def kind_of_average(group: Group, elements: Sequence[int]) -> Kind:
-    """Return ``"exact"`` for every element once, moved by an exact action, else ``"estimate"``.
-
-    >>> from pindown.symmetry import cyclic
-    >>> kind_of_average(cyclic(3), (0, 1, 2)), kind_of_average(cyclic(3), (0, 1))
-    ('exact', 'estimate')
-    """
-    whole = sorted(elements) == list(range(group.order))
-    return "exact" if whole and not group.approximate else "estimate"
-
-
-def _chosen_elements(
-    group: Group, elements: Sequence[int] | None, n_elements: int | None, random_state: Any
-) -> tuple[int, ...]:
-    """Return the indices to average over, or say what is wrong with them."""
-    if elements is not None and n_elements is not None:
-        raise ValueError("give elements or n_elements, not both.")
-    if elements is not None:
-        given = np.asarray(elements)
-        whole = given.ndim == 1 and given.size and given.dtype.kind in "iu"
-        inside = whole and given.min() >= 0 and given.max() < group.order
-        if not inside or len(np.unique(given)) < len(given):
-            raise ValueError(
-                f"elements must be indices of {group.name}, 0 to {group.order - 1}, each once; got "
-                f"{elements!r}."
-            )
-        return tuple(given.tolist())
-    if n_elements is None:
-        return tuple(range(group.order))
-    if integer("n_elements", n_elements) >= group.order:
-        return tuple(range(group.order))
-    drawn = np.random.default_rng(random_state).choice(group.order, int(n_elements), replace=False)
-    return tuple(sorted(drawn.tolist()))
-
-
-def _array(outputs: Any) -> Array:
-    return np.asarray(outputs.detach().cpu() if hasattr(outputs, "detach") else outputs, dtype=float)
-
-
 def _can(method: str) -> Callable[[Any], bool]:
     def check(self: Any) -> bool:
         inner = getattr(self, "estimator_", None)
@@ -340,3 +301,42 @@ class GroupSmoothed(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
         measure = accuracy_score if is_classifier(self._inner()) else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+
+def kind_of_average(group: Group, elements: Sequence[int]) -> Kind:
+    """Return ``"exact"`` for every element once, moved by an exact action, else ``"estimate"``.
+
+    >>> from pindown.symmetry import cyclic
+    >>> kind_of_average(cyclic(3), (0, 1, 2)), kind_of_average(cyclic(3), (0, 1))
+    ('exact', 'estimate')
+    """
+    whole = sorted(elements) == list(range(group.order))
+    return "exact" if whole and not group.approximate else "estimate"
+
+
+def _chosen_elements(
+    group: Group, elements: Sequence[int] | None, n_elements: int | None, random_state: Any
+) -> tuple[int, ...]:
+    """Return the indices to average over, or say what is wrong with them."""
+    if elements is not None and n_elements is not None:
+        raise ValueError("give elements or n_elements, not both.")
+    if elements is not None:
+        given = np.asarray(elements)
+        whole = given.ndim == 1 and given.size and given.dtype.kind in "iu"
+        inside = whole and given.min() >= 0 and given.max() < group.order
+        if not inside or len(np.unique(given)) < len(given):
+            raise ValueError(
+                f"elements must be indices of {group.name}, 0 to {group.order - 1}, each once; got "
+                f"{elements!r}."
+            )
+        return tuple(given.tolist())
+    if n_elements is None:
+        return tuple(range(group.order))
+    if integer("n_elements", n_elements) >= group.order:
+        return tuple(range(group.order))
+    drawn = np.random.default_rng(random_state).choice(group.order, int(n_elements), replace=False)
+    return tuple(sorted(drawn.tolist()))
+
+
+def _array(outputs: Any) -> Array:
+    return np.asarray(outputs.detach().cpu() if hasattr(outputs, "detach") else outputs, dtype=float)

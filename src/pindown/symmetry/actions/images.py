@@ -71,44 +71,6 @@ def image_translations(height: int, width: int, step: int = 1) -> Group:
     return group.acting_by(partial(_shifted, (height, width), step))
 
 
-# Actions are functions of the module, not of a call, so that models that hold them can be saved.
-def _turned(index: int, X: Images) -> Images:
-    return np.rot90(_square(X), index, axes=(-2, -1))
-
-
-def _flipped(axis: int, index: int, X: Images) -> Images:
-    return np.flip(require_images(X), axis) if index else require_images(X)
-
-
-def _turned_after_flip(index: int, X: Images) -> Images:
-    images = _square(X)
-    return np.rot90(np.flip(images, -1) if index >= 4 else images, index % 4, axes=(-2, -1))
-
-
-def _shifted(shape: tuple[int, int], step: int, index: int, X: Images) -> Images:
-    images = require_images(X)
-    if images.shape[-2:] != shape:
-        raise ValueError(f"these shifts act on images {shape}; got shape {X.shape}.")
-    down, right = divmod(index, shape[1] // step)
-    return np.roll(images, (step * down, step * right), axis=(-2, -1))
-
-
-def require_images(X: Images) -> Images:
-    """Return images (n, H, W) or (n, C, H, W), or say what is wrong."""
-    if X.ndim < 3:
-        raise ValueError(
-            f"images are (n, H, W) or (n, C, H, W); got shape {X.shape}. "
-            f"For flat rows say flattened(group, shape)."
-        )
-    return X
-
-
-def _square(X: Images) -> Images:
-    if require_images(X).shape[-1] != X.shape[-2]:
-        raise ValueError(f"quarter turns need square images; got {X.shape[-2]} x {X.shape[-1]}.")
-    return X
-
-
 def illumination(factors: Sequence[float]) -> Transformations:
     """All numbers of a sample times a positive factor: a part of the multiplicative group.
 
@@ -150,6 +112,44 @@ def gamma_changes(exponents: Sequence[float]) -> Transformations:
     values = _positive(exponents, "exponents")
     moves = tuple(lambda X, exponent=exponent: power(X, exponent) for exponent in values)
     return Transformations("gamma", values, moves)
+
+
+# Actions are functions of the module, not of a call, so that models that hold them can be saved.
+def _turned(index: int, X: Images) -> Images:
+    return np.rot90(_square(X), index, axes=(-2, -1))
+
+
+def _flipped(axis: int, index: int, X: Images) -> Images:
+    return np.flip(require_images(X), axis) if index else require_images(X)
+
+
+def _turned_after_flip(index: int, X: Images) -> Images:
+    images = _square(X)
+    return np.rot90(np.flip(images, -1) if index >= 4 else images, index % 4, axes=(-2, -1))
+
+
+def _shifted(shape: tuple[int, int], step: int, index: int, X: Images) -> Images:
+    images = require_images(X)
+    if images.shape[-2:] != shape:
+        raise ValueError(f"these shifts act on images {shape}; got shape {X.shape}.")
+    down, right = divmod(index, shape[1] // step)
+    return np.roll(images, (step * down, step * right), axis=(-2, -1))
+
+
+def require_images(X: Images) -> Images:
+    """Return images (n, H, W) or (n, C, H, W), or say what is wrong."""
+    if X.ndim < 3:
+        raise ValueError(
+            f"images are (n, H, W) or (n, C, H, W); got shape {X.shape}. "
+            f"For flat rows say flattened(group, shape)."
+        )
+    return X
+
+
+def _square(X: Images) -> Images:
+    if require_images(X).shape[-1] != X.shape[-2]:
+        raise ValueError(f"quarter turns need square images; got {X.shape[-2]} x {X.shape[-1]}.")
+    return X
 
 
 def _positive(values: Sequence[float], name: str) -> tuple[float, ...]:

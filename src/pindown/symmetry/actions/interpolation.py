@@ -33,11 +33,6 @@ def image_turns(n: int) -> Group:
     return replace(cyclic(n).acting_by(partial(_turned, n)), approximate=n > 2)
 
 
-def _turned(n: int, index: int, X: Images) -> Images:
-    angle = 2.0 * np.pi * index / n
-    return affine_images(X, [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-
-
 def image_scalings(factors: Sequence[float]) -> Transformations:
     """Images enlarged about their centre by some factors; below one they shrink.
 
@@ -75,54 +70,6 @@ def affine_images(X: ArrayLike, matrix: ArrayLike, shift: Sequence[float] = (0.0
     key = tuple(inverse.ravel().tolist())
     operator = _affine_operator(*images.shape[-2:], key, (float(shift[0]), float(shift[1])))
     return _apply_operator(operator, images)
-
-
-def _apply_operator(operator: sp.csr_array, images: Images) -> Images:
-    """Apply a sparse map of pixels to every image."""
-    rows = images.reshape(-1, operator.shape[1])
-    return np.asarray((operator @ rows.T).T).reshape(images.shape)
-
-
-def _sampling_operator(rows: NDArray[np.float64], columns: NDArray[np.float64]) -> sp.csr_array:
-    """Return the sparse map that reads an image between its pixels, bilinearly, zero outside.
-
-    Args:
-        rows: Where to read, ``(H, W)``, in pixels from the top.
-        columns: Alike, from the left.
-    """
-    height, width = rows.shape
-    top, left = np.floor(rows).astype(np.int64), np.floor(columns).astype(np.int64)
-    down, right = rows - top, columns - left
-    target = np.arange(height * width).reshape(height, width)
-    parts = []
-    for i, j, weight in (
-        (top, left, (1 - down) * (1 - right)),
-        (top, left + 1, (1 - down) * right),
-        (top + 1, left, down * (1 - right)),
-        (top + 1, left + 1, down * right),
-    ):
-        inside = (i >= 0) & (i < height) & (j >= 0) & (j < width) & (weight != 0)
-        parts.append((weight[inside], target[inside], i[inside] * width + j[inside]))
-    data, targets, sources = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return sp.csr_array((data, (targets, sources)), shape=(height * width, height * width))
-
-
-@lru_cache(maxsize=512)
-def _affine_operator(
-    height: int, width: int, inverse: tuple[float, ...], shift: tuple[float, float]
-) -> sp.csr_array:
-    i, j = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
-    x, y = j - (width - 1) / 2 - shift[0], (height - 1) / 2 - i - shift[1]
-    a, b, c, d = inverse
-    columns, rows = a * x + b * y + (width - 1) / 2, (height - 1) / 2 - (c * x + d * y)
-    # Whole pixels must stay whole: a quarter turn is exact although its cosine is not quite zero.
-    return _sampling_operator(_settled(rows), _settled(columns))
-
-
-def _settled(positions: NDArray[np.float64]) -> NDArray[np.float64]:
-    whole = np.round(positions)
-    slack = 64 * np.finfo(float).eps * (1.0 + np.abs(positions))
-    return np.asarray(np.where(np.abs(positions - whole) <= slack, whole, positions))
 
 
 def se2(theta: float, tx: float = 0.0, ty: float = 0.0) -> NDArray[np.float64]:
@@ -176,13 +123,6 @@ def planar_rotations(n: int) -> Group:
     """
     group = cyclic(n)
     return group.acting_by([se2(2.0 * np.pi * k / n)[:2, :2] for k in range(n)])
-
-
-def _motion(motion: ArrayLike) -> NDArray[np.float64]:
-    T = np.asarray(motion, dtype=float)
-    if T.shape != (3, 3) or not np.array_equal(T[2], [0.0, 0.0, 1.0]):
-        raise ValueError(f"a motion is (3, 3) with last row 0, 0, 1; got shape {T.shape}.")
-    return T
 
 
 def warp(X: ArrayLike, displacement: ArrayLike) -> Images:
@@ -245,3 +185,63 @@ def smooth_warps(
     fields = [smooth_displacement(height, width, size, smoothness, seed + k) for k in range(n)]
     moves = tuple(lambda X, field=field: warp(X, field) for field in fields)
     return Transformations(f"warps of size {size:g}", tuple(range(n)), moves)
+
+
+def _turned(n: int, index: int, X: Images) -> Images:
+    angle = 2.0 * np.pi * index / n
+    return affine_images(X, [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+
+
+def _apply_operator(operator: sp.csr_array, images: Images) -> Images:
+    """Apply a sparse map of pixels to every image."""
+    rows = images.reshape(-1, operator.shape[1])
+    return np.asarray((operator @ rows.T).T).reshape(images.shape)
+
+
+def _sampling_operator(rows: NDArray[np.float64], columns: NDArray[np.float64]) -> sp.csr_array:
+    """Return the sparse map that reads an image between its pixels, bilinearly, zero outside.
+
+    Args:
+        rows: Where to read, ``(H, W)``, in pixels from the top.
+        columns: Alike, from the left.
+    """
+    height, width = rows.shape
+    top, left = np.floor(rows).astype(np.int64), np.floor(columns).astype(np.int64)
+    down, right = rows - top, columns - left
+    target = np.arange(height * width).reshape(height, width)
+    parts = []
+    for i, j, weight in (
+        (top, left, (1 - down) * (1 - right)),
+        (top, left + 1, (1 - down) * right),
+        (top + 1, left, down * (1 - right)),
+        (top + 1, left + 1, down * right),
+    ):
+        inside = (i >= 0) & (i < height) & (j >= 0) & (j < width) & (weight != 0)
+        parts.append((weight[inside], target[inside], i[inside] * width + j[inside]))
+    data, targets, sources = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return sp.csr_array((data, (targets, sources)), shape=(height * width, height * width))
+
+
+@lru_cache(maxsize=512)
+def _affine_operator(
+    height: int, width: int, inverse: tuple[float, ...], shift: tuple[float, float]
+) -> sp.csr_array:
+    i, j = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
+    x, y = j - (width - 1) / 2 - shift[0], (height - 1) / 2 - i - shift[1]
+    a, b, c, d = inverse
+    columns, rows = a * x + b * y + (width - 1) / 2, (height - 1) / 2 - (c * x + d * y)
+    # Whole pixels must stay whole: a quarter turn is exact although its cosine is not quite zero.
+    return _sampling_operator(_settled(rows), _settled(columns))
+
+
+def _settled(positions: NDArray[np.float64]) -> NDArray[np.float64]:
+    whole = np.round(positions)
+    slack = 64 * np.finfo(float).eps * (1.0 + np.abs(positions))
+    return np.asarray(np.where(np.abs(positions - whole) <= slack, whole, positions))
+
+
+def _motion(motion: ArrayLike) -> NDArray[np.float64]:
+    T = np.asarray(motion, dtype=float)
+    if T.shape != (3, 3) or not np.array_equal(T[2], [0.0, 0.0, 1.0]):
+        raise ValueError(f"a motion is (3, 3) with last row 0, 0, 1; got shape {T.shape}.")
+    return T

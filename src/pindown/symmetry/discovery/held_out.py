@@ -87,38 +87,6 @@ class GroupEvidence:
         )
 
 
-def hard_negatives(X: Array, others: Array, matrices: Array, rng: np.random.Generator) -> Array:
-    """Return, for each row of X, vectors of its norm that no element should reach: (3 n, d).
-
-    Members of other orbits scaled to the same norm, the row with its coordinates shuffled, and the row
-    moved by an element whose axes were turned. Those that happen to be the image under an element, such
-    as a shuffle that belongs to the group, are NaN.
-
-    Args:
-        X: Where pairs start, (n, d).
-        others: Members of other orbits, (n, d).
-        matrices: The elements, (order, d, d).
-        rng: Draws them.
-    """
-    n, d = X.shape
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    lengths = np.linalg.norm(others, axis=1, keepdims=True)
-    scaled = others * norms / np.where(lengths > 0, lengths, 1.0)
-    scaled[(lengths == 0).ravel()] = np.nan
-    shuffled, turned = np.empty((n, d)), np.empty((n, d))
-    near = 1e-6 * np.sqrt(d)  # a shuffle that is an element agrees with its matrix to rounding
-    for start in range(min(n, HARD_NEGATIVE_MAPS)):
-        rows = slice(start, None, HARD_NEGATIVE_MAPS)
-        shuffle = np.eye(d)[rng.permutation(d)]
-        skew = rng.standard_normal((d, d)) * HARD_NEGATIVE_TURN
-        axes, _ = np.linalg.qr(np.eye(d) + skew - skew.T)
-        conjugate = axes @ matrices[rng.integers(len(matrices))] @ axes.T
-        for kept, map_ in ((shuffled, shuffle), (turned, conjugate)):
-            belongs = any(np.abs(matrix - map_).max() <= near for matrix in matrices)
-            kept[rows] = np.nan if belongs else X[rows] @ map_.T
-    return np.concatenate([scaled, shuffled, turned])
-
-
 def judge(
     matrices: Array,
     table: NDArray[np.int64],
@@ -168,6 +136,38 @@ def judge(
     objection = _objection(found, len(table))
     reason = objection or "its elements predict held-out members and no hard negatives"
     return GroupEvidence(objection is None, reason, **found)  # type: ignore[arg-type]
+
+
+def hard_negatives(X: Array, others: Array, matrices: Array, rng: np.random.Generator) -> Array:
+    """Return, for each row of X, vectors of its norm that no element should reach: (3 n, d).
+
+    Members of other orbits scaled to the same norm, the row with its coordinates shuffled, and the row
+    moved by an element whose axes were turned. Those that happen to be the image under an element, such
+    as a shuffle that belongs to the group, are NaN.
+
+    Args:
+        X: Where pairs start, (n, d).
+        others: Members of other orbits, (n, d).
+        matrices: The elements, (order, d, d).
+        rng: Draws them.
+    """
+    n, d = X.shape
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    lengths = np.linalg.norm(others, axis=1, keepdims=True)
+    scaled = others * norms / np.where(lengths > 0, lengths, 1.0)
+    scaled[(lengths == 0).ravel()] = np.nan
+    shuffled, turned = np.empty((n, d)), np.empty((n, d))
+    near = 1e-6 * np.sqrt(d)  # a shuffle that is an element agrees with its matrix to rounding
+    for start in range(min(n, HARD_NEGATIVE_MAPS)):
+        rows = slice(start, None, HARD_NEGATIVE_MAPS)
+        shuffle = np.eye(d)[rng.permutation(d)]
+        skew = rng.standard_normal((d, d)) * HARD_NEGATIVE_TURN
+        axes, _ = np.linalg.qr(np.eye(d) + skew - skew.T)
+        conjugate = axes @ matrices[rng.integers(len(matrices))] @ axes.T
+        for kept, map_ in ((shuffled, shuffle), (turned, conjugate)):
+            belongs = any(np.abs(matrix - map_).max() <= near for matrix in matrices)
+            kept[rows] = np.nan if belongs else X[rows] @ map_.T
+    return np.concatenate([scaled, shuffled, turned])
 
 
 def _negative_distances(matrices: Array, pairs: Pairs, rng: np.random.Generator) -> Array:

@@ -139,45 +139,6 @@ class MessagePassing(nn.Module):  # type: ignore[misc]
         return self.own(X) + self.around(_aggregated(messages, edges, self.aggregate))
 
 
-def _coefficients(edges: Tensor) -> Tensor:
-    r"""Return :math:`c_{vu} = 1/\sqrt{\deg u \deg v}` on edges and 0 elsewhere, in double precision.
-
-    >>> _coefficients(torch.tensor([[False, True], [True, False]])).tolist()
-    [[0.0, 1.0], [1.0, 0.0]]
-    """
-    there = edges.double()
-    # In a directed graph v receives along its row and u sends along its column.
-    received, sent = there.sum(-1, keepdim=True), there.sum(-2, keepdim=True)
-    return there / torch.sqrt(received * sent).clamp(min=1.0)
-
-
-def _aggregated(messages: Tensor, edges: Tensor, how: str) -> Tensor:
-    """Pool messages ``(..., n, n, m)`` over neighbours; no neighbour gives 0.
-
-    >>> _aggregated(torch.ones(2, 2, 1), torch.tensor([[True, True], [False, False]]), "sum").tolist()
-    [[2.0], [0.0]]
-    """
-    there = edges.unsqueeze(-1)
-    if how == "max":
-        largest = messages.masked_fill(~there, -torch.inf).amax(-2)
-        return torch.where(there.any(-2), largest, torch.zeros_like(largest))
-    total = messages.masked_fill(~there, 0.0).sum(-2)
-    return total if how == "sum" else total / there.sum(-2).clamp(min=1)
-
-
-def _check_graph(A: Tensor, X: Tensor) -> Tensor:
-    """Return where edges are, or say what does not fit."""
-    if A.ndim < 2 or A.shape[-1] != A.shape[-2] or X.ndim < 2 or A.shape[:-1] != X.shape[:-1]:
-        raise ValueError(
-            f"a graph layer takes A (..., n, n) and X (..., n, c); got {tuple(A.shape)} and "
-            f"{tuple(X.shape)}."
-        )
-    return A != 0
-
-
-_KINDS = {"convolution": GraphConvolution, "attention": GraphAttention, "messages": MessagePassing}
-
-
 class GraphReadout(PermInvariant):
     """Answers about a whole graph: nodes pooled, then a linear map; missing nodes are masked.
 
@@ -205,6 +166,9 @@ class EdgeHead(nn.Module):  # type: ignore[misc]
     def forward(self, X: Tensor) -> Tensor:
         """Return ``(..., n, n, c_out)``."""
         return self.answer(torch.relu(self.first(X).unsqueeze(-2) + self.second(X).unsqueeze(-3)))
+
+
+_KINDS = {"convolution": GraphConvolution, "attention": GraphAttention, "messages": MessagePassing}
 
 
 class GraphNetwork(nn.Module):  # type: ignore[misc]
@@ -248,3 +212,39 @@ class GraphNetwork(nn.Module):  # type: ignore[misc]
         for layer in self.hidden:
             X = torch.relu(layer(A, X))
         return self.head(X, mask) if self.level == "graph" else self.head(X)
+
+
+def _coefficients(edges: Tensor) -> Tensor:
+    r"""Return :math:`c_{vu} = 1/\sqrt{\deg u \deg v}` on edges and 0 elsewhere, in double precision.
+
+    >>> _coefficients(torch.tensor([[False, True], [True, False]])).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    there = edges.double()
+    # In a directed graph v receives along its row and u sends along its column.
+    received, sent = there.sum(-1, keepdim=True), there.sum(-2, keepdim=True)
+    return there / torch.sqrt(received * sent).clamp(min=1.0)
+
+
+def _aggregated(messages: Tensor, edges: Tensor, how: str) -> Tensor:
+    """Pool messages ``(..., n, n, m)`` over neighbours; no neighbour gives 0.
+
+    >>> _aggregated(torch.ones(2, 2, 1), torch.tensor([[True, True], [False, False]]), "sum").tolist()
+    [[2.0], [0.0]]
+    """
+    there = edges.unsqueeze(-1)
+    if how == "max":
+        largest = messages.masked_fill(~there, -torch.inf).amax(-2)
+        return torch.where(there.any(-2), largest, torch.zeros_like(largest))
+    total = messages.masked_fill(~there, 0.0).sum(-2)
+    return total if how == "sum" else total / there.sum(-2).clamp(min=1)
+
+
+def _check_graph(A: Tensor, X: Tensor) -> Tensor:
+    """Return where edges are, or say what does not fit."""
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2] or X.ndim < 2 or A.shape[:-1] != X.shape[:-1]:
+        raise ValueError(
+            f"a graph layer takes A (..., n, n) and X (..., n, c); got {tuple(A.shape)} and "
+            f"{tuple(X.shape)}."
+        )
+    return A != 0

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.evidence import Assumption, Kind
-from pindown.symmetry.families import Family, as_samples, require_family, without_identity
+from pindown.symmetry.families import Family, finite_samples, require_family, without_identity
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.models import as_function, untrained_copy
 from pindown.symmetry.tuning import ELEMENTS_FOR_COPIES
@@ -128,7 +128,7 @@ def invariance(
 
     Lecture course, slides on invariance and selectivity.
     """
-    samples = as_samples(X)
+    samples = finite_samples(X)
     require_family(group)
     return _measure(model, group, None, samples, copies, seed)
 
@@ -164,7 +164,7 @@ def equivariance(
     """
     if X is None:
         group_out, X = group_in, group_out
-    samples = as_samples(X)
+    samples = finite_samples(X)
     for family in (group_in, group_out):
         require_family(family)
     one = group_in.order == group_out.order

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.evidence import Kind
-from pindown.symmetry.families import Family, as_samples, require_family, without_identity
+from pindown.symmetry.families import Family, finite_samples, require_family, without_identity
 from pindown.symmetry.measure.models import as_function
 
 
@@ -60,7 +60,7 @@ def label_symmetry(labels: Any, group: Family, X: ArrayLike) -> LabelSymmetry:
 
     Lecture course, slides on symmetries of labels.
     """
-    samples = as_samples(X)
+    samples = finite_samples(X)
     require_family(group)
     first = _decide(labels, samples)
     same = np.array(

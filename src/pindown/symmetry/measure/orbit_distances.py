@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.evidence import Kind
-from pindown.symmetry.families import Family, as_samples, require_family
+from pindown.symmetry.families import Family, finite_samples, require_family
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.models import as_function
 from pindown.symmetry.orbits import orbit_partition
@@ -99,7 +99,7 @@ def orbit_report(model: Any, group: Any, X: Any, *, tol: float = 1e-9, seed: int
 
     if hasattr(X, "act"):
         group, X = X, group
-    samples = as_samples(X)
+    samples = finite_samples(X)
     require_family(group)
     labels = (
         orbit_partition(group, samples, tol).labels
