@@ -21,9 +21,10 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     Args:
         package: The package's ``__name__``.
 
+    >>> import pindown.optim
     >>> find, _, everything = lazy_names("pindown.optim")
-    >>> "Momentum" in everything, find("Momentum").__name__
-    (True, 'Momentum')
+    >>> "HeavyBall" in everything, find("HeavyBall").__name__
+    (True, 'HeavyBall')
     """
     homes = _homes(package)
 

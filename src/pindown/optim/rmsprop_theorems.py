@@ -122,7 +122,7 @@ def steps_up(steps: float) -> int:
     (16, 16, 17, 1)
     """
     if not math.isfinite(steps):
-        raise ValueError(f"epsilon, shift or gap must be larger or smaller: the horizon got {steps!r}.")
+        raise ValueError(f"epsilon, shift or gap must be larger or smaller: the horizon is {steps!r}.")
     nearest = round(steps)
     return max(1, nearest if abs(steps - nearest) <= ROUNDING * abs(steps) else math.ceil(steps))
 

@@ -17,7 +17,6 @@ from math import inf, isfinite, nextafter
 import numpy as np
 
 from pindown.affine import Array, Matrix, stored_entries
-from pindown.bound_text import rounded_down, rounded_up
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
 from pindown.network import ReluNetwork
@@ -42,6 +41,7 @@ from pindown.relaxation.tuning import (
     STEEP_PAIR_STEPS,
 )
 from pindown.rounding import TINY, gamma, norm_down, norm_up, product_up, times_power_up
+from pindown.text import rounded_down, rounded_up
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,8 +29,8 @@ from pindown.box import Box
 INPUT_MEANS = np.array([19791.091, 0.0, 0.0, 650.0, 600.0])
 INPUT_RANGES = np.array([60261.0, 6.28318530718, 6.28318530718, 1100.0, 1200.0])
 OUTPUT_MEAN, OUTPUT_RANGE = 7.5188840201005975, 373.94992
-_LOWEST = np.array([0.0, -pi, -pi, 100.0, 0.0])
-_HIGHEST = np.array([60760.0, pi, pi, 1200.0, 1200.0])
+_INPUT_LOWER = np.array([0.0, -pi, -pi, 100.0, 0.0])
+_INPUT_UPPER = np.array([60760.0, pi, pi, 1200.0, 1200.0])
 
 
 class Property(NamedTuple):
@@ -69,7 +69,7 @@ def acas_xu_property(number: int) -> Property:
 
 
 def _box(limits: dict[int, tuple[float | None, float | None]]) -> Box:
-    low, high = _LOWEST.copy(), _HIGHEST.copy()
+    low, high = _INPUT_LOWER.copy(), _INPUT_UPPER.copy()
     for i, (lower, upper) in limits.items():
         low[i] = low[i] if lower is None else lower
         high[i] = high[i] if upper is None else upper

@@ -23,10 +23,10 @@ from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline
 from pindown.network import ReluNetwork
-from pindown.notebook import card
 from pindown.parallel import few_threads
 from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.lp_balls import DUALS, Norm, as_norm, lengths
+from pindown.text import card
 from pindown.validation import choice
 from pindown.verification.certificates import certified_radii
 from pindown.verification.classes import BoxLike, classifier, margin_slopes, one_input

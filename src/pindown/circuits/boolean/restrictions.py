@@ -200,7 +200,7 @@ class CollapseRate:
 
     Attributes:
         surviving: Share of restrictions that leave the gate active.
-        standard_error: Of that share.
+        standard_error: Standard error of that share.
         n: Number of inputs.
         n_parts: Number of parts, that is, of free inputs.
         samples: Restrictions drawn.

@@ -24,6 +24,7 @@ from pindown.guarantees.bounds.pac_bayes_margins import truncated_posterior as t
 from pindown.guarantees.bounds.rescaled_weights import WeightList as WeightList
 from pindown.guarantees.bounds.spectral import spectral_margin_bound as spectral_margin_bound
 from pindown.guarantees.bounds.weight_noise import noise_scale as noise_scale
+from pindown.guarantees.bounds.weight_noise import norm_tail as norm_tail
 from pindown.guarantees.bounds.weight_noise import perturbation_bound as perturbation_bound
 from pindown.guarantees.bounds.weight_noise import weight_noise_bound as weight_noise_bound
 
@@ -33,9 +34,11 @@ from pindown.guarantees.bounds.priors import ClusterPriors as ClusterPriors
 from pindown.guarantees.bounds.priors import beta_grid as beta_grid
 from pindown.guarantees.bounds.priors import mixture_noise_scale as mixture_noise_scale
 from pindown.guarantees.bounds.priors import niceness as niceness
+from pindown.guarantees.bounds.priors import shared_delta as shared_delta
 
 # other learners
 from pindown.guarantees.bounds.linear_distillation import AngularProfile as AngularProfile
+from pindown.guarantees.bounds.linear_distillation import angle_error as angle_error
 from pindown.guarantees.bounds.linear_distillation import fit_exponent as fit_exponent
 from pindown.guarantees.bounds.linear_distillation import fit_margin as fit_margin
 from pindown.guarantees.bounds.linear_distillation import large_margin_bound as large_margin_bound

@@ -31,7 +31,7 @@ from pindown.guarantees.tuning import MAX_SHARING_ROUNDS, SCALES_PER_OCTAVE
 from pindown.validation import integer, positive, probability, refuse
 
 _WEIGHT_TOTAL = 2.3  # at least the sum of 1 / (1 + |i|)**2 over all integers, pi**2 / 3 - 1
-_MOST_PRIORS = 1e300
+_MAX_PRIORS = 1e300
 N_ANGLES = 314
 ANGLE_STEP = 0.01
 
@@ -117,7 +117,7 @@ def shared_delta(number_of_priors: Callable[[float], float], delta: float = 0.05
     total = each = probability("delta", delta)
     for _ in range(MAX_SHARING_ROUNDS):
         wanted = number_of_priors(each)
-        if not wanted < _MOST_PRIORS:
+        if not wanted < _MAX_PRIORS:
             break
         needed = math.ceil(wanted)
         if needed * each <= total:

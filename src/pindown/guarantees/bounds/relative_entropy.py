@@ -35,7 +35,7 @@ _SERIES_TERMS = 26  # 0.25**26 is below rounding; leaving out the rest makes h s
 # Rounding in all of kl is below a hundred units in the last place; this is ten times that.
 _RELATIVE_ERROR = 1000 * 2.0**-53
 # Below this, ratios p / q could leave float64; q is replaced by it, which makes the inverse larger.
-_SMALLEST_SHARE = 1e-290
+_MIN_SHARE = 1e-290
 _NEWTON_STEPS = 9  # of a guess that nobody has to trust
 _LIFTS = 60  # doublings of a step that starts at rounding
 _ROUNDINGS = 8  # of a ratio, its square, its logarithm and their difference
@@ -94,7 +94,7 @@ def small_kl_inverse(q: ArrayLike, c: ArrayLike) -> Array:
     Maurer 2004, "A note on the PAC Bayesian theorem"; Seeger 2002.
     """
     share, level = np.broadcast_arrays(_shares("q", q), _levels(c))
-    safe = np.where(share > 0, np.maximum(share, _SMALLEST_SHARE), 0.0)
+    safe = np.where(share > 0, np.maximum(share, _MIN_SHARE), 0.0)
     found = _proved_above(safe, level, _newton(safe, level))
     found = np.where((level == 0) & (share == safe), share, found)
     return np.where(share >= 1.0, 1.0, found)

@@ -38,7 +38,7 @@ from pindown.validation import integer, positive, probability
 
 Variant: TypeAlias = Literal["sharp", "as_printed"]
 _HALVINGS = 200  # of an interval of scales; ends at neighbouring numbers long before
-_LEAST = 1e-300  # a scale below it is reported as none
+_MIN_SCALE = 1e-300  # a scale below it is reported as none
 
 
 def weight_noise_bound(
@@ -259,7 +259,7 @@ def noise_scale(
         high *= 2.0
     for _ in range(_HALVINGS):
         near = low > 0 and high < 2 * low
-        middle = 0.5 * (low + high) if near else math.sqrt(max(low, _LEAST)) * math.sqrt(high)
+        middle = 0.5 * (low + high) if near else math.sqrt(max(low, _MIN_SCALE)) * math.sqrt(high)
         if not low < middle < high:
             break
         fits = outward(B * outward(_growth(s, [outward(middle * t) for t in levels]))) <= allowed

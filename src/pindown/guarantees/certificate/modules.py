@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 _ROUNDING = 1e-3  # of the largest score: far more than float32 products of other shapes differ by
 _PROBES = (2, 3)  # two batch sizes: a layer that sees each example once sees as many rows
-_LARGEST_CLASS = 2**31 - 1
-LEAST_EXAMPLES = 2  # one for the prior, one for the certificate
+_MAX_CLASS = 2**31 - 1
+MIN_EXAMPLES = 2  # one for the prior, one for the certificate
 
 
 def read_module(module: object) -> nn.Module:
@@ -257,8 +257,8 @@ def read_examples(X: Any, y: Any) -> Examples:
         raise ValueError(
             f"y must hold one class per row of X, shape ({len(inputs)},); got shape {labels.shape}."
         )
-    if len(inputs) < LEAST_EXAMPLES:
-        raise ValueError(f"certify needs at least {LEAST_EXAMPLES} examples; got {len(inputs)}.")
+    if len(inputs) < MIN_EXAMPLES:
+        raise ValueError(f"certify needs at least {MIN_EXAMPLES} examples; got {len(inputs)}.")
     with np.errstate(over="ignore"):
         short = inputs.astype(np.float32)
     if not np.isfinite(short).all():
@@ -290,7 +290,7 @@ def _array(name: str, values: Any) -> np.ndarray[Any, Any]:
 
 def _classes(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     values = labels.astype(np.float64)
-    good = (values == np.round(values)) & (np.abs(values) <= _LARGEST_CLASS)  # false for NaN
+    good = (values == np.round(values)) & (np.abs(values) <= _MAX_CLASS)  # false for NaN
     if not good.all():
         raise ValueError(f"y must hold classes as integers, 0 to k - 1; got {values[~good][0]:g}.")
     present = np.unique(values)

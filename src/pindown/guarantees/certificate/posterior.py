@@ -50,7 +50,7 @@ from pindown.rounding import UNIT_ROUNDOFF, gamma
 
 Tensors: TypeAlias = Mapping[str, Tensor]
 # The variance of a layer without bias on an input of zeros; its root needs a derivative.
-_LEAST_VARIANCE = 1e-30
+_MIN_VARIANCE = 1e-30
 # Squaring a ratio, subtracting one and taking its logarithm: a few roundings each.
 _ROUNDINGS = 8
 
@@ -182,7 +182,7 @@ def _noise_at_outputs(module: nn.Module, scales: Tensors, generator: torch.Gener
             squares = None if bias is None else bias**2
             variance = nn.functional.linear(inputs[0] ** 2, weight**2, squares)
             noise = torch.randn(output.shape, generator=generator, dtype=output.dtype)
-            return output + variance.clamp_min(_LEAST_VARIANCE).sqrt() * noise
+            return output + variance.clamp_min(_MIN_VARIANCE).sqrt() * noise
 
         return add
 

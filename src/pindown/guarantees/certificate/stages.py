@@ -8,7 +8,7 @@ from pindown.deadline import NEVER, Deadline
 from pindown.progress import progress_bar
 
 # Seconds that a stage is taken to last at least, where its time was over before it began.
-_SHORTEST = 0.2
+_MIN_SECONDS = 0.2
 
 
 class Stage:
@@ -32,7 +32,7 @@ class Stage:
     @property
     def progress(self) -> float:
         """Share that is done, of the steps or of the time, whichever is larger."""
-        lasts = max(self._deadline.end - self._deadline.start, _SHORTEST)
+        lasts = max(self._deadline.end - self._deadline.start, _MIN_SECONDS)
         return min(max(self._done / max(self.total, 1), self._deadline.spent / lasts), 1.0)
 
     @property
