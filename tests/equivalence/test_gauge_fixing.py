@@ -92,7 +92,7 @@ def test_extreme_weights(scale):
 
 
 def test_unknown_gauge():
-    with pytest.raises(ValueError, match="gauge must be 'unit' or 'balanced'; got 'max'"):
+    with pytest.raises(ValueError, match="gauge must be one of 'unit', 'balanced'; got 'max'"):
         canonical(random_net(np.random.default_rng(0)), "max")
 
 

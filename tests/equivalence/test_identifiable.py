@@ -52,10 +52,10 @@ def test_larger_networks_are_transparent_on_samples_and_of_full_rank(widths):
 
 def test_some_input_switches_all_units_on():
     """The image of the box under the layers then has full dimension, as all rows are independent."""
-    from pindown.equivalence.recovery.known_layers import Lower
+    from pindown.equivalence.recovery.known_layers import KnownLayers
 
     net = identifiable_network((4, 4, 3, 1), seed=2)
-    points = Lower(4, tuple((W, b) for W, b in net.layers[:-1])).inside_all_on(
+    points = KnownLayers(4, tuple((W, b) for W, b in net.layers[:-1])).inside_all_on(
         5, np.random.default_rng(0)
     )
     assert len(points) == 5 and net.pattern(points).all()

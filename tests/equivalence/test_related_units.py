@@ -99,10 +99,10 @@ def test_permuting_units_permutes_the_answer():
 def test_many_equal_and_many_different_units_are_fast():
     rng = np.random.default_rng(0)
     different, equal = rng.standard_normal((4000, 50)), np.ones((4000, 50))
-    start = time.monotonic()
+    start = time.process_time()
     assert layer_of(different, np.zeros(4000)).parallel == ()
     assert len(layer_of(equal, np.zeros(4000)).parallel[0].units) == 4000
-    assert time.monotonic() - start < 5.0
+    assert time.process_time() - start < 5.0
 
 
 def test_affine_network_has_no_hidden_layer():
@@ -139,9 +139,9 @@ def test_many_units_that_hand_values_through_keep_to_the_budget():
     net = ReluNetwork.from_layers(
         [(sp.eye_array(30_000, format="csr"), np.zeros(30_000)), (np.ones((1, 30_000)), [0])]
     )
-    start = time.monotonic()
+    start = time.process_time()
     assert unit_relations(net)[0].parallel == ()
-    assert time.monotonic() - start < 10.0
+    assert time.process_time() - start < 10.0
     with pytest.raises(TimeoutError):
         unit_relations(
             ReluNetwork.from_layers([(np.ones((50, 2)), np.ones(50)), (np.ones((1, 50)), [0])]), budget=0

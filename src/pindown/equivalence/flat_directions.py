@@ -17,15 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Affine, Array
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline, Stopwatch
+from pindown.equivalence.tuning import (
+    JACOBIAN_SAMPLES,
+    MAX_WHOLE_PARAMETERS,
+    MIN_JACOBIAN_ROWS,
+    PARAMETER_BLOCK,
+    RANK_DROP,
+    RARE_CELL_DRAWS,
+)
 from pindown.network import ReluNetwork
 from pindown.validation import integer
-
-_PER_PARAMETER = 5  # samples for each parameter, at least
-_DROP = 1e-9  # singular values below this share of the largest count as zero (float64)
-LARGEST_PARAMETERS = 5_000  # whose Jacobian is decomposed as a whole
-_POOL = 50_000  # draws among which rare cells are looked for
-_BLOCK = 400  # parameters of a larger network that stand for all
-_LEAST_ROWS = 256  # of the Jacobian that are made at once; or as many as columns, for QR's speed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,10 +135,10 @@ def functional_dimension(
     if n_samples is not None:
         integer("n_samples", n_samples)
     columns = None
-    if P > LARGEST_PARAMETERS:
-        columns = np.sort(np.random.default_rng(seed).choice(P, _BLOCK, replace=False))
+    if P > MAX_WHOLE_PARAMETERS:
+        columns = np.sort(np.random.default_rng(seed).choice(P, PARAMETER_BLOCK, replace=False))
     size = P if columns is None else len(columns)
-    rows = _inputs(net, X, n_samples or _PER_PARAMETER * size, seed)
+    rows = _inputs(net, X, n_samples or JACOBIAN_SAMPLES * size, seed)
     factor, half_rank, done = _factor(net, rows, columns, size, deadline)
     rank, singular = _rank(factor)
     notes = () if done == len(rows) else (f"time ended after {done:,} of {len(rows):,} inputs",)
@@ -159,7 +160,7 @@ def _factor(
     """Return the triangular factor of the Jacobian, the rank on half of the rows, and the rows used."""
     half, done, half_rank = max(1, len(rows) // 2), 0, -1
     factor = np.empty((0, size))  # stands for all rows so far: memory stays at P times P
-    step = max(1, max(size, _LEAST_ROWS) // net.out_features)
+    step = max(1, max(size, MIN_JACOBIAN_ROWS) // net.out_features)
     took = 0.0
     for stop in sorted({*range(step, len(rows), step), half, len(rows)}):
         watch = Stopwatch()
@@ -243,9 +244,9 @@ def _inputs(
         rows, _ = net.as_rows(X)
         return rows
     box, rng = as_box(X, net.in_features), np.random.default_rng(seed)
-    if n_parameters(net) > LARGEST_PARAMETERS or net.depth < 2:
+    if n_parameters(net) > MAX_WHOLE_PARAMETERS or net.depth < 2:
         return box.sample(n, rng)
-    pool = box.sample(_POOL, rng)
+    pool = box.sample(RARE_CELL_DRAWS, rng)
     rare = pool[_from_rare_cells(net, pool, n // 2)]
     # In random order, so that half of them is a fair half.
     return rng.permutation(np.concatenate([rare, box.sample(n - len(rare), rng)]))
@@ -269,4 +270,4 @@ def _rank(factor: Array) -> tuple[int, Array]:
     scaled = factor / np.where(size > 0.0, size, 1.0)
     singular: Array = np.asarray(np.linalg.svd(scaled, compute_uv=False), dtype=np.float64)
     top = float(singular[0]) if singular.size else 0.0
-    return int(np.sum(singular > _DROP * top)) if top > 0.0 else 0, singular
+    return int(np.sum(singular > RANK_DROP * top)) if top > 0.0 else 0, singular

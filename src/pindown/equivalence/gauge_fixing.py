@@ -27,8 +27,10 @@ from pindown.equivalence.symmetry import (
     moved_columns,
     scaled_rows,
 )
+from pindown.equivalence.tuning import BALANCING_SETTLED, BALANCING_SWEEPS
 from pindown.network import ReluNetwork
 from pindown.rounding import TINY
+from pindown.validation import choice
 
 Gauge = Literal["unit", "balanced"]
 
@@ -36,8 +38,6 @@ _SEED = 20210  # of the ordering vectors; another number gives another, equally 
 # Copies of one unit that were scaled and ordered differently have keys that differ by some 1e-13 of the
 # row's length; keys nearer than this may change places from copy to copy.
 _NEAR_TIE = 1e-9
-_SWEEPS = 1000
-_SETTLED = 1e-12
 # Where squares are exact enough; rows outside are first multiplied by a power of two.
 _MODERATE_POWER = 400
 # Balancing treats weights as if they were within these, so that squares stay in float64.
@@ -98,8 +98,7 @@ def canonical_form(net: ReluNetwork, gauge: Gauge = "unit") -> CanonicalForm:
     Raises:
         ValueError: If the gauge is unknown, or a rescaled weight does not fit float64.
     """
-    if gauge not in ("unit", "balanced"):
-        raise ValueError(f"gauge must be 'unit' or 'balanced'; got {gauge!r}.")
+    choice("gauge", gauge, ("unit", "balanced"))
     symmetry, ties = _unit_gauge(net)
     network = apply(symmetry, net)
     if gauge == "balanced":
@@ -191,7 +190,7 @@ def _balancing_scales(net: ReluNetwork) -> list[Array]:
     Q = [_squares(layer.weight) for layer in net.layers]
     c = [_squares(layer.bias) for layer in net.layers]
     ends = [np.ones(width) for width in net.widths]  # s_l^2, input and output included
-    for _ in range(_SWEEPS):
+    for _ in range(BALANCING_SWEEPS):
         change = 0.0
         for i in range(1, net.depth):
             incoming = np.asarray(Q[i - 1] @ (1.0 / ends[i - 1])) + c[i - 1]
@@ -205,7 +204,7 @@ def _balancing_scales(net: ReluNetwork) -> list[Array]:
             new = np.clip(new, _WEIGHTS[0] ** 2, _WEIGHTS[1] ** 2)
             change = max(change, float(np.max(np.abs(np.log(new / ends[i])), initial=0.0)))
             ends[i] = new
-        if change < 2.0 * _SETTLED:
+        if change < 2.0 * BALANCING_SETTLED:
             break
     return [np.sqrt(s) for s in ends[1:-1]]
 

@@ -19,14 +19,11 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array, dense
 from pindown.box import Box, as_box
+from pindown.equivalence.tuning import DRAW_ATTEMPTS, MAX_CONDITION, MIN_ROOM, TILT
 from pindown.geometry.conditions.transparency import Transparency, check_transparency
 from pindown.network import ReluNetwork
 from pindown.programs import linear_program
 
-_TILT = 0.9  # of the gap that keeps one of the first two rows positive; below 1 for transparency
-_ATTEMPTS = 20  # draws until the programs of all layers have room
-_ROOM = 1e-9  # slack, in units of the box, below which a program counts as having none
-_WORST_CONDITION = 1e6  # of a layer: beyond, recovering it from values has no digits left
 _SPANNED = 1e-12  # singular values of directions below this share are rounding
 _FULL_RANK = 1e-10  # smallest singular value of a layer, relative to the largest
 
@@ -71,14 +68,14 @@ def identifiable_network(
     if np.any(domain.lower == domain.upper):
         raise ValueError("an identifiable network needs a box with an interior; some side has length 0.")
     rng = np.random.default_rng(seed)
-    for _ in range(_ATTEMPTS):
+    for _ in range(DRAW_ATTEMPTS):
         try:
             return _in_box(_Builder(sizes[0], rng).build(sizes), domain)
         except _NoRoomError:
             continue
     raise ValueError(
-        f"no network of widths {sizes} was found in {_ATTEMPTS} draws: its cells become too thin for "
-        "float64. Fewer layers, or another seed, may do."
+        f"no network of widths {sizes} was found in {DRAW_ATTEMPTS} draws: its cells become too thin "
+        "for float64. Fewer layers, or another seed, may do."
     )
 
 
@@ -115,7 +112,7 @@ class _Builder:
         layers = []
         for width in sizes[1:-1]:
             W, b = self._layer(width)
-            if np.linalg.cond(W) > _WORST_CONDITION:
+            if np.linalg.cond(W) > MAX_CONDITION:
                 raise _NoRoomError
             layers.append((W, b))
             self._advance(W, b)
@@ -150,11 +147,11 @@ class _Builder:
         if self._largest(first) < self._largest(-first):
             first = -first
         gap = self._largest(first) / 2
-        if gap < _ROOM:
+        if gap < MIN_ROOM:
             raise _NoRoomError
         v = self._orthogonal_to(first[None, :-1])
         reach = np.sum(np.maximum(np.abs(self.high - p), np.abs(self.low - p)) * np.abs(v))
-        tilt = _TILT * gap / reach * v
+        tilt = TILT * gap / reach * v
         return first, np.append(-first[:-1] + tilt, -first[-1] + gap - tilt @ p)
 
     def _advance(self, W: Array, b: Array) -> None:
@@ -192,7 +189,7 @@ class _Builder:
         x = _solve(
             goal, np.column_stack([-N / size[:, None], np.ones(len(N))]), m / size, bounds, scaled
         )
-        if x[-1] < _ROOM:
+        if x[-1] < MIN_ROOM:
             raise _NoRoomError
         return np.asarray(self.A @ x[:-1] + self.c)
 
@@ -206,7 +203,7 @@ class _Builder:
         x = _solve(
             np.append(np.zeros(self.d), -1.0), np.column_stack([-N, np.zeros(len(N))]), m, bounds, equal
         )
-        if x[-1] < _ROOM:
+        if x[-1] < MIN_ROOM:
             raise _NoRoomError
         return float(x[-1])
 

@@ -21,12 +21,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Affine, Array, Matrix
+from pindown.equivalence.tuning import MAX_LOG_SCALE
 from pindown.network import ReluNetwork
+from pindown.validation import positive
 
 Permutation = NDArray[np.intp]
-
-# Random scales stay within e^-20 .. e^20: beyond, products of weights of several layers lose digits.
-LARGEST_LOG_SCALE = 20.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,15 +102,12 @@ def random_symmetry(
     The logarithms are cut to [-20, 20].
     """
     if isinstance(log_scale_std, np.random.Generator):
-        raise TypeError("log_scale_std must be a number >= 0; a generator goes to seed=.")
-    if not (np.isfinite(log_scale_std) and log_scale_std >= 0.0):
-        raise ValueError(f"log_scale_std must be a number >= 0; got {log_scale_std}.")
+        raise TypeError("log_scale_std must be a number of at least 0; a generator goes to seed=.")
+    log_scale_std = positive("log_scale_std", log_scale_std, zero=True)
     rng = np.random.default_rng(seed)
     permutations = [rng.permutation(n) for n in net.hidden_widths]
     logs = [log_scale_std * rng.standard_normal(n) for n in net.hidden_widths]
-    return Symmetry(
-        permutations, [np.exp(np.clip(s, -LARGEST_LOG_SCALE, LARGEST_LOG_SCALE)) for s in logs]
-    )
+    return Symmetry(permutations, [np.exp(np.clip(s, -MAX_LOG_SCALE, MAX_LOG_SCALE)) for s in logs])
 
 
 def apply(symmetry: Symmetry, net: ReluNetwork) -> ReluNetwork:

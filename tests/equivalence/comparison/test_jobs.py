@@ -20,8 +20,8 @@ def only_branching(monkeypatch):
     others = ("one hidden layer", "cells", "mixed-integer programs")
     left = tuple(method for method in methods.ON_ANY_PAIR if method.name not in others)
     monkeypatch.setattr(methods, "ON_ANY_PAIR", left)
-    monkeypatch.setattr(parallel_branching, "_HEAD_WORK", 1)
-    monkeypatch.setattr(parallel_branching, "_MOST_QUOTA", 32)
+    monkeypatch.setattr(parallel_branching, "HEAD_WORK", 1)
+    monkeypatch.setattr(parallel_branching, "MAX_PART_BOXES", 32)
     many = []
     each = parallel_branching.each
 
@@ -79,7 +79,7 @@ def test_ctrl_c_during_a_round_returns_what_was_proved(only_branching, monkeypat
 @pytest.mark.parametrize("n_jobs", [0, 0.5, "all"])
 def test_bad_numbers_of_workers_are_refused_in_one_line(n_jobs):
     ((a, _),) = drawn(1)
-    with pytest.raises(ValueError, match="n_jobs is a number of workers") as refusal:
+    with pytest.raises(ValueError, match="n_jobs must be a number of workers") as refusal:
         diff(a, a, box=BOX, n_jobs=n_jobs)
     assert "\n" not in str(refusal.value)
 

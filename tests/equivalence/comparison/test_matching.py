@@ -211,7 +211,7 @@ def test_a_late_match_gives_up():
     with pytest.raises(TimeoutError, match="no time left"):
         match(a, apply(random_symmetry(a), a), deadline=Deadline.after(0))
     one, other = random_net(rng, [1, 3000, 1]), random_net(rng, [1, 3000, 1])
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(TimeoutError, match="no time left"):  # an assignment of 3000 units takes seconds
         match(one, other, deadline=Deadline.after(0.5))
-    assert time.monotonic() - began < 2.0
+    assert time.process_time() - began < 2.0

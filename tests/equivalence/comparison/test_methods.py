@@ -5,9 +5,12 @@ import time
 import numpy as np
 import pytest
 
-from pindown.deadline import Deadline
+from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.comparison import GapState, narrow
 from pindown.equivalence.comparison.cells import gap_by_cells
+from pindown.equivalence.comparison.methods import Method, follow
+from pindown.equivalence.comparison.run import Pair, Run
+from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.relaxation.difference_norms import norm_gap
 from tests.equivalence.comparison.nets import perturbed, random_net, unit_box
@@ -110,3 +113,66 @@ def test_norms_whose_products_underflow_bound_the_gap_all_the_same():
     assert at_one > 0
     assert norm_gap(a, b) * (1 + np.sqrt(2)) >= float(at_one)
     assert narrow(a, b, None, deadline=Deadline.after(1)).upper > 0
+
+
+def recording(told, name, share, **how):
+    """A method that writes down its name and how long one piece of its work may take."""
+
+    def work(run, turn):
+        told.append((name, turn().left))
+
+    return Method(name, lambda run: name != "does not apply", share, work, **how)
+
+
+def a_run(deadline, **how):
+    a = random_net((2, 3, 1), np.random.default_rng(0))
+    return Run(a, perturbed(a, 0.1, np.random.default_rng(1)), unit_box(2), deadline, **how)
+
+
+def test_methods_follow_the_table_and_get_their_share_of_what_is_left():
+    told = []
+    table = (
+        recording(told, "first", 0.5),
+        recording(told, "does not apply", 1.0),
+        recording(told, "short", 0.5, seconds=2.0),
+        recording(told, "last", 1.0),
+    )
+    follow(a_run(Deadline.after(60.0)), table)
+    assert [name for name, _ in told] == ["first", "short", "last"]
+    assert [left for _, left in told] == pytest.approx([30.0, 2.0, 60.0], abs=1.0)
+
+
+def test_without_a_limit_only_some_methods_have_one():
+    told = []
+    follow(a_run(NEVER), (recording(told, "any", 0.5), recording(told, "long", 0.5, unlimited=9.0)))
+    assert told[0] == ("any", np.inf) and told[1][1] == pytest.approx(9.0, abs=1.0)
+
+
+def test_without_time_only_what_is_done_at_once_is_done():
+    told = []
+    table = (recording(told, "at once", 0.1, at_once=True), recording(told, "other", 1.0))
+    follow(a_run(Deadline.after(0.0)), table)
+    assert told == [("at once", 0.0)]
+
+
+def test_once_it_is_decided_only_what_informs_is_done():
+    told = []
+    table = (recording(told, "informs", 0.1, informs=True), recording(told, "other", 1.0))
+    run = a_run(Deadline.after(60.0), tol=0.5)
+    run.take("a witness", Bracket(1.0))
+    follow(run, table)
+    assert [name for name, _ in told] == ["informs"]
+    run.take("a proof", Bracket(0.0, 0.1))
+    follow(run, table)
+    assert len(told) == 1
+
+
+def test_what_is_proved_of_a_reduced_pair_is_stated_for_the_given_one():
+    run = a_run(Deadline.after(60.0), tol=1.0)
+    point = np.zeros(2)
+    run.work_on(Pair(run.second, run.second, slack=0.25))
+    assert run.tol_of_pair == 0.75
+    run.take("any", Bracket(9.0, 0.5, point))  # the gap at the point is taken of the given networks
+    assert 0.75 <= run.state.upper <= 0.7500001
+    there = float(np.abs(run.first(point) - run.second(point)).max())
+    assert 0.0 < run.state.lower <= there and run.state.witness is point

@@ -36,8 +36,8 @@ LONG = 60.0  # seconds, never used up: no test waits for a clock
 @pytest.fixture
 def at_once(monkeypatch):
     """Let rounds begin after a few boxes, and be short, so that small pairs need several."""
-    monkeypatch.setattr(parallel_branching, "_HEAD_WORK", 1)
-    monkeypatch.setattr(parallel_branching, "_MOST_QUOTA", 16)
+    monkeypatch.setattr(parallel_branching, "HEAD_WORK", 1)
+    monkeypatch.setattr(parallel_branching, "MAX_PART_BOXES", 16)
 
 
 def pairs(n, widths=(3, 6, 6, 2)):
@@ -257,7 +257,7 @@ def test_a_witness_stops_the_round_and_the_rest_keeps_its_bounds(monkeypatch):
     assert 0.9 < state.lower <= 1.0 <= state.upper
     assert spikes(state.witness[None])[0] == state.lower
     assert started[:-1] == finished[:-1]
-    assert 0 < finished[-1] < started[-1] <= parallel_branching.PARTS
+    assert 0 < finished[-1] < started[-1] <= parallel_branching.MAX_PARTS
     assert frontier.top >= 1.0  # other spikes are as high, and nobody looked closely
 
 
@@ -304,7 +304,7 @@ def test_disagreement_of_labels_by_two_workers():
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "two"])
 def test_bad_numbers_of_workers(n_jobs):
     ((a, b),) = pairs(1)
-    with pytest.raises(ValueError, match="n_jobs is a number of workers") as refusal:
+    with pytest.raises(ValueError, match="n_jobs must be a number of workers") as refusal:
         narrow(a, b, unit_box(3), n_jobs=n_jobs)
     assert "\n" not in str(refusal.value)
 

@@ -9,7 +9,7 @@ from pindown.equivalence.comparison import diff
 from pindown.equivalence.comparison.matching import match
 from pindown.equivalence.identifiable import identifiable_network
 from pindown.equivalence.recovery import Recovered, recover
-from pindown.equivalence.recovery.known_layers import Lower
+from pindown.equivalence.recovery.known_layers import KnownLayers
 from pindown.equivalence.recovery.oracle import Oracle
 from pindown.equivalence.recovery.recovering import excluded_share, proved
 from pindown.network import ReluNetwork
@@ -369,6 +369,6 @@ def test_points_of_a_zero_set_that_random_segments_rarely_cross():
     w, b = np.ones(6), -4.2
     crossed = (rng.uniform(-1, 1, (100_000, 6)) @ w + b > 0).mean()
     assert crossed < 1e-2
-    points = Lower(6).zeros(w, b, 32, rng)
+    points = KnownLayers(6).zeros(w, b, 32, rng)
     assert len(points) == 32 and np.abs(points).max() <= 1.0
     assert np.abs(points @ w + b).max() < 1e-12 and len(np.unique(points, axis=0)) == 32

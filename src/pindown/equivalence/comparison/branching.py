@@ -23,15 +23,12 @@ from pindown.box import Box
 from pindown.deadline import NEVER, Deadline, Stopwatch
 from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.comparison.witness_search import gaps_at
+from pindown.equivalence.tuning import BRANCHING_TURN_SECONDS, MAX_BOXES, MAX_BOXES_AT_ONCE
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.relaxation.differential import gap_bounds, proved_gap
 from pindown.relaxation.linear import LinearForms
 
-# Boxes bounded at once: from one, so that large networks keep time, to as many as fill the vectors.
-MOST_AT_ONCE = 256
-_TURN = 0.1  # seconds one round should take at most
-MOST_BOXES = 2**20  # kept at once: 200 MB at ten inputs
 Bounder = Callable[[Array, Array], tuple[Array, LinearForms]]
 Value = Callable[[Array], Array]
 
@@ -126,7 +123,7 @@ def branch(
             yield state
         spent = watch.seconds
         batch = _next_batch(batch, spent)
-        over = spent > deadline.left or len(cover.bound) > MOST_BOXES
+        over = spent > deadline.left or len(cover.bound) > MAX_BOXES
         if state.settled(tol, precision) or over or not len(cover.bound):
             return
         parents = cover.pop(batch)
@@ -138,9 +135,9 @@ def branch(
 
 
 def _next_batch(batch: int, spent: float) -> int:
-    if spent > _TURN:
+    if spent > BRANCHING_TURN_SECONDS:
         return max(1, batch // 2)
-    return min(2 * batch, MOST_AT_ONCE) if spent < _TURN / 3 else batch
+    return min(2 * batch, MAX_BOXES_AT_ONCE) if spent < BRANCHING_TURN_SECONDS / 3 else batch
 
 
 def halves(lower: Array, upper: Array, cut: Array) -> tuple[Array, Array, NDArray[np.bool_]]:

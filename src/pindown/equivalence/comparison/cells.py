@@ -19,16 +19,12 @@ from pindown.box import Box
 from pindown.deadline import Deadline
 from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.comparison.witness_search import gaps_at
+from pindown.equivalence.tuning import CELL_CANDIDATES, CELL_WALK_SHARE, MAX_CELLS
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.relaxation.difference_network import difference
 from pindown.relaxation.differential import proved_gap
 from pindown.rounding import add_up
-
-MAX_CELLS = 300_000
-# The walk over the cells takes about this share of the time; the rest goes to the dual bounds.
-_WALK_SHARE = 0.5
-_CANDIDATES = 4  # vertices whose gap is evaluated with rounding bounded
 
 
 def gap_by_cells(
@@ -58,10 +54,10 @@ def gap_by_cells(
 
     deadline = Deadline.after(max(budget, 0.0))
     flat = bool(np.any(box.lower == box.upper))
-    joint = None if flat else difference(a, b, box, deadline=deadline.share(_WALK_SHARE))
+    joint = None if flat else difference(a, b, box, deadline=deadline.share(CELL_WALK_SHARE))
     if joint is None:
         return GapState()
-    walk = None if budget == inf else _WALK_SHARE * max(budget, 0.0)
+    walk = None if budget == inf else CELL_WALK_SHARE * max(budget, 0.0)
     with np.errstate(over="ignore", invalid="ignore"):  # maps that overflow have infinite bounds
         cx = polyhedral_complex(joint.net, box, budget=walk, max_cells=max_cells, certified=True)
     point, lower = _best_vertex(a, b, box, cx.vertices)
@@ -83,7 +79,7 @@ def _best_vertex(a: ReluNetwork, b: ReluNetwork, box: Box, vertices: Array) -> t
     """Return the vertex with the largest gap, and the gap rounded down."""
     points = np.vstack([np.clip(vertices, box.lower, box.upper), box.center])
     gaps = gaps_at(a, b, points)
-    best = points[np.argsort(-gaps, kind="stable")[:_CANDIDATES]]
+    best = points[np.argsort(-gaps, kind="stable")[:CELL_CANDIDATES]]
     proved = [proved_gap(a, b, point) for point in best]
     top = int(np.argmax(proved))
     point = best[top].copy()

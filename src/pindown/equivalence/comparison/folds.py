@@ -4,7 +4,13 @@ A :class:`Sum` is :math:`x \mapsto \sum_j v_j \rho(r_j \cdot (x, 1)) + \sum_i o_
 a network with one hidden layer is one, and so is the difference of two. Here its units are put together
 that are multiples of each other, exactly (for decisions) or nearly (for bounds).
 
-Phuong and Lampert 2020, "Functional vs. parametric equivalence of ReLU networks".
+With units written as near multiples of leaders, the sum is
+:math:`\sum_g (\kappa_g |z_g| + \sigma_g z_g)` plus an affine function, up to the residuals of the units;
+what does not cancel is bounded term by term. Where a leader is almost always on or off, :math:`|z|` is
+replaced by :math:`\pm z`.
+
+Phuong and Lampert 2020, "Functional vs. parametric equivalence of ReLU networks"; Phuong 2021, section
+2.2 (units are determined up to multiples; here with tolerance).
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.comparison.bracket import GapState
+from pindown.equivalence.tuning import PROGRAM_BOUNDS_SHARE, PROGRAM_SOLVER_SHARE
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.programs import SOLVER_TOLERANCE, integer_program
@@ -28,9 +29,6 @@ from pindown.relaxation.linear import linear_bounds
 from pindown.relaxation.mixed_integer import Encoding, tight_encoding
 from pindown.rounding import add_up
 
-# HiGHS looks at its clock now and then only, and building the model takes time.
-_SOLVER_SHARE = 0.9
-_BOUNDS_SHARE = 0.3  # of the time, what bounds that make programs smaller may take
 _SLOPE_TOLERANCE = 1e-7  # HiGHS takes a slope of an objective of size one for zero below this
 _SHORTEST = 0.01  # seconds; HiGHS takes 0 for no limit
 
@@ -73,7 +71,7 @@ def gap_by_milp(a: ReluNetwork, b: ReluNetwork, box: Box, *, budget: float = 60.
     Tjeng, Xiao and Tedrake 2019, section 4.
     """
     deadline = Deadline.after(budget)
-    soon = deadline.share(_BOUNDS_SHARE)
+    soon = deadline.share(PROGRAM_BOUNDS_SHARE)
     joint = difference(a, b, box, deadline=soon)
     encoding = None if joint is None else tight_encoding(joint.net, box, deadline=soon)
     if joint is None or encoding is None:
@@ -84,7 +82,7 @@ def gap_by_milp(a: ReluNetwork, b: ReluNetwork, box: Box, *, budget: float = 60.
         if deadline.passed:
             upper = inf
             break
-        found = largest_output(encoding, k, sign, _SOLVER_SHARE * deadline.left / (len(jobs) - i))
+        found = largest_output(encoding, k, sign, PROGRAM_SOLVER_SHARE * deadline.left / (len(jobs) - i))
         upper = max(upper, float(add_up(add_up(found.bound, encoding.error[k]), joint.error[k])))
         if found.point is not None and found.attained >= best:
             point = encoding.inputs(found.point)

@@ -35,7 +35,14 @@ from pindown.equivalence.comparison.parallel_branching import branch_in_rounds
 from pindown.equivalence.comparison.result import LabelDiff, verdict_of
 from pindown.equivalence.comparison.run import Run
 from pindown.equivalence.comparison.witness_search import first_points, gradients, values_at
-from pindown.equivalence.tuning import SEARCH_SECONDS
+from pindown.equivalence.tuning import (
+    LABEL_PART,
+    LABEL_PRECISION,
+    LABEL_ROUNDS,
+    LABEL_STARTS,
+    LABEL_STEPS,
+    SEARCH_SECONDS,
+)
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.parallel import n_workers
@@ -43,12 +50,6 @@ from pindown.relaxation.differential import sum_of_forms, tied
 from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.linear import LinearForms, largest, relax
 from pindown.rounding import add_down, gamma, norm_up
-
-_PRECISION = 1e-3  # bounds that differ by less of their size are not worth more time
-_STARTS = 32
-_ROUNDS = 30
-_PART = 256  # points between two looks at the clock
-_STEPS = (1.0, 0.3, 0.1, 0.03)
 
 
 def label_bounds(
@@ -124,7 +125,7 @@ def narrow_labels(
     def proved(point: Array) -> float:
         return proved_label_gap(a, b, point).gap
 
-    goal: dict[str, Any] = {"tol": margin, "precision": _PRECISION, "deadline": deadline}
+    goal: dict[str, Any] = {"tol": margin, "precision": LABEL_PRECISION, "deadline": deadline}
     if n_workers(n_jobs) == 1:
         steps = branch(bounder, value, proved, box, start=state, **goal)
     else:
@@ -241,13 +242,13 @@ def search_labels(
         return value
 
     for batch in first_points(a, box, rng):
-        for points in np.split(batch, range(_PART, len(batch), _PART)):
+        for points in np.split(batch, range(LABEL_PART, len(batch), LABEL_PART)):
             value = consider(points)
-            X = np.concatenate([X, points[np.argsort(-value, kind="stable")[:_STARTS]]])
+            X = np.concatenate([X, points[np.argsort(-value, kind="stable")[:LABEL_STARTS]]])
             if over():
                 return best
-    X = X[np.argsort(-disagreement(a, b, X, box is None).value, kind="stable")[:_STARTS]]
-    for turn in range(_ROUNDS):
+    X = X[np.argsort(-disagreement(a, b, X, box is None).value, kind="stable")[:LABEL_STARTS]]
+    for turn in range(LABEL_ROUNDS):
         X = _step(a, b, box, X, 0.7**turn, consider)
         if over():
             break
@@ -297,13 +298,13 @@ def _step(
     for g in (smaller, of_a + of_b):
         if box is not None:
             half = box.upper / 2 - box.lower / 2
-            moves = [size * step * half * np.sign(g) for step in _STEPS]
+            moves = [size * step * half * np.sign(g) for step in LABEL_STEPS]
             trials += [np.clip(X + 2.0 * move, box.lower, box.upper) for move in moves]
         else:
             length = np.linalg.norm(g, axis=1, keepdims=True)
             radius = size * (1.0 + np.linalg.norm(X, axis=1, keepdims=True))
             unit = np.divide(g, length, out=np.zeros_like(g), where=length > 0)
-            trials += [X + step * radius * unit for step in _STEPS]
+            trials += [X + step * radius * unit for step in LABEL_STEPS]
     assert callable(consider)
     values = np.stack([here.value, *(consider(trial) for trial in trials)])
     return np.stack([X, *trials])[np.argmax(values, axis=0), rows]

@@ -34,15 +34,12 @@ from pindown.equivalence.symmetry import (
     moved_layer,
     scaled_rows,
 )
+from pindown.equivalence.tuning import MATCH_SECONDS_PER_WEIGHT, MAX_DENSE_ENTRIES, NEAR_ONE
 from pindown.network import ReluNetwork
 from pindown.rounding import SMALLEST, TINY, UNIT_ROUNDOFF
 from pindown.validation import positive
 
-# A scale this near to one is tried as one: quantised and re-exported copies keep their scales.
-_NEAR_ONE = 0.01
-_SECONDS_PER_WEIGHT = 1e-7  # of each of the two passes over a layer
 _LARGEST = float(np.finfo(np.float64).max)
-_LARGEST_DENSE = 2**24  # entries; 128 MB
 # A scale that differs from 1 by no more than float32 rounding is none.
 _SAME_SCALE = 2.0**-20
 
@@ -121,7 +118,7 @@ def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6, deadline: Deadl
 
 def _require_time(deadline: Deadline, layer: Affine) -> None:
     """Give up if the layer would not be finished before the deadline."""
-    if _SECONDS_PER_WEIGHT * layer.n_parameters > deadline.left:
+    if MATCH_SECONDS_PER_WEIGHT * layer.n_parameters > deadline.left:
         raise OutOfTime("no time left for pairing the units of two networks.")
 
 
@@ -153,7 +150,7 @@ def _alike(first: Affine, second: Affine) -> tuple[Affine, Affine]:
     """Return both layers dense or both sparse."""
     if sp.issparse(first.weight) == sp.issparse(second.weight):
         return first, second
-    make = dense if first.weight.shape[0] * first.weight.shape[1] <= _LARGEST_DENSE else sp.csr_array
+    make = dense if first.weight.shape[0] * first.weight.shape[1] <= MAX_DENSE_ENTRIES else sp.csr_array
     return Affine(make(first.weight), first.bias), Affine(make(second.weight), second.bias)
 
 
@@ -173,7 +170,7 @@ def _scales(mine: Affine, theirs: Affine) -> tuple[Array, NDArray[np.bool_]]:
         good = np.isfinite(pivot) & (pivot > 0.0)
         fitted = np.where(cosine > 0.0, cosine, 1.0) * ratio
         candidates = [fitted, np.where(good, pivot, fitted)]
-        candidates.append(np.where(np.abs(fitted - 1.0) <= _NEAR_ONE, 1.0, fitted))
+        candidates.append(np.where(np.abs(fitted - 1.0) <= NEAR_ONE, 1.0, fitted))
         costs = [_absolute_difference(mine, theirs, m) for m in candidates]
     best = np.argmin(np.nan_to_num(np.stack(costs), nan=np.inf), axis=0)
     m = np.clip(np.choose(best, candidates), TINY, _LARGEST)

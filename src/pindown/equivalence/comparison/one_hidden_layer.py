@@ -42,15 +42,15 @@ from pindown.equivalence.comparison.folds import (
 )
 from pindown.equivalence.comparison.witness_search import Witness, search
 from pindown.equivalence.related_units import ParallelUnits
+from pindown.equivalence.tuning import (
+    COARSE_PARALLEL,
+    FOLD_STEPS,
+    MAX_RATIONAL_PRODUCTS,
+    MAX_WITNESS_FOLDS,
+    POINTS_PER_FOLD,
+)
 from pindown.network import ReluNetwork
 from pindown.text import rounded_down, rounded_up
-
-# Rational products that take about a second.
-_MOST_RATIONAL = 500_000
-_COARSE = 1e-2  # a tolerance that pairs units with their copies in float16
-_MOST_FOLDS = 64  # folds near which a witness is looked for, the strongest first
-_POINTS_PER_FOLD = 4
-_STEPS = (0.0, 1e-3, -1e-3, 0.03, -0.03, 0.3, -0.3)  # across the fold, as shares of the scale
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -208,7 +208,7 @@ def decide_shallow(
         return ShallowDecision(True, 0.0, 0.0, None, 0)
     upper = sum_bound(total, near_multiples(total, groups), box)
     with suppress(OutOfTime):
-        coarse = relations(total, _COARSE, budget=budget)
+        coarse = relations(total, COARSE_PARALLEL, budget=budget)
         upper = min(upper, sum_bound(total, near_multiples(total, coarse), box))
     starts = _points_near_folds(total, bent, box, seed)
     found: Witness = search(a, b, box, budget=budget, seed=seed, starts=starts)
@@ -250,7 +250,7 @@ def _affine_rest(total: Sum, straight: list[tuple[Array, Vector]]) -> Vector:
 def _is_zero(total: Sum, straight: list[tuple[Array, Vector]]) -> bool | None:
     """Return whether the affine rest vanishes; None if that takes too long to know."""
     work = len(total.out) * sum(int(np.count_nonzero(row)) for row, _ in straight)
-    if work > _MOST_RATIONAL:
+    if work > MAX_RATIONAL_PRODUCTS:
         return None
     return not _affine_rest(total, straight).any()
 
@@ -260,7 +260,7 @@ def _points_near_folds(total: Sum, bent: list[Fold], box: Box | None, seed: int)
     d = total.rows.shape[1] - 1
     rng = np.random.default_rng(seed)
     sizes = [max(abs(value) for value in fold.kappa) for fold in bent]
-    order = sorted(range(len(bent)), key=lambda i: -sizes[i])[:_MOST_FOLDS]
+    order = sorted(range(len(bent)), key=lambda i: -sizes[i])[:MAX_WITNESS_FOLDS]
     points = [np.zeros((0, d))]
     for i in order:
         row = total.rows[bent[i].unit]
@@ -268,14 +268,14 @@ def _points_near_folds(total: Sum, bent: list[Fold], box: Box | None, seed: int)
         if not np.dot(w, w) > 0.0:
             continue
         if box is None:
-            x = rng.standard_normal((_POINTS_PER_FOLD, d))
+            x = rng.standard_normal((POINTS_PER_FOLD, d))
             x = x - ((x @ w + offset) / np.dot(w, w))[:, None] * w
             scale = 1.0 + np.linalg.norm(x, axis=1, keepdims=True)
         else:
             x = _inside(box, w, offset, rng)
             scale = np.max(box.upper / 2 - box.lower / 2)
         normal = w / np.linalg.norm(w)
-        points += [x + step * scale * normal for step in _STEPS]
+        points += [x + step * scale * normal for step in FOLD_STEPS]
     found = np.concatenate(points)
     found = found[np.isfinite(found).all(axis=1)]
     return found if box is None else np.clip(found, box.lower, box.upper)
@@ -283,7 +283,7 @@ def _points_near_folds(total: Sum, bent: list[Fold], box: Box | None, seed: int)
 
 def _inside(box: Box, w: Array, offset: float, rng: np.random.Generator) -> Array:
     """Return points of the box on the hyperplane ``w x + offset = 0``."""
-    x = box.sample(_POINTS_PER_FOLD, rng)
+    x = box.sample(POINTS_PER_FOLD, rng)
     high, low = np.where(w > 0, box.upper, box.lower), np.where(w > 0, box.lower, box.upper)
     z = x @ w + offset
     end = np.where((z < 0)[:, None], high, low)

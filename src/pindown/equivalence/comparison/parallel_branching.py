@@ -28,8 +28,6 @@ from pindown.box import Box
 from pindown.deadline import NEVER, Deadline, Stopwatch
 from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.comparison.branching import (
-    MOST_AT_ONCE,
-    MOST_BOXES,
     Cover,
     Value,
     best_corners,
@@ -38,20 +36,24 @@ from pindown.equivalence.comparison.branching import (
     index_of_largest,
 )
 from pindown.equivalence.comparison.witness_search import gaps_at
+from pindown.equivalence.tuning import (
+    HEAD_WORK,
+    MAX_BOXES,
+    MAX_BOXES_AT_ONCE,
+    MAX_HEAD_BOXES,
+    MAX_PART_BOXES,
+    MAX_PARTS,
+    MIN_PARTS,
+    PART_WORK,
+    PROCESS_START_SECONDS,
+    TURN_WORK,
+)
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.parallel import each, n_workers
 from pindown.relaxation.differential import gap_bounds, proved_gap
 from pindown.relaxation.linear import LinearForms
 
-PARTS = 32  # of a round at most: more workers than this have nothing to do
-_FEWEST_PARTS = 8  # even if there are few boxes, and turns of few are dearer
-# Weights times boxes, of which about ten million are bounded in a second: for one turn (a tenth of a
-# second), for one part (half a second) and for what is done before the first round (a second).
-_TURN_WORK, _PART_WORK, _HEAD_WORK = 2**20, 2**22, 2**23
-_MOST_QUOTA = 2_048  # boxes of one part in one round: 400 kB there and back at ten inputs
-_MOST_HEAD = 4_096
-_STARTING = 3.0  # seconds for processes to start: with less time left none are asked for
 # From boxes (n, d), (n, d) and ``deadline=`` to upper bounds (n,) and linear forms above the function.
 Bounds: TypeAlias = Callable[..., tuple[Array, LinearForms]]
 
@@ -111,19 +113,19 @@ class _Rounds:
 
     def parts(self) -> int:
         """Return how many parts the open boxes are worth: each should fill its turns."""
-        hand = self.boxes(_TURN_WORK, MOST_AT_ONCE)
-        return max(_FEWEST_PARTS, min(PARTS, len(self.frontier.cover.bound) // hand))
+        hand = self.boxes(TURN_WORK, MAX_BOXES_AT_ONCE)
+        return max(MIN_PARTS, min(MAX_PARTS, len(self.frontier.cover.bound) // hand))
 
     def plan(self) -> list[Part]:
         """Choose boxes for the next round and take them off the frontier; none if time is too short."""
         at, left = self.frontier, self.deadline.left
         workers = n_workers(self.n_jobs)
-        head = at.count < self.boxes(_HEAD_WORK, _MOST_HEAD)
-        n = 1 if head or (not at.rounds and left < _STARTING) else self.parts()
+        head = at.count < self.boxes(HEAD_WORK, MAX_HEAD_BOXES)
+        n = 1 if head or (not at.rounds and left < PROCESS_START_SECONDS) else self.parts()
         fit = n if at.slowest == 0.0 else min(float(n), left * workers / at.slowest)
         if left <= 0 or fit < 1:
             return []
-        most = self.boxes(_PART_WORK, _MOST_QUOTA)
+        most = self.boxes(PART_WORK, MAX_PART_BOXES)
         quota = max(2, min(most, 2 * at.count // n if n > 1 else at.count))
         hands = dealt(at.cover.pop(int(fit) * -(-quota // 2)), int(fit))
         floor = max(at.done, self.state.lower, 0.0 if self.tol is None else self.tol)
@@ -133,7 +135,7 @@ class _Rounds:
 
     def run(self, parts: list[Part]) -> None:
         """Explore parts and put back what is left of them; of parts not finished, what was given."""
-        batch = self.boxes(_TURN_WORK, MOST_AT_ONCE)
+        batch = self.boxes(TURN_WORK, MAX_BOXES_AT_ONCE)
         work = partial(explore, self.bounds, self.value, batch)
         results: list[Explored | None] = [None] * len(parts)
         try:
@@ -247,7 +249,7 @@ def branch_in_rounds(
         if run.state is not shown:
             shown = run.state
             yield shown
-        full = len(at.cover.bound) > MOST_BOXES
+        full = len(at.cover.bound) > MAX_BOXES
         if run.state.settled(tol, precision) or full or not len(at.cover.bound):
             return
         parts = run.plan()

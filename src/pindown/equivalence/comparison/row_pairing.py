@@ -19,20 +19,14 @@ from pindown.affine import Affine, Array, Matrix, dense, is_finite
 from pindown.deadline import NEVER, Deadline, OutOfTime
 from pindown.equivalence.gauge_fixing import row_lengths
 from pindown.equivalence.symmetry import moved_columns
+from pindown.equivalence.tuning import ASSIGNMENT_SECONDS, NEAR_ROWS, PARALLEL_ROWS, ROW_KEYS
 from pindown.rounding import TINY
 
-_KEYS = 8
 _SEED = 0
 # A projection to 8 numbers stretches a vector by about sqrt(8), and by three times that never.
 _STRETCH = 8.5
-# Pairs nearer than this are accepted without an assignment: float16 rounding moves rows by 1e-3, and
-# unrelated rows are about 1.4 apart.
-_NEAR = 0.05
-_ASSIGNMENT_SECONDS = 2e-10  # times the cube of the number of units
 _MODERATE = 300  # powers of two far from the ends of float64
 _FAR = 1e3  # what a distance that float64 cannot hold is taken for
-# Rows of one network nearer than this are parallel to rounding, whatever the other network says.
-_PARALLEL = 1e-9
 
 
 @np.errstate(all="ignore")  # far-apart scales only make the pairing less sure
@@ -71,8 +65,8 @@ def pair_units(
         free = np.setdiff1d(np.arange(len(pairs)), pairs)
         pairs[open_units] = free[_assign(A.distances_to(B, open_units, free), deadline)]
     apart = A.distance_to(B, pairs)
-    near = apart[apart <= _NEAR]
-    tie = max(_PARALLEL, 4.0 * float(np.max(near, initial=0.0)))
+    near = apart[apart <= NEAR_ROWS]
+    tie = max(PARALLEL_ROWS, 4.0 * float(np.max(near, initial=0.0)))
     groups = _parallel_groups(A, tie)
     if groups:
         outgoing = [_Outgoing(*of, last) for of in zip(following, (A.lengths, B.lengths), strict=True)]
@@ -93,7 +87,7 @@ class _Directions:
         moderate = Affine(weight if fits else layer.weight, layer.bias)
         self.lengths = row_lengths(*moderate)
         self.weight, self.bias = unit_rows(moderate, self.lengths)
-        g = np.random.default_rng(_SEED).standard_normal((layer.in_features + 1, _KEYS))
+        g = np.random.default_rng(_SEED).standard_normal((layer.in_features + 1, ROW_KEYS))
         self.keys = np.asarray(self.weight @ g[:-1]) + self.bias[:, None] * g[-1]
 
     def distance_to(self, other: _Directions, pairs: NDArray[np.intp]) -> Array:
@@ -150,17 +144,17 @@ def _nearest(A: _Directions, B: _Directions) -> NDArray[np.intp]:
 
     n = len(A.keys)
     same = np.arange(n)
-    if np.max(np.linalg.norm(A.keys - B.keys, axis=1)) > _STRETCH * _NEAR:
+    if np.max(np.linalg.norm(A.keys - B.keys, axis=1)) > _STRETCH * NEAR_ROWS:
         same = np.asarray(cKDTree(B.keys).query(A.keys)[1], dtype=np.intp)
     counts = np.bincount(same, minlength=n)
-    clear = (counts[same] == 1) & (A.distance_to(B, same) <= _NEAR)
+    clear = (counts[same] == 1) & (A.distance_to(B, same) <= NEAR_ROWS)
     return np.where(clear, same, -1)
 
 
 def _assign(cost: Array, deadline: Deadline) -> NDArray[np.intp]:
     from scipy.optimize import linear_sum_assignment
 
-    if _ASSIGNMENT_SECONDS * len(cost) ** 3 > deadline.left:
+    if ASSIGNMENT_SECONDS * len(cost) ** 3 > deadline.left:
         raise OutOfTime("no time left for pairing the units of two networks.")
     finite = np.nan_to_num(cost, nan=_FAR, posinf=_FAR)
     return np.asarray(linear_sum_assignment(finite)[1], dtype=np.intp)

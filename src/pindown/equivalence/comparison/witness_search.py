@@ -20,22 +20,23 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline
+from pindown.equivalence.tuning import (
+    CORNER_SHARES,
+    MAX_ROW_ENTRIES,
+    SEARCH_ASCENT_SHARE,
+    SEARCH_CORNERS,
+    SEARCH_FOLD_POINTS,
+    SEARCH_PART,
+    SEARCH_ROUNDS,
+    SEARCH_SAMPLES,
+    SEARCH_STARTS,
+    SEARCH_WORK,
+)
 from pindown.network import ReluNetwork
 from pindown.relaxation.differential import proved_gap
 
-_STARTS = 48
-_SEARCH_SHARE = 0.85  # of the budget; the rest is for the proof at the best point
-_ROUNDS = 40
-# Shares of the way to the best corner of the local affine map: from all of it to a hundredth.
-_SHARES = np.array([1.0, 0.5, 0.25, 0.1, 0.03, 0.01])
-_WORK = 2**26  # products between two looks at the clock: about a hundredth of a second
-_PART = 8  # points that ascend between two looks at the clock
-_SAMPLES = 2048
-_CORNERS = 512
-_FOLD_POINTS = 256
 _RADII = 10.0 ** np.arange(-3, 7)  # without a box, how far out samples are drawn
 _FAR = 1e8  # so far that offsets no longer count, and products of weights stay in float64
-_ROW_ENTRIES = 2**22  # activations evaluated at once: 32 MB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,20 +88,20 @@ def search(
         >>> search(*nets, Box([-9], [9])).gap.__round__(6)
         3.0
     """
-    deadline = Deadline.after(_SEARCH_SHARE * budget)
+    deadline = Deadline.after(SEARCH_ASCENT_SHARE * budget)
     rng = np.random.default_rng(seed)
     pool = _Pool(a, b, box, deadline)
     for points in first_points(a, box, rng, starts):
         pool.add(points)
         if pool.proved(target) or deadline.passed:
             return pool.witness()
-    pool.add(np.concatenate([fold_points(net, pool.best(_STARTS), box, rng) for net in (a, b)]))
-    X = pool.best(_STARTS)
-    for turn in range(_ROUNDS):
+    pool.add(np.concatenate([fold_points(net, pool.best(SEARCH_STARTS), box, rng) for net in (a, b)]))
+    X = pool.best(SEARCH_STARTS)
+    for turn in range(SEARCH_ROUNDS):
         if pool.proved(target) or deadline.passed:
             break
         before = pool.value
-        parts = np.split(X, range(_PART, len(X), _PART))
+        parts = np.split(X, range(SEARCH_PART, len(X), SEARCH_PART))
         X = np.concatenate([_ascended(pool, part, 0.5 ** (turn % 10)) for part in parts])
         if turn >= 10 and pool.value <= before * (1.0 + 1e-9):
             break
@@ -112,7 +113,7 @@ class _Pool:
 
     def __init__(self, a: ReluNetwork, b: ReluNetwork, box: Box | None, deadline: Deadline) -> None:
         self.a, self.b, self.box, self.deadline = a, b, box, deadline
-        self._rows = max(8, _WORK // (a.n_parameters + b.n_parameters))
+        self._rows = max(8, SEARCH_WORK // (a.n_parameters + b.n_parameters))
         self.points = np.zeros((0, a.in_features))
         self.values = np.zeros(0)
         self._known: dict[bytes, float] = {}
@@ -143,7 +144,7 @@ class _Pool:
             gaps[part] = self.gaps(X[part])[0]
         points = np.concatenate([self.points, X])
         values = np.concatenate([self.values, gaps])
-        keep = np.argsort(-values, kind="stable")[:_STARTS]
+        keep = np.argsort(-values, kind="stable")[:SEARCH_STARTS]
         self.points, self.values = points[keep], values[keep]
         return gaps
 
@@ -177,7 +178,7 @@ def _ascended(pool: _Pool, X: Array, step: float) -> Array:
     if box is not None:
         corner = np.where(g > 0, box.upper, np.where(g < 0, box.lower, X))
         width = box.upper / 2 - box.lower / 2
-        moves = [share * (corner - X) for share in _SHARES]
+        moves = [share * (corner - X) for share in CORNER_SHARES]
         moves += [step * np.max(width) * uphill, step * width * np.sign(g)]
         trials = [np.clip(X + move, box.lower, box.upper) for move in moves]
     else:
@@ -198,24 +199,24 @@ def first_points(
     if box is not None:
         yield np.concatenate([given, box.center[None], box.sample(64, rng)])
         yield np.clip(
-            np.concatenate([_corners(box, rng), box.sample(_SAMPLES, rng)]), box.lower, box.upper
+            np.concatenate([_corners(box, rng), box.sample(SEARCH_SAMPLES, rng)]), box.lower, box.upper
         )
         return
     # Out to where the folds are, and beyond: the largest relative gap is often at infinity.
-    directions = rng.standard_normal((_SAMPLES // len(_RADII), d)) / np.sqrt(d)
+    directions = rng.standard_normal((SEARCH_SAMPLES // len(_RADII), d)) / np.sqrt(d)
     yield np.concatenate([given, np.zeros((1, d)), directions[:64]])
     yield np.concatenate([radius * directions for radius in _RADII])
-    axes = np.concatenate([np.eye(d), -np.eye(d)])[: 2 * _CORNERS]
+    axes = np.concatenate([np.eye(d), -np.eye(d)])[: 2 * SEARCH_CORNERS]
     yield np.concatenate([_FAR * directions, _FAR * axes, axes])
 
 
 def _corners(box: Box, rng: np.random.Generator) -> Array:
     """Return all corners of the box if they are few, else random ones."""
     d = box.dim
-    if 2 ** min(d, 60) <= _CORNERS:
+    if 2 ** min(d, 60) <= SEARCH_CORNERS:
         bits = (np.arange(2**d)[:, None] >> np.arange(d)) & 1
     else:
-        bits = rng.integers(0, 2, (_CORNERS, d))
+        bits = rng.integers(0, 2, (SEARCH_CORNERS, d))
     return np.where(bits == 1, box.upper, box.lower)
 
 
@@ -223,7 +224,7 @@ def fold_points(net: ReluNetwork, X: Array, box: Box | None, rng: np.random.Gene
     """Return points on and just across folds of random units, reached along their local slopes."""
     if not net.size or not len(X):
         return np.zeros((0, net.in_features))
-    layers = rng.integers(0, net.depth - 1, _FOLD_POINTS)
+    layers = rng.integers(0, net.depth - 1, SEARCH_FOLD_POINTS)
     found = []
     for i in range(net.depth - 1):
         x = X[rng.integers(0, len(X), int((layers == i).sum()))]
@@ -249,7 +250,7 @@ def gaps_at(a: ReluNetwork, b: ReluNetwork, X: Array) -> Array:
 
 def values_at(net: ReluNetwork, X: Array) -> Array:
     """Evaluate, infinite values allowed."""
-    rows = max(1, _ROW_ENTRIES // max(net.widths))
+    rows = max(1, MAX_ROW_ENTRIES // max(net.widths))
     parts = []
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(X), rows):

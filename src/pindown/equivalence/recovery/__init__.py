@@ -1,5 +1,5 @@
 """Recover a network's weights from its values alone."""
 
-from pindown.equivalence.recovery.recovering import Recovered, recover
+from pindown.lazy import lazy_names
 
-__all__ = ["Recovered", "recover"]
+__getattr__, __dir__, __all__ = lazy_names(__name__)

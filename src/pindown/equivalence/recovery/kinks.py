@@ -18,14 +18,16 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.equivalence.recovery.oracle import Oracle
+from pindown.equivalence.tuning import (
+    KINK_BESIDE,
+    KINK_ROUNDS,
+    LINE_NOISES,
+    MIN_INTERVAL,
+    SEGMENT_PARTS,
+    SLOPE_STUB,
+)
 
-_STUB = 1.0 / 64.0  # of an interval: the base line on which a slope at its end is first measured
-_PARTS = 8  # intervals a segment starts with
-_SAFETY = 12.0  # noises that a value may be off a line
-_FINEST = 2.0**-30  # of a segment: narrower intervals hold kinks that cannot be told apart
 _CHECKS = np.array([0.13, 0.38, 0.71, 0.89])  # where a long straight interval is looked into
-_ROUNDS = 40
-_BESIDE = 2.0**-10  # of the shorter piece: how close to a kink both lines must hold
 _INNER = np.array([0.04, 0.5, 0.96])  # where a piece is fitted and checked at the end
 
 
@@ -67,7 +69,7 @@ def kinks_on_lines(oracle: Oracle, starts: Array, ends: Array) -> LineKinks:
     """Find the kinks on the segments from ``starts`` (n, d) to ``ends`` (n, d)."""
     search = _Search(oracle, starts, ends - starts)
     work, found = search.first(), []
-    for _ in range(_ROUNDS):
+    for _ in range(KINK_ROUNDS):
         if not len(work.line):
             break
         straight = search.straight(work)
@@ -75,7 +77,7 @@ def kinks_on_lines(oracle: Oracle, starts: Array, ends: Array) -> LineKinks:
         lines, times, solved = search.crossings(work)
         found.append((lines, times))
         rest = work.take(~solved)
-        wide = rest.t[:, 1] - rest.t[:, 0] > max(_FINEST, 64.0 * oracle.noise)
+        wide = rest.t[:, 1] - rest.t[:, 0] > max(MIN_INTERVAL, 64.0 * oracle.noise)
         work = search.halves(rest.take(wide))
     line = np.concatenate([np.empty(0, dtype=np.int64), *(part[0] for part in found)])
     t = np.concatenate([np.empty(0), *(part[1] for part in found)])
@@ -95,13 +97,13 @@ class _Search:
 
     def first(self) -> _Intervals:
         n = len(self.starts)
-        knots = np.linspace(0.0, 1.0, _PARTS + 1)
-        line = np.repeat(np.arange(n), _PARTS)
+        knots = np.linspace(0.0, 1.0, SEGMENT_PARTS + 1)
+        line = np.repeat(np.arange(n), SEGMENT_PARTS)
         t = np.tile(np.stack([knots[:-1], knots[1:]], axis=1), (n, 1))
         return self._with_stubs(line, t)
 
     def _with_stubs(self, line: NDArray[np.int64], t: Array) -> _Intervals:
-        h = _STUB * (t[:, 1] - t[:, 0])
+        h = SLOPE_STUB * (t[:, 1] - t[:, 0])
         value = self.at(line, np.stack([t[:, 0], t[:, 0] + h, t[:, 1] - h, t[:, 1]], axis=1))
         slope = np.stack([value[:, 1] - value[:, 0], value[:, 3] - value[:, 2]], axis=1)
         slope /= h[:, None, None]
@@ -111,7 +113,7 @@ class _Search:
         """Return which values (n, j, k) at times (n, j) are not on the line of one end."""
         away = t - work.t[:, end, None]
         line = work.value[:, end, None] + work.slope[:, end, None] * away[..., None]
-        allowed = _SAFETY * self.oracle.noise * (1.0 + np.abs(away) / work.base[:, end, None])
+        allowed = LINE_NOISES * self.oracle.noise * (1.0 + np.abs(away) / work.base[:, end, None])
         return np.any(np.abs(value - line) > allowed[..., None], axis=2)
 
     def straight(self, work: _Intervals) -> NDArray[np.bool_]:
@@ -150,7 +152,7 @@ class _Search:
         """Cut intervals near the middle; the outer ends keep their lines."""
         # Not quite in the middle: symmetric functions have kinks there.
         middle = work.t[:, 0] + 0.4871 * (work.t[:, 1] - work.t[:, 0])
-        h = _STUB * (middle - work.t[:, 0])
+        h = SLOPE_STUB * (middle - work.t[:, 0])
         value = self.at(work.line, np.stack([middle - h, middle, middle + h], axis=1))
         left, right = (value[:, 1] - value[:, 0]) / h[:, None], (value[:, 2] - value[:, 1]) / h[:, None]
         first = _Intervals(
@@ -202,14 +204,16 @@ class _Search:
             gap = value[:, 0, 2] - value[:, 1, 0] + slope[:, 1] * times[:, 1, [0]]
             gap -= slope[:, 0] * times[:, 0, [2]]
             exact = gap[every, k] / jump[every, k]
-        good = (bent <= _SAFETY * self.oracle.noise).all(axis=1) & (width > 0.0).all(axis=1)
+        good = (bent <= LINE_NOISES * self.oracle.noise).all(axis=1) & (width > 0.0).all(axis=1)
         good &= np.abs(exact - t) <= _INNER[0] * width.min(axis=1)
         # The lines around a pair of kinks cross as well, but the function does not bend there.
         look = np.flatnonzero(good)
-        beside = exact[look, None] + _BESIDE * width[look].min(axis=1)[:, None] * np.array([-1.0, 1.0])
+        beside = exact[look, None] + KINK_BESIDE * width[look].min(axis=1)[:, None] * np.array(
+            [-1.0, 1.0]
+        )
         there = self.at(line[look], beside)
         for side, fitted in enumerate((2, 0)):
             away = (beside[:, side] - times[look, side, fitted])[:, None]
             miss = np.abs(there[:, side] - value[look, side, fitted] - slope[look, side] * away)
-            good[look] &= miss.max(axis=1) <= 2.0 * _SAFETY * self.oracle.noise
+            good[look] &= miss.max(axis=1) <= 2.0 * LINE_NOISES * self.oracle.noise
         return LineKinks(line[good], exact[good], width[good], jump[good])

@@ -1,4 +1,10 @@
-"""The layers found so far, as a map with known values, Jacobians and cells."""
+"""The layers found so far, as a map with known values, Jacobians and cells; and where to ask next.
+
+A row that was pieced together from few kinks is known badly in the columns of inputs that are rarely on.
+Short segments across its fold, all over the cube, place it to rounding. A row with unknown columns has a
+known fold only in cells where these inputs are off; walking along the fold to the edge of such a cell,
+and a little beyond, leads to the cells that tell the missing weights.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.equivalence.tuning import (
+    ACROSS_HALF,
+    BEYOND_EDGE,
+    BEYOND_HALF,
+    BISECTIONS,
+    MAX_HOPS,
+    MIN_CELL_RADIUS,
+    MIN_SEGMENT,
+    ON_FOLD_HEIGHT,
+    WALK_JITTER,
+    WALK_TRIES,
+    WALKS,
+    ZERO_SET_DRAWS,
+)
 from pindown.programs import linear_program
 
-_DRAWS = 64  # random segments tried for each point wanted on a unit's zero set
-_BISECTIONS = 60
-_TRIES = 8  # segments of a walk for each point wanted
-_WALKS = 4  # rounds of segments through points of a zero set that random segments rarely cross
-_JITTER = 1e-3  # of the radius: what a walk adds to directions it has seen
-_THINNEST = 1e-7  # radius of a ball in the cell, below which it is too thin for kinks to be told apart
 Segments = tuple[Array, Array]
-_HALF = 2.0**-5  # half length of a segment across a known fold
-_BEYOND = 2.0**-6  # how far beyond the edge of a cell the next segment lies
-_WIDE = 2.0**-3  # half length of a segment that looks for the fold beyond an edge
-_ON = 1e-9  # height of a point that is on the fold
-_SHORTEST = 1e-4  # segments shorter than this are left out
-_HOPS = 8  # cells a walk along a fold crosses at most
 
 
 @dataclass(frozen=True, eq=False)
-class Lower:
+class KnownLayers:
     """Hidden layers 1..l of the network in cube coordinates; l = 0 is the identity.
 
     Attributes:
@@ -112,7 +120,7 @@ class Lower:
         size = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
         rows, level = rows / size[:, None], level / size
         x, radius = _deepest(rows, level)
-        if radius < _THINNEST:
+        if radius < MIN_CELL_RADIUS:
             return np.empty((0, self.d))
         points: list[Array] = []
         for _ in range(2 * n):
@@ -120,7 +128,7 @@ class Lower:
             direction = rng.standard_normal(self.d)
             if len(points) > 2 * self.d:
                 i, j = rng.integers(len(points), size=2)
-                direction = points[i] - points[j] + _JITTER * radius * direction
+                direction = points[i] - points[j] + WALK_JITTER * radius * direction
             rate, room = rows @ direction, rows @ x + level
             with np.errstate(divide="ignore", invalid="ignore"):
                 t = -room / rate
@@ -130,20 +138,20 @@ class Lower:
             points.append(x)
         return np.array(points[n:])
 
-    def with_layer(self, W: Array, b: Array) -> Lower:
+    def with_layer(self, W: Array, b: Array) -> KnownLayers:
         """Return one layer more."""
-        return Lower(self.d, (*self.layers, (W, b)))
+        return KnownLayers(self.d, (*self.layers, (W, b)))
 
     def zeros(self, w: Array, b: float, n: int, rng: np.random.Generator) -> Array:
         """Return up to n points of the cube where ``w . values + b`` changes its sign, (m, d)."""
-        low, high = rng.uniform(-1.0, 1.0, (2, _DRAWS * n, self.d))
+        low, high = rng.uniform(-1.0, 1.0, (2, ZERO_SET_DRAWS * n, self.d))
         found = self._crossings(w, b, low, high, n)
         if not 0 < len(found) < n:
             return found
         # A rare zero set: segments through the points found often cross it again.
         walk = found
-        for _ in range(_WALKS):
-            start = walk[rng.integers(len(walk), size=_TRIES * n)]
+        for _ in range(WALKS):
+            start = walk[rng.integers(len(walk), size=WALK_TRIES * n)]
             step = rng.standard_normal(start.shape) * rng.random((len(start), 1))
             low, high = (np.clip(start + side * step, -1.0, 1.0) for side in (-1.0, 1.0))
             walk = np.concatenate([found, self._crossings(w, b, low, high, n)])
@@ -154,7 +162,7 @@ class Lower:
         sign = np.sign(self(low) @ w + b)
         across = np.flatnonzero(sign * (self(high) @ w + b) < 0)[:n]
         low, high, sign = low[across], high[across], sign[across]
-        for _ in range(_BISECTIONS):
+        for _ in range(BISECTIONS):
             middle = (low + high) / 2
             same = (self(middle) @ w + b) * sign > 0
             low = np.where(same[:, None], middle, low)
@@ -177,23 +185,23 @@ def _deepest(rows: Array, level: Array) -> tuple[Array, float]:
     return result.x[:-1], float(result.x[-1])
 
 
-def across(lower: Lower, row: Array, n: int, rng: np.random.Generator) -> Segments:
+def across(lower: KnownLayers, row: Array, n: int, rng: np.random.Generator) -> Segments:
     """Return segments across the zero set of a row at up to n random places."""
     y = lower.zeros(row[:-1], float(row[-1]), n, rng)
     normal, _ = _normals(lower, row, y)
     # Tilted a little: a segment along the normal of one fold may run along another.
     tilted = normal + 0.2 * rng.standard_normal(y.shape) / np.sqrt(lower.d)
-    return _within_cube(y, _HALF * tilted, rng)
+    return _within_cube(y, ACROSS_HALF * tilted, rng)
 
 
 def beyond(
-    lower: Lower, row: Array, known: NDArray[np.bool_], n: int, rng: np.random.Generator
+    lower: KnownLayers, row: Array, known: NDArray[np.bool_], n: int, rng: np.random.Generator
 ) -> Segments:
     """Return segments just beyond the cells in which a partly known row's fold is known."""
     y = lower.zeros(row[:-1], float(row[-1]), n, rng)
     y = y[~(lower(y) > 0.0)[:, ~known[:-1]].any(axis=1)]
     found = [np.empty((2, 0, lower.d))]
-    for _ in range(_HOPS):
+    for _ in range(MAX_HOPS):
         normal, fine = _normals(lower, row, y)
         y, normal = y[fine], normal[fine]
         if not len(y):
@@ -202,17 +210,17 @@ def beyond(
         along -= np.einsum("nd,nd->n", along, normal)[:, None] * normal
         along /= np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-300)
         _, edge = lower.chords(y, along)
-        after = edge + _BEYOND * rng.random((len(y), 1)) * along
+        after = edge + BEYOND_EDGE * rng.random((len(y), 1)) * along
         inside = np.abs(after).max(axis=1) < 1.0
         after, normal = after[inside], normal[inside]
         new = (lower(after) > 0.0)[:, ~known[:-1]].any(axis=1)
-        found.append(np.stack(_within_cube(after[new], _WIDE * normal[new], rng)))
+        found.append(np.stack(_within_cube(after[new], BEYOND_HALF * normal[new], rng)))
         y = _back_onto(lower, row, after[~new])
     starts, ends = np.concatenate(found, axis=1)
     return starts, ends
 
 
-def _normals(lower: Lower, row: Array, y: Array) -> tuple[Array, NDArray[np.bool_]]:
+def _normals(lower: KnownLayers, row: Array, y: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Return unit normals of the row's zero set, and where there is one."""
     _, J = lower.jacobian(y)
     slope = np.einsum("nwd,w->nd", J, row[:-1])
@@ -220,14 +228,14 @@ def _normals(lower: Lower, row: Array, y: Array) -> tuple[Array, NDArray[np.bool
     return slope / np.maximum(size, 1e-300)[:, None], size > 0.0
 
 
-def _back_onto(lower: Lower, row: Array, y: Array) -> Array:
+def _back_onto(lower: KnownLayers, row: Array, y: Array) -> Array:
     """Move points onto the zero set by one Newton step, which is exact within a cell."""
     a, J = lower.jacobian(y)
     slope = np.einsum("nwd,w->nd", J, row[:-1])
     size = np.maximum(np.einsum("nd,nd->n", slope, slope), 1e-300)
     moved = y - ((a @ row[:-1] + row[-1]) / size)[:, None] * slope
     height = np.abs(lower(moved) @ row[:-1] + row[-1]) / np.sqrt(size)
-    return moved[(np.abs(moved).max(axis=1) < 1.0) & (height < _ON)]
+    return moved[(np.abs(moved).max(axis=1) < 1.0) & (height < ON_FOLD_HEIGHT)]
 
 
 def _within_cube(middle: Array, step: Array, rng: np.random.Generator) -> Segments:
@@ -240,5 +248,5 @@ def _within_cube(middle: Array, step: Array, rng: np.random.Generator) -> Segmen
             room = np.where(away > 0, (1.0 - middle) / away, (-1.0 - middle) / away)
         share = np.min(np.where(away != 0.0, room, 1.0), axis=1, initial=1.0)
         end[:] = middle + np.maximum(share, 0.0)[:, None] * away
-    long = np.linalg.norm(ends - starts, axis=1) > _SHORTEST
+    long = np.linalg.norm(ends - starts, axis=1) > MIN_SEGMENT
     return starts[long], ends[long]

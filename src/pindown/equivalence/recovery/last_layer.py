@@ -1,4 +1,4 @@
-r"""On which side of its fold a unit is on.
+r"""On which side of its fold a unit is on, and the last layers, fitted to values.
 
 Below the output, gradients are :math:`G = \sum_{i\ \mathrm{on}} q_i\, w_i^\top J`. If the rows
 :math:`w_i^\top J` are independent at a point, the coefficient of a unit that is off is exactly zero, and
@@ -6,7 +6,18 @@ a coefficient that is not zero shows a unit that is on. Where they are dependent
 tried: with the right ones G lies in the span of the rows that are on.
 
 In the last hidden layer the signs follow from one linear fit, because
-:math:`\rho(s u) = (|u| + s u)/2` for :math:`s = \pm 1`.
+:math:`\rho(s u) = (|u| + s u)/2` for :math:`s = \pm 1`. A unit that is on all over the box has no fold;
+what it adds is linear in the layer below, and is found by fitting the values with
+
+.. math:: f = \sum_i \tfrac12 v_i |u_i| + B a + c
+
+in the units :math:`u_i` found. A unit whose fold is only seen where some inputs are off has unknown
+weights from these inputs; they start at a few guesses and follow from the values by least squares.
+
+At the end all parameters are improved at once. Near the truth the function is linear in them wherever
+no unit switches, so a few Gauss-Newton steps :math:`\theta \leftarrow \theta - J^{+} (f_\theta(y) -
+f(y))` on more points than parameters bring the error down to what the values' noise allows. The
+least-norm solution leaves the free scales of the units alone.
 
 Phuong 2021, proof of Theorem 2.1 (the step that fixes the signs).
 """
@@ -20,40 +31,43 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.equivalence.flat_directions import n_parameters, parameter_jacobian
-from pindown.equivalence.recovery.known_layers import Lower
+from pindown.equivalence.recovery.known_layers import KnownLayers
 from pindown.equivalence.recovery.observations import Observations
 from pindown.equivalence.recovery.oracle import Oracle
 from pindown.equivalence.recovery.unit_candidates import Parts
+from pindown.equivalence.tuning import (
+    DEPENDENT,
+    DESCENT_STEPS,
+    EXACT_FIT,
+    FIRM,
+    FREE_SCALE,
+    INDEPENDENT,
+    MAX_PARTIAL_UNITS,
+    MAX_SIGNS,
+    MAX_STARTS,
+    MAX_UNDECIDED,
+    MIN_VOTES,
+    NO_BEND,
+    POLISH_STEPS,
+    SIGN_POINTS,
+    SURELY_OFF,
+    SURELY_ON,
+    UNANIMOUS,
+    UNEXPLAINED,
+    VOTE_ERRORS,
+    WEIGHT_GUESSES,
+)
 from pindown.network import ReluNetwork
 
-_ERRORS = 100.0
-_UNANIMOUS = 0.95
-_VOTES = 3
-_FIRM = 1e-3  # doubt, as a share of the largest coefficient, up to which a point votes
-_SURELY_ON, _SURELY_OFF = 1e-5, 1e-7  # shares; in between, errors of the rows may be to blame
-_MOST_UNDECIDED = 8  # 256 sign vectors are tried
-_POINTS = 200
-_INDEPENDENT = 1e-6  # smallest singular value of gradients, of length one each, that can be told apart
-_UNEXPLAINED = 1e-6  # share of a gradient outside the span of the units that are on
-_EXACT_FIT = 1e-6  # share of the spread; rows found so far carry errors, which the final fit removes
 _ROUNDING = 1e-12
-_DEPENDENT = 1e-9  # singular value of rows of length one that are dependent
-_MOST_SIGNS = 14  # units of a wide last layer whose signs are enumerated
-_MOST_STARTS = 96
-_MOST_PARTS = 4
-_GUESSES = (0.0, 1.0, -1.0)  # of the unknown weights, in units of the row's length
-_DESCENT_STEPS = 40
-_NO_BEND = 1e-8  # singular values of a linear part, relative to the spread, that count as zero
-_POLISH_STEPS = 12
-_FREE_SCALE = 1e-11  # directions with smaller singular values are the free scales
 
 
-def vote(lower: Lower, rows: Array, seen: Observations) -> list[Array]:
+def vote(lower: KnownLayers, rows: Array, seen: Observations) -> list[Array]:
     """Return sign vectors for the rows (m, width + 1), the likeliest first; none if nothing fits."""
     y = seen.side.reshape(-1, lower.d)
     G = seen.gradient.reshape(len(y), -1, lower.d)
     error = seen.gradient_error.reshape(-1)
-    keep = np.abs(G).max(axis=(1, 2)) > _ERRORS * error
+    keep = np.abs(G).max(axis=(1, 2)) > VOTE_ERRORS * error
     y, G, error = y[keep], G[keep], error[keep]
     a, J = lower.jacobian(y)
     height = a @ rows[:, :-1].T + rows[:, -1]
@@ -62,7 +76,7 @@ def vote(lower: Lower, rows: Array, seen: Observations) -> list[Array]:
     undecided = np.flatnonzero(signs == 0.0)
     if not len(undecided):
         return [signs]
-    if len(undecided) > _MOST_UNDECIDED:
+    if len(undecided) > MAX_UNDECIDED:
         return []
     return _try_signs(signs, undecided, height, M, G, error)
 
@@ -75,19 +89,19 @@ def _independent_votes(height: Array, M: Array, G: Array, error: Array) -> Array
     if m > M.shape[2] or not len(M):
         return np.zeros(m)
     u, s, vt = np.linalg.svd(scaled, full_matrices=False)
-    firm = s[:, -1] > _INDEPENDENT
+    firm = s[:, -1] > INDEPENDENT
     u, s, vt, G, error, height = u[firm], s[firm], vt[firm], G[firm], error[firm], height[firm]
     parts = (G @ np.swapaxes(vt, 1, 2)) / s[:, None]
     coefficients = np.abs(parts @ np.swapaxes(u, 1, 2)).max(axis=1)  # (n, m), largest over outputs
-    doubt = _ERRORS * np.sqrt(M.shape[2]) * error / s[:, -1]
+    doubt = VOTE_ERRORS * np.sqrt(M.shape[2]) * error / s[:, -1]
     largest = coefficients.max(axis=1)
-    firm = doubt < _FIRM * largest
-    on = firm[:, None] & (coefficients > np.maximum(doubt, _SURELY_ON * largest)[:, None])
-    off = firm[:, None] & (coefficients <= np.maximum(doubt, _SURELY_OFF * largest)[:, None])
+    firm = doubt < FIRM * largest
+    on = firm[:, None] & (coefficients > np.maximum(doubt, SURELY_ON * largest)[:, None])
+    off = firm[:, None] & (coefficients <= np.maximum(doubt, SURELY_OFF * largest)[:, None])
     side = np.sign(height)
     balance = np.where(on, side, 0.0).sum(axis=0) - np.where(off, side, 0.0).sum(axis=0)
     total = (on | off).sum(axis=0)
-    clear = (total >= _VOTES) & (np.abs(balance) >= (2 * _UNANIMOUS - 1) * total)
+    clear = (total >= MIN_VOTES) & (np.abs(balance) >= (2 * UNANIMOUS - 1) * total)
     return np.where(clear, np.sign(balance), 0.0)
 
 
@@ -95,7 +109,7 @@ def _try_signs(
     signs: Array, undecided: NDArray[np.int64], height: Array, M: Array, G: Array, error: Array
 ) -> list[Array]:
     """Return the completions of a sign vector that explain the gradients best."""
-    order = np.argsort(error, kind="stable")[:_POINTS]
+    order = np.argsort(error, kind="stable")[:SIGN_POINTS]
     height, M, G, error = height[order], M[order], G[order], error[order]
     size = np.maximum(np.linalg.norm(M, axis=2), 1e-300)
     scores = []
@@ -103,8 +117,8 @@ def _try_signs(
         trial = signs.copy()
         trial[undecided] = choice
         on = (height * trial > 0.0)[..., None] * M / size[..., None]
-        rest = G - G @ np.linalg.pinv(on, rcond=_SURELY_OFF) @ on
-        wrong = np.abs(rest).max(axis=(1, 2)) > _ERRORS * error + _UNEXPLAINED * np.abs(G).max(
+        rest = G - G @ np.linalg.pinv(on, rcond=SURELY_OFF) @ on
+        wrong = np.abs(rest).max(axis=(1, 2)) > VOTE_ERRORS * error + UNEXPLAINED * np.abs(G).max(
             axis=(1, 2)
         )
         scores.append((float(wrong.mean()), trial))
@@ -114,7 +128,7 @@ def _try_signs(
 
 
 def fit_last(
-    oracle: Oracle, lower: Lower, rows: Array, points: Array, values: Array
+    oracle: Oracle, lower: KnownLayers, rows: Array, points: Array, values: Array
 ) -> tuple[Array, float] | None:
     """Fit ``f = sum_i v_i relu(s_i u_i) + c`` in the units u_i: signs and the share left over.
 
@@ -143,10 +157,10 @@ def likely_signs(rows: Array, bends: Array, linear: Array) -> Array | None:
     W, m = rows[:, :-1], len(rows)
     if m == 0:
         return np.empty(0)
-    if np.linalg.matrix_rank(W, tol=_DEPENDENT) == m:
+    if np.linalg.matrix_rank(W, tol=DEPENDENT) == m:
         weights = np.linalg.lstsq(W.T, linear, rcond=None)[0]  # (m, k): s_i v_i / 2
         return np.where(np.einsum("mk,mk->m", weights, bends) >= 0.0, 1.0, -1.0)
-    if m > _MOST_SIGNS:
+    if m > MAX_SIGNS:
         return None
     choices = np.array(list(product((1.0, -1.0), repeat=m)))
     gaps = np.einsum("cm,mk,mw->cwk", choices, bends, W) - linear
@@ -155,7 +169,7 @@ def likely_signs(rows: Array, bends: Array, linear: Array) -> Array | None:
 
 def last_tolerance(oracle: Oracle) -> float:
     """Return the residual below which a fit of the values counts as exact, for now."""
-    return max(_EXACT_FIT, 1e3 * oracle.noise)
+    return max(EXACT_FIT, 1e3 * oracle.noise)
 
 
 def least_squares(features: Array, values: Array) -> tuple[Array, float]:
@@ -167,7 +181,12 @@ def least_squares(features: Array, values: Array) -> tuple[Array, float]:
 
 
 def linear_rest(
-    oracle: Oracle, lower: Lower, rows: Array, points: Array, values: Array, spare: int | None = None
+    oracle: Oracle,
+    lower: KnownLayers,
+    rows: Array,
+    points: Array,
+    values: Array,
+    spare: int | None = None,
 ) -> tuple[Array, int] | None:
     """Add units that are always on, if the values are the found units' plus a linear part.
 
@@ -195,7 +214,7 @@ def linear_rest(
         return None
     rest = linear - (rows[:, :-1].T * signs) @ bends  # (width, k)
     left, sizes, _ = np.linalg.svd(rest * np.max(np.abs(a), axis=0)[:, None], full_matrices=False)
-    rank = int(np.sum(sizes > max(_NO_BEND, 1e4 * oracle.noise)))
+    rank = int(np.sum(sizes > max(NO_BEND, 1e4 * oracle.noise)))
     if spare is not None and rank > spare:
         return None
     reach = np.max(np.abs(a), axis=0)
@@ -209,32 +228,38 @@ def linear_rest(
 
 
 def with_partial(
-    oracle: Oracle, lower: Lower, rows: Array, parts: Parts, missing: int, points: Array, values: Array
+    oracle: Oracle,
+    lower: KnownLayers,
+    rows: Array,
+    parts: Parts,
+    missing: int,
+    points: Array,
+    values: Array,
 ) -> Array | None:
     """Add partly known units and fit their unknown weights: rows with signs, or None."""
     a = lower(points)
-    often = np.argsort(-parts.hits, kind="stable")[:_MOST_PARTS]
+    often = np.argsort(-parts.hits, kind="stable")[:MAX_PARTIAL_UNITS]
     starts = 0
     for chosen in combinations(often, missing):
         added, known = parts.row[list(chosen)], parts.known[list(chosen)]
-        for guess, signs in product(_GUESSES, product((1.0, -1.0), repeat=len(rows) + missing)):
+        for guess, signs in product(WEIGHT_GUESSES, product((1.0, -1.0), repeat=len(rows) + missing)):
             starts += 1
             oracle.require_time()
-            if starts > _MOST_STARTS:
+            if starts > MAX_STARTS:
                 return None
             guessed = np.where(known, added, guess * np.array(signs[len(rows) :])[:, None])
             start = np.array(signs)[:, None] * np.concatenate([rows, guessed])
             z = np.maximum(a @ start[:, :-1].T + start[:, -1], 0.0)
             last, _ = least_squares(np.column_stack([z, np.ones(len(z))]), values)
             net = ReluNetwork.from_layers([(start[:, :-1], start[:, -1]), (last[:-1].T, last[-1])])
-            fitted = polish(net, a, values, steps=_DESCENT_STEPS)
+            fitted = polish(net, a, values, steps=DESCENT_STEPS)
             if float(np.max(np.abs(fitted(a) - values))) <= last_tolerance(oracle):
                 W, b = fitted.layers[0]
                 return np.column_stack([W, b])
     return None
 
 
-def polish(net: ReluNetwork, points: Array, values: Array, *, steps: int = _POLISH_STEPS) -> ReluNetwork:
+def polish(net: ReluNetwork, points: Array, values: Array, *, steps: int = POLISH_STEPS) -> ReluNetwork:
     """Return the network nearest to ``net`` that fits ``values`` (n, k) at ``points`` (n, d)."""
     if n_parameters(net) > 4_000:
         return net
@@ -244,7 +269,7 @@ def polish(net: ReluNetwork, points: Array, values: Array, *, steps: int = _POLI
         size = np.linalg.norm(J, axis=0)
         size = np.where(size > 0.0, size, 1.0)
         rest = (best(points) - values).reshape(-1)
-        step = np.linalg.lstsq(J / size, rest, rcond=_FREE_SCALE)[0] / size
+        step = np.linalg.lstsq(J / size, rest, rcond=FREE_SCALE)[0] / size
         for share in (1.0, 0.25, 0.05):
             trial = moved(best, -share * step)
             trial_error = _error(trial, points, values)

@@ -1,4 +1,4 @@
-"""Peel the network layer by layer: collect kinks, find the units, orient them, go on.
+"""Find a network layer by layer: collect kinks, find the units, orient them, go on.
 
 Phuong 2021, Theorem 2.1: its induction, run as an algorithm.
 """
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pindown.affine import Array
-from pindown.equivalence.recovery.known_layers import Lower, across, beyond
+from pindown.equivalence.recovery.known_layers import KnownLayers, across, beyond
 from pindown.equivalence.recovery.last_layer import fit_last, linear_rest, vote, with_partial
 from pindown.equivalence.recovery.observations import Observations, observe
 from pindown.equivalence.recovery.oracle import Oracle
 from pindown.equivalence.recovery.unit_candidates import (
+    LayerNotFoundError,
     Parts,
-    PeelError,
     Verdict,
     choices_of,
     explained,
@@ -27,24 +27,25 @@ from pindown.equivalence.recovery.unit_candidates import (
     unexplained,
     verify,
 )
+from pindown.equivalence.tuning import (
+    ACROSS_SEGMENTS,
+    COLLECT_ROUNDS,
+    CUBE_INSET,
+    DUPLICATE_ROWS,
+    FIRST_SEGMENTS,
+    LAST_LAYER_POINTS,
+    MAX_BRANCHES,
+    MAX_CANDIDATES,
+    MAX_COLLECTS,
+    MAX_PARTIAL,
+    TWIN_ROWS,
+    ZERO_SET_PROBES,
+)
 from pindown.progress import Report
-
-_LINES = 48  # segments asked for in the first round
-_POINTS = 1_500  # random points at which the last layers are fitted
-_ROUNDS = 6  # each later one asks for half as many again
-_PROBES = 32  # points of a zero set looked at
-_MOST_CANDIDATES = 60
-_DUPLICATE = 1e-8
-_TWIN = 1e-4  # rows this close can be taken for one
-_MOST_BRANCHES = 40
-_MOST_COLLECTS = 24
-_ACROSS = 24  # segments across each fold found, and beyond each that is known in parts
-_MOST_PARTIAL = 12
-_INSET = 1e-3
 
 
 @dataclass
-class Peeler:
+class LayerSearch:
     """The state of one recovery.
 
     Attributes:
@@ -65,16 +66,16 @@ class Peeler:
         self.notes: list[str] = []
         self.sharp: list[Array] = []
         self.partial = Parts.none(self.oracle.d)
-        self.points = self.rng.uniform(-1.0, 1.0, (_POINTS, self.oracle.d))
+        self.points = self.rng.uniform(-1.0, 1.0, (LAST_LAYER_POINTS, self.oracle.d))
         self.values = self.oracle(self.points)
 
     # ------------------------------------------------------------------ the recursion
 
-    def peel(self, lower: Lower) -> Lower:
+    def find(self, lower: KnownLayers) -> KnownLayers:
         """Return the hidden layers above and including ``lower``'s, signs decided.
 
         Raises:
-            PeelError: If a layer cannot be found or oriented.
+            LayerNotFoundError: If a layer cannot be found or oriented.
         """
         layer = len(lower.layers) + 1
         if self.widths is not None and layer > len(self.widths):
@@ -83,15 +84,15 @@ class Peeler:
             f"hidden layer {layer}", layer - 1, len(self.widths) if self.widths is not None else layer
         )
         wanted = self.widths[layer - 1] if self.widths is not None else None
-        failure = PeelError(
+        failure = LayerNotFoundError(
             ("few", layer),
             f"which units hidden layer {layer} has did not settle: every round told otherwise",
         )
         tried: set[bytes] = set()
         before, found = -1, []
-        for attempt in range(_ROUNDS):
+        for attempt in range(COLLECT_ROUNDS):
             if attempt or not len(self.seen):
-                if self.collects >= _MOST_COLLECTS:
+                if self.collects >= MAX_COLLECTS:
                     break
                 self.collect(lower, attempt)
             found = self._confirmed(lower)
@@ -104,10 +105,10 @@ class Peeler:
             for rows in choices_of(found, wanted, lower.width, tried):
                 try:
                     return self._go_on(lower, rows, layer)
-                except PeelError as error:
+                except LayerNotFoundError as error:
                     failure = error
                 self.branches += 1
-                if self.branches > _MOST_BRANCHES:
+                if self.branches > MAX_BRANCHES:
                     raise failure
             # A deeper layer that stays hidden is not this one's fault, unless there was a choice.
             if failure.status != ("orient", layer) and len(found) == wanted:
@@ -118,8 +119,8 @@ class Peeler:
         return completed
 
     def _completed(
-        self, lower: Lower, found: list[tuple[Array, Verdict, int]], layer: int
-    ) -> Lower | None:
+        self, lower: KnownLayers, found: list[tuple[Array, Verdict, int]], layer: int
+    ) -> KnownLayers | None:
         """Return the last hidden layer with units that show no whole fold, or None."""
         if self.widths is None or layer != len(self.widths) or len(found) >= self.widths[-1]:
             return None
@@ -127,7 +128,7 @@ class Peeler:
         missing = self.widths[-1] - len(rows)
         rest = linear_rest(self.oracle, lower, rows, self.points, self.values, missing)
         if rest is not None and rest[1] == 0:
-            raise PeelError(
+            raise LayerNotFoundError(
                 ("few", layer),
                 f"{len(rows)} of {self.widths[-1]} units of hidden layer {layer} give the function: the "
                 "rest is off all over the box, or cancels; without widths the smaller network is found",
@@ -149,8 +150,8 @@ class Peeler:
         )
         return _with_rows(lower, full)
 
-    def _go_on(self, lower: Lower, rows: Array, layer: int) -> Lower:
-        """Orient the units of a layer, given their rows, and peel the rest."""
+    def _go_on(self, lower: KnownLayers, rows: Array, layer: int) -> KnownLayers:
+        """Orient the units of a layer, given their rows, and find the rest."""
         if not len(rows):
             return lower
         if self.widths is None or layer == len(self.widths):
@@ -158,27 +159,27 @@ class Peeler:
             if fitted is not None:
                 return self._last(lower, rows, fitted[0])
             if self.widths is not None:
-                raise PeelError(
+                raise LayerNotFoundError(
                     ("orient", layer),
                     f"the {len(rows)} units found in hidden layer {layer}, the last, do not explain the "
                     "values: one of them belongs to no such network, or the network is deeper",
                 )
         choices = vote(lower, rows, self.seen)
-        failure = PeelError(
+        failure = LayerNotFoundError(
             ("orient", layer),
             f"on which side of their folds units of hidden layer {layer} are on could not be decided",
         )
         for signs in choices:
             try:
-                return self.peel(_with_signs(lower, rows, signs))
-            except PeelError as error:
+                return self.find(_with_signs(lower, rows, signs))
+            except LayerNotFoundError as error:
                 failure = error
             self.branches += 1
-            if self.branches > _MOST_BRANCHES:
+            if self.branches > MAX_BRANCHES:
                 break
         raise failure
 
-    def _last(self, lower: Lower, rows: Array, signs: Array) -> Lower:
+    def _last(self, lower: KnownLayers, rows: Array, signs: Array) -> KnownLayers:
         """Return the last hidden layer, with units that are always on if the widths leave that open."""
         rest = None
         if self.widths is None:
@@ -190,7 +191,7 @@ class Peeler:
 
     # ------------------------------------------------------------------ the units of one layer
 
-    def _confirmed(self, lower: Lower) -> list[tuple[Array, Verdict, int]]:
+    def _confirmed(self, lower: KnownLayers) -> list[tuple[Array, Verdict, int]]:
         """Return rows whose whole zero set is a fold, what was seen there, and their hits."""
         open_ones = unexplained(lower, self.seen)
         in_time = self.oracle.require_time
@@ -201,45 +202,49 @@ class Peeler:
             others = [~explained(lower, row, open_ones) for row, _, _ in found]
             rest = open_ones.take(np.logical_and.reduce(others))
             again = piece_together(rows_at(lower, rest, in_time), in_time)
-            twins = [any(_same(row, unit, _TWIN) for unit, _, _ in found) for row in again.row]
+            twins = [any(_same(row, unit, TWIN_ROWS) for unit, _, _ in found) for row in again.row]
             found = self._verified(lower, again.take(np.array(twins, dtype=bool)), rest, found)
         self.partial = parts.take(~parts.complete)
         return self._sharpened(lower, found)
 
     def _verified(
-        self, lower: Lower, parts: Parts, seen: Observations, found: list[tuple[Array, Verdict, int]]
+        self,
+        lower: KnownLayers,
+        parts: Parts,
+        seen: Observations,
+        found: list[tuple[Array, Verdict, int]],
     ) -> list[tuple[Array, Verdict, int]]:
         """Return the units found and those among the complete parts that are units too."""
         found = list(found)
         complete = parts.take(parts.complete)
-        order = np.argsort(-complete.hits, kind="stable")[:_MOST_CANDIDATES]
+        order = np.argsort(-complete.hits, kind="stable")[:MAX_CANDIDATES]
         for i in order:
             self.oracle.require_time()
             row, hits = refine(lower, complete.row[i], seen)
             if hits == 0 or any(_same(row, other) for other, _, _ in found):
                 continue
-            verdict = verify(self.oracle, lower, row, _PROBES, self.rng)
+            verdict = verify(self.oracle, lower, row, ZERO_SET_PROBES, self.rng)
             if verdict.is_unit:
                 found.append((row, verdict, hits))
         return found
 
     def _sharpened(
-        self, lower: Lower, found: list[tuple[Array, Verdict, int]]
+        self, lower: KnownLayers, found: list[tuple[Array, Verdict, int]]
     ) -> list[tuple[Array, Verdict, int]]:
         """Ask across the folds found, once for each, and fit them again."""
         fresh = [row for row, _, _ in found if not any(_same(row, other) for other in self.sharp)]
         if fresh:
-            pieces = [across(lower, row, _ACROSS, self.rng) for row in fresh]
+            pieces = [across(lower, row, ACROSS_SEGMENTS, self.rng) for row in fresh]
             self._observe(pieces)
         open_ones = unexplained(lower, self.seen)
         better = [(refine(lower, row, open_ones), verdict) for row, verdict, _ in found]
         self.sharp += [row for (row, _), _ in better]
         return [(row, verdict, hits) for (row, hits), verdict in better]
 
-    def collect(self, lower: Lower, attempt: int) -> None:
+    def collect(self, lower: KnownLayers, attempt: int) -> None:
         """Ask along new segments: across the cube, chords of cells, and beyond known parts of folds."""
         self.collects += 1
-        n, d = int(_LINES * 1.5**attempt), self.oracle.d
+        n, d = int(FIRST_SEGMENTS * 1.5**attempt), self.oracle.d
         starts, ends = self.rng.uniform(-1.0, 1.0, (2, n, d))
         pieces = [(starts, ends)]
         if lower.layers:
@@ -248,19 +253,19 @@ class Peeler:
             directions /= np.linalg.norm(directions, axis=1, keepdims=True)
             low, high = lower.chords(points, directions)
             # Not up to the ends: those lie on folds that are known.
-            pieces.append((low + _INSET * (high - low), high - _INSET * (high - low)))
-            often = np.argsort(-self.partial.hits, kind="stable")[:_MOST_PARTIAL]
+            pieces.append((low + CUBE_INSET * (high - low), high - CUBE_INSET * (high - low)))
+            often = np.argsort(-self.partial.hits, kind="stable")[:MAX_PARTIAL]
             for i in often:
                 row, known = self.partial.row[i], self.partial.known[i]
                 if row.shape[0] == lower.width + 1:
-                    pieces.append(beyond(lower, row, known, _ACROSS, self.rng))
+                    pieces.append(beyond(lower, row, known, ACROSS_SEGMENTS, self.rng))
         self._observe(pieces)
 
     def _observe(self, pieces: list[tuple[Array, Array]]) -> None:
         starts, ends = (np.concatenate(part) for part in zip(*pieces, strict=True))
         self.seen = self.seen + observe(self.oracle, starts, ends)
 
-    def _cell_points(self, lower: Lower, n: int) -> Array:
+    def _cell_points(self, lower: KnownLayers, n: int) -> Array:
         """Return points whose cells are worth a chord: any, those with most units on, all units on."""
         draws = self.rng.uniform(-1.0, 1.0, (100 * n, self.oracle.d))
         on = np.zeros(len(draws))
@@ -274,14 +279,14 @@ class Peeler:
         return np.concatenate([most, everything, draws[: n // 3]])
 
 
-def _with_rows(lower: Lower, rows: Array) -> Lower:
+def _with_rows(lower: KnownLayers, rows: Array) -> KnownLayers:
     return lower.with_layer(rows[:, :-1], rows[:, -1])
 
 
-def _with_signs(lower: Lower, rows: Array, signs: Array) -> Lower:
+def _with_signs(lower: KnownLayers, rows: Array, signs: Array) -> KnownLayers:
     size = np.linalg.norm(rows[:, :-1], axis=1) * signs
     return lower.with_layer(rows[:, :-1] / size[:, None], rows[:, -1] / size)
 
 
-def _same(a: Array, b: Array, within: float = _DUPLICATE) -> bool:
+def _same(a: Array, b: Array, within: float = DUPLICATE_ROWS) -> bool:
     return a.shape == b.shape and bool(min(np.linalg.norm(a - b), np.linalg.norm(a + b)) < within)

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.equivalence.recovery.kinks import LineKinks, kinks_on_lines
 from pindown.equivalence.recovery.oracle import Oracle
-
-_SAFETY = 12.0
-_TRIES = 7  # times a step is quartered until it stays inside the piece
-_RANK_ONE = 1e-4  # second singular value of a jump, relative to the first, if two folds do not meet
-_AT_ONCE = 2**22  # coordinates of points asked for at once: memory stays small, and time is looked at
-_WORST = 1e-3  # a normal less certain than this says nothing
+from pindown.equivalence.tuning import (
+    GRADIENT_NOISES,
+    MAX_COORDINATES,
+    MAX_NORMAL_ERROR,
+    RANK_ONE,
+    STEP_TRIES,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +95,9 @@ def _measure(oracle: Oracle, kinks: LineKinks, y: Array, steps: Array) -> Observ
     jump[~good] = 0.0
     _, sizes, right = np.linalg.svd(jump, full_matrices=False)
     doubt = np.sqrt(d) * np.where(good, error.max(axis=1), np.inf) / np.maximum(sizes[:, 0], 1e-300)
-    good &= doubt < _WORST
+    good &= doubt < MAX_NORMAL_ERROR
     if sizes.shape[1] > 1:
-        good &= sizes[:, 1] <= np.maximum(_RANK_ONE, 4.0 * doubt) * sizes[:, 0]
+        good &= sizes[:, 1] <= np.maximum(RANK_ONE, 4.0 * doubt) * sizes[:, 0]
     # The crossing of two lines whose slopes differ by the jump along the segment.
     slope = np.max(np.abs(kinks.jump), axis=1) / length
     place = 4.0 * oracle.noise / np.maximum(slope, 1e-300) + 2.0**-50
@@ -122,17 +123,17 @@ def gradients(oracle: Oracle, points: Array, reach: Array) -> tuple[Array, Array
     gradient, error = np.zeros((n, oracle.k, d)), np.full(n, np.inf)
     todo = np.flatnonzero(step > 0.0)
     middle = oracle(points[todo])
-    for _ in range(_TRIES):
+    for _ in range(STEP_TRIES):
         if not len(todo):
             break
         fine = np.zeros(len(todo), dtype=bool)
-        block = max(1, _AT_ONCE // d**2)
+        block = max(1, MAX_COORDINATES // d**2)
         for i in range(0, len(todo), block):
             part, h = todo[i : i + block], step[todo[i : i + block]]
             moves = h[:, None, None] * np.eye(d)
             ahead, behind = oracle(points[part, None] + moves), oracle(points[part, None] - moves)
             bent = np.abs(ahead + behind - 2.0 * middle[i : i + block, None]).max(axis=(1, 2))
-            fine[i : i + block] = bent <= _SAFETY * oracle.noise
+            fine[i : i + block] = bent <= GRADIENT_NOISES * oracle.noise
             gradient[part] = np.swapaxes(ahead - behind, 1, 2) / (2.0 * h[:, None, None])
         good = todo[fine]
         error[good] = 2.0 * oracle.noise / step[good]

@@ -11,20 +11,21 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
+from pindown.equivalence.tuning import (
+    CURVED,
+    LONG_SEGMENT,
+    MAX_NOISE,
+    MAX_QUERY_ROWS,
+    MIN_STUCK,
+    NOISE_QUANTILE,
+    NOISE_SEGMENTS,
+    SHORT_SEGMENT,
+    TINY_SEGMENT,
+)
 
 Query = Callable[[Array], NDArray[np.floating]]
 
-# Two hundred values on short segments: enough for a median that a few kinks do not move.
-_SEGMENTS = 96
-_QUANTILE = 0.95  # rounding differs from cell to cell; few segments this short meet a kink
-_TINY = 2.0**-17  # of the box: so short that even a smooth function looks straight in float64
-_SHORT = 2.0**-10  # so short that few segments meet a kink, long enough to see curvature
-_LONG = 2.0**-6  # so long that values rounded to a hundredth change
-_LEAST_STUCK = 8
-_CURVED = 64.0  # times the noise: a typical second difference above this is curvature
 _LEAST_NOISE = 2.0**-50  # what float64 leaves of a sum of a few dozen terms
-_MOST_NOISE = 1e-5  # above, slopes left and right of a kink cannot be told apart well enough
-_ROWS = 65_536  # points asked for at once, at most
 
 
 class StopAskingError(Exception):
@@ -74,7 +75,7 @@ class Oracle:
             StopAskingError: If time or queries are used up.
             ValueError: If the answer has another shape or is not finite.
         """
-        parts = [self._ask(X[i : i + _ROWS]) for i in range(0, len(X), _ROWS)]
+        parts = [self._ask(X[i : i + MAX_QUERY_ROWS]) for i in range(0, len(X), MAX_QUERY_ROWS)]
         return np.concatenate(parts) if parts else np.empty((0, self.k))
 
     def require_time(self) -> None:
@@ -132,21 +133,21 @@ class Oracle:
             )
         self.spread = np.where(size > 0.0, size, 1.0)
         rounding = float(np.max(np.max(np.abs(values), axis=0) / self.spread)) * _LEAST_NOISE
-        tiny = self._second_differences(_TINY, rng)
-        self.noise = max(rounding, float(np.quantile(tiny, _QUANTILE)))
-        if self.noise > _MOST_NOISE:
+        tiny = self._second_differences(TINY_SEGMENT, rng)
+        self.noise = max(rounding, float(np.quantile(tiny, NOISE_QUANTILE)))
+        if self.noise > MAX_NOISE:
             return ("noisy",), (
                 f"the answers are too noisy: values change by {self.noise:.1g} of their spread where "
-                f"nothing should change; at most {_MOST_NOISE:g} can be used"
+                f"nothing should change; at most {MAX_NOISE:g} can be used"
             )
         steps = self._steps(rng.spawn(1)[0])
-        if steps > _MOST_NOISE:
+        if steps > MAX_NOISE:
             return ("noisy",), (
                 f"the answers are rounded too coarsely: values come in steps of {steps:.1g} of their "
-                f"spread; at most {_MOST_NOISE:g} can be used"
+                f"spread; at most {MAX_NOISE:g} can be used"
             )
         self.noise = max(self.noise, steps)
-        if float(np.median(self._second_differences(_SHORT, rng))) > _CURVED * self.noise:
+        if float(np.median(self._second_differences(SHORT_SEGMENT, rng))) > CURVED * self.noise:
             return (
                 "not piecewise linear",
             ), "the function is not piecewise linear: it is curved on most short segments"
@@ -157,20 +158,22 @@ class Oracle:
 
         Where values come in steps they stay exactly the same on short segments and not on longer ones.
         """
-        middle = rng.uniform(-0.9, 0.9, (_SEGMENTS, self.d))
-        unit = rng.standard_normal((_SEGMENTS, self.d))
+        middle = rng.uniform(-0.9, 0.9, (NOISE_SEGMENTS, self.d))
+        unit = rng.standard_normal((NOISE_SEGMENTS, self.d))
         unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-        here, near, far = self(np.stack([middle, middle + _TINY * unit, middle + _LONG * unit]))
+        here, near, far = self(
+            np.stack([middle, middle + TINY_SEGMENT * unit, middle + LONG_SEGMENT * unit])
+        )
         changed = far != here
         stuck = changed & (near == here)
-        if stuck.sum() < _LEAST_STUCK or stuck.sum() <= changed.sum() / 2:
+        if stuck.sum() < MIN_STUCK or stuck.sum() <= changed.sum() / 2:
             return 0.0
         return float(np.min(np.abs(far - here)[changed]))
 
     def _second_differences(self, length: float, rng: np.random.Generator) -> Array:
         """Return |f(y - h) - 2 f(y) + f(y + h)|, the largest of the outputs, on random segments."""
-        middle = rng.uniform(-0.9, 0.9, (_SEGMENTS, self.d))
-        step = rng.standard_normal((_SEGMENTS, self.d))
+        middle = rng.uniform(-0.9, 0.9, (NOISE_SEGMENTS, self.d))
+        step = rng.standard_normal((NOISE_SEGMENTS, self.d))
         step *= length / np.linalg.norm(step, axis=1, keepdims=True)
         low, mid, high = self(np.stack([middle - step, middle, middle + step]))
         return np.max(np.abs(low - 2.0 * mid + high), axis=1)

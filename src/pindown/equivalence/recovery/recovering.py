@@ -1,4 +1,8 @@
-"""Recover a network from values: the public function, and the check that ends it."""
+"""Recover a network from values: the public function, and the checks that end it.
+
+What was found is compared with the query on points never asked before, and with the network itself if
+the query is one.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,24 @@ from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline, checked_budget
 from pindown.equivalence.flat_directions import n_parameters
-from pindown.equivalence.recovery.known_layers import Lower
+from pindown.equivalence.recovery.known_layers import KnownLayers
 from pindown.equivalence.recovery.last_layer import polish
-from pindown.equivalence.recovery.layer_by_layer import Peeler
+from pindown.equivalence.recovery.layer_by_layer import LayerSearch
 from pindown.equivalence.recovery.oracle import Oracle, Query, StopAskingError
-from pindown.equivalence.recovery.unit_candidates import PeelError
+from pindown.equivalence.recovery.unit_candidates import LayerNotFoundError
+from pindown.equivalence.tuning import (
+    DELTA,
+    EXACT_NOISES,
+    EXACT_SHARE,
+    FIT_SIDES,
+    FIT_VALUES,
+    FRESH_BESIDE,
+    FRESH_DISTANCES,
+    FRESH_DRAWS,
+    FRESH_POINTS,
+    PROOF_SECONDS,
+    SAME_SHARE,
+)
 from pindown.network import ReluNetwork
 from pindown.progress import Report, silent
 from pindown.text import card
@@ -27,19 +44,6 @@ from pindown.validation import integer
 
 if TYPE_CHECKING:
     from pindown.equivalence.comparison import Diff
-
-
-_SIDES = 2_000  # points beside kinks that enter the final fit
-_EXACT = 1e-7  # share of the spread that the final check forgives; more if the query is noisy
-_NOISES = 200.0
-_SAME = 1e-6  # largest difference, in units of the values, that the proof allows at least
-_PROOF_SECONDS = 10.0
-_PER_PARAMETER = 5  # values for the final fit
-DELTA = 0.05  # how often the share that fresh points exclude may be too small
-_EACH = 4_000  # points of each kind
-_BESIDE = 40  # points beside every fold
-_FAR = (0.003, 0.03, 0.3)  # how far beside, as shares of the cube
-_DRAWS = 60_000  # points among which rare cells are looked for; they cost nothing
 
 
 def recover(
@@ -108,7 +112,7 @@ def recover(
     try:
         outputs = None if widths is None else int(widths[-1])
         found = _run(oracle, hidden, outputs, rng, progress or silent)
-    except PeelError as error:
+    except LayerNotFoundError as error:
         return _nothing(oracle, error.status, error.reason)
     except StopAskingError:
         late = oracle.deadline.passed
@@ -126,13 +130,13 @@ def proved(found: Recovered, truth: ReluNetwork, oracle: Oracle) -> Recovered:
 
     if found.network is None or oracle.deadline.passed:
         return found
-    tol = max(_EXACT, _NOISES * oracle.noise) * float(oracle.spread.max())
+    tol = max(EXACT_SHARE, EXACT_NOISES * oracle.noise) * float(oracle.spread.max())
     comparison = diff(
         truth,
         found.network,
         box=oracle.box,
-        tol=max(_SAME, tol),
-        budget=oracle.deadline.within(_PROOF_SECONDS).left,
+        tol=max(SAME_SHARE, tol),
+        budget=oracle.deadline.within(PROOF_SECONDS).left,
     )
     if comparison.verdict == "different":
         return _nothing(
@@ -182,12 +186,12 @@ def _run(
         return _nothing(oracle, *hopeless)
     if outputs is not None and outputs != oracle.k:
         raise ValueError(f"widths end in {outputs} outputs, but the query returns {oracle.k}.")
-    peeler = Peeler(oracle, hidden, rng, progress)
-    lower = peeler.peel(Lower(oracle.d))
-    net = _close(oracle, lower, peeler, rng)
+    search = LayerSearch(oracle, hidden, rng, progress)
+    lower = search.find(KnownLayers(oracle.d))
+    net = _close(oracle, lower, search, rng)
     progress("checking on fresh points", net.depth - 1, net.depth)
     error, n_uniform = fresh_error(oracle, net, rng)
-    if not error <= max(_EXACT, _NOISES * oracle.noise):
+    if not error <= max(EXACT_SHARE, EXACT_NOISES * oracle.noise):
         return _nothing(
             oracle,
             ("mismatch",),
@@ -200,20 +204,22 @@ def _run(
         error * float(oracle.spread.max()),
         excluded_share=excluded_share(n_uniform, DELTA),
         noise=oracle.noise,
-        notes=tuple(peeler.notes),
+        notes=tuple(search.notes),
     )
 
 
-def _close(oracle: Oracle, lower: Lower, peeler: Peeler, rng: np.random.Generator) -> ReluNetwork:
+def _close(
+    oracle: Oracle, lower: KnownLayers, search: LayerSearch, rng: np.random.Generator
+) -> ReluNetwork:
     """Fit the last layer, then all parameters."""
-    sides = peeler.seen.side.reshape(-1, oracle.d)
-    some = rng.permutation(len(sides))[:_SIDES]
-    points = np.concatenate([peeler.points, sides[some]])
-    values = np.concatenate([peeler.values, oracle(sides[some])])
+    sides = search.seen.side.reshape(-1, oracle.d)
+    some = rng.permutation(len(sides))[:FIT_SIDES]
+    points = np.concatenate([search.points, sides[some]])
+    values = np.concatenate([search.values, oracle(sides[some])])
     features = np.column_stack([lower(points), np.ones(len(points))])
     solution = np.linalg.lstsq(features, values, rcond=None)[0]
     net = ReluNetwork.from_layers([*lower.layers, (solution[:-1].T, solution[-1])])
-    extra = rng.uniform(-1.0, 1.0, (_PER_PARAMETER * n_parameters(net), oracle.d))
+    extra = rng.uniform(-1.0, 1.0, (FIT_VALUES * n_parameters(net), oracle.d))
     points, values = np.concatenate([points, extra]), np.concatenate([values, oracle(extra)])
     return polish(net, points, values)
 
@@ -310,14 +316,14 @@ def fresh_error(oracle: Oracle, net: ReluNetwork, rng: np.random.Generator) -> t
     cells, and those may be rare. So besides uniform points, points on faces and corners of the box, and
     points beside every fold, one point is taken from every cell that many draws hit.
     """
-    uniform = rng.uniform(-1.0, 1.0, (_DRAWS, oracle.d))
-    faces = rng.uniform(-1.0, 1.0, (_DRAWS, oracle.d))
-    faces = np.where(rng.random(faces.shape) < rng.random((_DRAWS, 1)), np.sign(faces), faces)
+    uniform = rng.uniform(-1.0, 1.0, (FRESH_DRAWS, oracle.d))
+    faces = rng.uniform(-1.0, 1.0, (FRESH_DRAWS, oracle.d))
+    faces = np.where(rng.random(faces.shape) < rng.random((FRESH_DRAWS, 1)), np.sign(faces), faces)
     both = np.concatenate([uniform, faces])
-    parts = [uniform[:_EACH], faces[:_EACH], both[_one_of_each_cell(net, both)]]
+    parts = [uniform[:FRESH_POINTS], faces[:FRESH_POINTS], both[_one_of_each_cell(net, both)]]
     parts += [_beside(net, i, rng) for i in range(net.depth - 1)]
     points = np.concatenate(parts)
-    return float(np.max(np.abs(oracle(points) - net(points)))), _EACH
+    return float(np.max(np.abs(oracle(points) - net(points)))), FRESH_POINTS
 
 
 def excluded_share(n: int, delta: float) -> float:
@@ -341,15 +347,15 @@ def _one_of_each_cell(net: ReluNetwork, points: Array) -> NDArray[np.int64]:
     """Return the numbers of points, one in each cell hit, the rarest cells first."""
     bits = np.packbits(net.pattern(points), axis=1)
     _, first, count = np.unique(bits, axis=0, return_index=True, return_counts=True)
-    return np.asarray(first[np.argsort(count, kind="stable")][:_EACH], dtype=np.int64)
+    return np.asarray(first[np.argsort(count, kind="stable")][:FRESH_POINTS], dtype=np.int64)
 
 
 def _beside(net: ReluNetwork, i: int, rng: np.random.Generator) -> Array:
     """Return points near the zero sets of the units of one layer."""
-    below = Lower(net.in_features, tuple((W, b) for W, b in net.layers[:i]))
+    below = KnownLayers(net.in_features, tuple((W, b) for W, b in net.layers[:i]))
     found = [np.empty((0, net.in_features))]
     for w, level in zip(*net.layers[i], strict=True):
-        zeros = below.zeros(w, float(level), _BESIDE, rng)
-        away = rng.choice(_FAR, (len(zeros), 1)) * rng.standard_normal(zeros.shape)
+        zeros = below.zeros(w, float(level), FRESH_BESIDE, rng)
+        away = rng.choice(FRESH_DISTANCES, (len(zeros), 1)) * rng.standard_normal(zeros.shape)
         found.append(np.clip(zeros + away, -1.0, 1.0))
     return np.concatenate(found)

@@ -9,8 +9,15 @@ S being the inputs that are on there: the others are zero, so b is complete alth
 unknown. Two such parts belong to one unit only if they are parallel on what they share; then each fills
 the gaps of the other.
 
+A row is a unit if its whole zero set is a fold, wherever the output is not constant: a fold of a deeper
+layer, continued straight, stops being a fold where it truly bends. So points are drawn from ``w . a(y)
++ b = 0`` all over the cube, and second differences across it are measured at two scales: a kink through
+the point shrinks them by the ratio of the scales, another one nearby does not. Where another fold is
+nearer than that, both are measured again closer to the point.
+
 Phuong 2021, proof of Theorem 2.1 and Lemma A.19 (two affine functions that vanish on a common piece of
-a hyperplane are proportional).
+a hyperplane are proportional); Lemma 2.1 (the fold-set of a transparent network is the union of its
+units' zero sets).
 """
 
 from __future__ import annotations
@@ -23,27 +30,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.equivalence.recovery.known_layers import Lower
+from pindown.equivalence.recovery.known_layers import KnownLayers
 from pindown.equivalence.recovery.observations import Observations
 from pindown.equivalence.recovery.oracle import Oracle
+from pindown.equivalence.tuning import (
+    ALIKE,
+    ALIKE_ERRORS,
+    CLOSER,
+    FINER_SCALE,
+    FOLD_NOISES,
+    FOLD_SHARE,
+    MAX_APART,
+    MAX_CHOICES,
+    MAX_LOOKS,
+    MAX_REFITS,
+    MAX_ROW_ERROR,
+    MIN_KINKS,
+    NEAR_GUESS,
+    ON_KNOWN_FOLD,
+)
 
 Tick = Callable[[], None]
-_WORST = 2e-3  # relative error up to which a row is used at all
-_ALIKE = 1e-9  # parts that agree to this, or to their errors, belong to one unit
-_ERRORS = 30.0
-_FARTHEST = 1e-2  # apart, parts are not alike however uncertain they are
 _NOTHING = 1e-20  # what two parts share is empty below this
-_NEAR = (1e-5, 1e-4)  # how far a kink may be off the first guess, in place and in angle
-_REFITS = 8
 _FLAT = 1e-12  # slopes below this are rounding
-_ON_FOLD = 1e-7  # distance from a known fold, in units of the cube, that counts as on it
-_SAFETY = 16.0
-_FINER = 4.0
-_CLOSER = 16.0  # how much closer the next look is
-_LOOKS = 3
-_LEAST = 4  # kinks that must be seen
-_SHARE = 0.9  # of points that are not in a constant place
-_MOST_CHOICES = 24  # sets of units tried where more folds are whole than there are units
 
 
 def _go_on() -> None:
@@ -87,15 +96,15 @@ class Parts:
         return np.asarray(self.known.all(axis=1))
 
 
-def unexplained(lower: Lower, seen: Observations) -> Observations:
+def unexplained(lower: KnownLayers, seen: Observations) -> Observations:
     """Return the kinks that do not lie on a fold of the layers found."""
     if not lower.layers or not len(seen):
         return seen
-    near = lower.distances(seen.y) <= np.maximum(_ON_FOLD, 10.0 * seen.place)[:, None]
+    near = lower.distances(seen.y) <= np.maximum(ON_KNOWN_FOLD, 10.0 * seen.place)[:, None]
     return seen.take(~np.asarray(near.any(axis=1)))
 
 
-def rows_at(lower: Lower, seen: Observations, tick: Tick = _go_on) -> Parts:
+def rows_at(lower: KnownLayers, seen: Observations, tick: Tick = _go_on) -> Parts:
     """Solve for the row of the next layer's unit at every kink; ``tick`` may stop by an exception."""
     values, jacobians = lower.jacobian(seen.y)
     rows, masks, errors = [], [], []
@@ -108,7 +117,7 @@ def rows_at(lower: Lower, seen: Observations, tick: Tick = _go_on) -> Parts:
         scaled = J[on] / size[on, None]
         u, s, vt = np.linalg.svd(scaled, full_matrices=False)
         doubt = error / s[-1] if s[-1] > 0.0 else np.inf
-        if doubt > _WORST or np.linalg.norm(n - (n @ vt.T) @ vt) > _ERRORS * error + _ALIKE:
+        if doubt > MAX_ROW_ERROR or np.linalg.norm(n - (n @ vt.T) @ vt) > ALIKE_ERRORS * error + ALIKE:
             continue
         row = np.zeros(lower.width + 1)
         row[:-1][on] = u @ ((vt @ n) / s) / size[on]
@@ -125,7 +134,7 @@ def rows_at(lower: Lower, seen: Observations, tick: Tick = _go_on) -> Parts:
         np.array(errors),
         np.ones(len(rows), dtype=np.int64),
     )
-    return parts.take(parts.error < _WORST)
+    return parts.take(parts.error < MAX_ROW_ERROR)
 
 
 def piece_together(parts: Parts, tick: Tick = _go_on) -> Parts:
@@ -177,8 +186,10 @@ def _best_match(
         - theirs / np.maximum(b, 1e-300)[:, None],
         axis=1,
     )
-    allowed = _ALIKE + _ERRORS * (error / np.maximum(a, 1e-300) + kept.error[:n] / np.maximum(b, 1e-300))
-    alike = (angle <= np.minimum(allowed, _FARTHEST)) & (common.sum(axis=1) >= 2) & (size > _NOTHING)
+    allowed = ALIKE + ALIKE_ERRORS * (
+        error / np.maximum(a, 1e-300) + kept.error[:n] / np.maximum(b, 1e-300)
+    )
+    alike = (angle <= np.minimum(allowed, MAX_APART)) & (common.sum(axis=1) >= 2) & (size > _NOTHING)
     if not alike.any():
         return None
     count = np.where(alike, common.sum(axis=1), -1)
@@ -187,7 +198,7 @@ def _best_match(
     return i, float(np.sign(inner[i]) * b[i] / a[i])
 
 
-def refine(lower: Lower, row: Array, seen: Observations) -> tuple[Array, int]:
+def refine(lower: KnownLayers, row: Array, seen: Observations) -> tuple[Array, int]:
     """Fit one row to all kinks on its fold: (row, number of kinks).
 
     The places are known to more digits than the normals, so both enter, each in units of its error:
@@ -197,12 +208,14 @@ def refine(lower: Lower, row: Array, seen: Observations) -> tuple[Array, int]:
     """
     values, jacobians = lower.jacobian(seen.y)
     far, turn, size = _misfit(row, values, jacobians, seen.normal)
-    near = (far <= _NEAR[0] + 10.0 * seen.place) & (turn <= _NEAR[1] + _ERRORS * seen.error)
+    near = (far <= NEAR_GUESS[0] + 10.0 * seen.place) & (
+        turn <= NEAR_GUESS[1] + ALIKE_ERRORS * seen.error
+    )
     near &= size > _FLAT
     if not near.any():
         return row, 0
     a, J, part = values[near], jacobians[near], seen.take(near)
-    for _ in range(_REFITS):
+    for _ in range(MAX_REFITS):
         far, turn, size = _misfit(row, a, J, part.normal)
         row = _fit(
             row,
@@ -215,11 +228,13 @@ def refine(lower: Lower, row: Array, seen: Observations) -> tuple[Array, int]:
     return row, int(explained(lower, row, part).sum())
 
 
-def explained(lower: Lower, row: Array, seen: Observations) -> NDArray[np.bool_]:
+def explained(lower: KnownLayers, row: Array, seen: Observations) -> NDArray[np.bool_]:
     """Return which kinks lie on the fold of a row, (m,)."""
     values, jacobians = lower.jacobian(seen.y)
     far, turn, _ = _misfit(row, values, jacobians, seen.normal)
-    return (far <= _ON_FOLD + 100.0 * seen.place) & (turn <= _ON_FOLD + _ERRORS * seen.error)
+    return (far <= ON_KNOWN_FOLD + 100.0 * seen.place) & (
+        turn <= ON_KNOWN_FOLD + ALIKE_ERRORS * seen.error
+    )
 
 
 def _misfit(row: Array, values: Array, jacobians: Array, normals: Array) -> tuple[Array, Array, Array]:
@@ -267,10 +282,10 @@ class Verdict:
     @property
     def is_unit(self) -> bool:
         """Whether the whole zero set is a fold."""
-        return self.kinks >= _LEAST and self.share >= _SHARE
+        return self.kinks >= MIN_KINKS and self.share >= FOLD_SHARE
 
 
-def verify(oracle: Oracle, lower: Lower, row: Array, n: int, rng: np.random.Generator) -> Verdict:
+def verify(oracle: Oracle, lower: KnownLayers, row: Array, n: int, rng: np.random.Generator) -> Verdict:
     """Look for kinks at n points of the zero set of ``w . a(y) + b``."""
     points = lower.zeros(row[:-1], float(row[-1]), n, rng)
     _, J = lower.jacobian(points)
@@ -283,10 +298,10 @@ def verify(oracle: Oracle, lower: Lower, row: Array, n: int, rng: np.random.Gene
     near = np.min(lower.distances(points), axis=1, initial=1.0)
     h = np.minimum(np.clip(4.0 * np.sqrt(oracle.noise), 2.0**-14, 2.0**-6), near / 2)
     kink, constant = _kinks(oracle, points, across, h)
-    for _ in range(1, _LOOKS):
+    for _ in range(1, MAX_LOOKS):
         again = np.flatnonzero(~kink & ~constant)
-        kink[again], _ = _kinks(oracle, points[again], across[again], h[again] / _CLOSER)
-        h[again] /= _CLOSER
+        kink[again], _ = _kinks(oracle, points[again], across[again], h[again] / CLOSER)
+        h[again] /= CLOSER
     # Nearer to another fold than the noise allows to look, a point says nothing.
     silent = ~constant & ~kink & (near < 2.0**-13)
     smooth = ~constant & ~kink & ~silent
@@ -297,27 +312,27 @@ def _kinks(
     oracle: Oracle, points: Array, across: Array, h: Array
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return at which points there is a kink, and around which the function is constant."""
-    steps = np.stack([-h, -h / _FINER, 0.0 * h, h / _FINER, h], axis=1)
+    steps = np.stack([-h, -h / FINER_SCALE, 0.0 * h, h / FINER_SCALE, h], axis=1)
     where = np.clip(points[:, None] + steps[..., None] * across[:, None], -1.0, 1.0)
     value = oracle(where)
     coarse = np.abs(value[:, 0] - 2.0 * value[:, 2] + value[:, 4]).max(axis=1)
     fine = np.abs(value[:, 1] - 2.0 * value[:, 2] + value[:, 3]).max(axis=1)
-    allowed = _SAFETY * oracle.noise
+    allowed = FOLD_NOISES * oracle.noise
     constant = np.asarray((np.ptp(value, axis=1) <= allowed).all(axis=1))
-    return ~constant & (fine > allowed) & (fine > 0.5 / _FINER * coarse), constant
+    return ~constant & (fine > allowed) & (fine > 0.5 / FINER_SCALE * coarse), constant
 
 
-class PeelError(Exception):
-    """A layer could not be peeled: a status and a reason."""
+class LayerNotFoundError(Exception):
+    """A layer could not be found: a status and a reason."""
 
     def __init__(self, status: tuple[str | int, ...], reason: str) -> None:
         super().__init__(reason)
         self.status, self.reason = status, reason
 
 
-def too_few(found: int, wanted: int, layer: int) -> PeelError:
+def too_few(found: int, wanted: int, layer: int) -> LayerNotFoundError:
     """Return the failure to see enough units of a layer."""
-    return PeelError(
+    return LayerNotFoundError(
         ("few", layer),
         f"only {found} of {wanted} units of hidden layer {layer} were seen as whole folds: a unit may "
         "never switch on the box, or switch only where it cannot be followed",
@@ -330,7 +345,7 @@ def choices_of(
     """Yield sets of rows to go on with, the likeliest first, none of them twice."""
     found = sorted(found, key=lambda item: (-item[1].share, -item[2]))
     sets = combinations(range(len(found)), len(found) if wanted is None else wanted)
-    for chosen in islice(sets, _MOST_CHOICES):
+    for chosen in islice(sets, MAX_CHOICES):
         rows = np.array([found[i][0] for i in chosen]).reshape(-1, width + 1)
         key = np.sort(np.abs(rows).sum(axis=1)).round(4).tobytes()
         if key not in tried:

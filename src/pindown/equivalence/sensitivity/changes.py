@@ -33,25 +33,20 @@ from pindown.equivalence.sensitivity.few_changed_biases import (
     is_for_corners,
 )
 from pindown.equivalence.sensitivity.multipliers import (
-    LARGEST_SYSTEM,
     SourceChain,
     best_multipliers,
     proved_bounds,
 )
 from pindown.equivalence.sensitivity.propagation import Propagation, activation_ranges, sum_above
 from pindown.equivalence.sensitivity.sources import Change, Source, balanced, find_sources
+from pindown.equivalence.tuning import BALANCING_SHARE, MAX_SYSTEM, MIN_EVALUATIONS, NORM_SHARE
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
 from pindown.relaxation.tuning import FLOPS_PER_SECOND
 
 __all__ = ["Change", "GapBound", "gap_of_changes"]
-# Of the time left, what the norms of the weights may take before the multipliers begin.
-_NORM_SHARE = 0.4
-# Of the budget, what balancing units before that may take.
-_BALANCING_SHARE = 0.1
 # Multipliers that aim at the target stop a little below, for sums and certificates round up.
 _JUST_BELOW = 1.0 - 1e-6
-_FEW_EVALUATIONS = 6
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,8 +112,8 @@ def gap_of_changes(
     best = _GapSearch(net, changes, box, norms=False, deadline=deadline).bound("absolute weights")
     if best.value <= target or deadline.passed:
         return best
-    scaled, moved = balanced(net, changes, deadline=Deadline.after(_BALANCING_SHARE * budget))
-    search = _GapSearch(scaled, moved, box, norms=True, deadline=deadline.share(_NORM_SHARE))
+    scaled, moved = balanced(net, changes, deadline=Deadline.after(BALANCING_SHARE * budget))
+    search = _GapSearch(scaled, moved, box, norms=True, deadline=deadline.share(NORM_SHARE))
     best = min(best, search.bound("norms"), key=lambda bound: bound.value)
     if best.value <= target or deadline.passed:
         return best
@@ -270,7 +265,7 @@ def _chain_for(
     """Return the scaled chain with its power of two, if it is of a size and kind for multipliers."""
     last = len(weights.weights) - 1
     finite = isfinite(source.reach.length) and np.isfinite(source.fixed).all()
-    if source.layer == last or not finite or _variables(weights, source) > LARGEST_SYSTEM:
+    if source.layer == last or not finite or _variables(weights, source) > MAX_SYSTEM:
         return None
     scaled = _scaled_chain(weights, source)
     if scaled is None or _least_seconds(scaled[0]) > deadline.left:
@@ -294,7 +289,7 @@ def _least_seconds(chain: SourceChain) -> float:
     _, *sizes = chain.sizes
     pairs = list(pairwise(sizes))
     once = sum(n**3 / 3 + n**2 * m + n * m**2 for m, n in pairs) + sizes[0] ** 3
-    return (_FEW_EVALUATIONS * once + float(sum(sizes)) ** 3) / FLOPS_PER_SECOND
+    return (MIN_EVALUATIONS * once + float(sum(sizes)) ** 3) / FLOPS_PER_SECOND
 
 
 def _scaled_chain(weights: Propagation, source: Source) -> tuple[SourceChain, int] | None:

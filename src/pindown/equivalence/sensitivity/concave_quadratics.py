@@ -8,6 +8,9 @@ For :math:`q(x) = h \cdot x - x^\top A x` and any vector y, with :math:`r = h - 
 and :math:`A^{-1} \preceq D^2 / \sigma` once :math:`D A D \succeq \sigma I` is proved by a Cholesky
 factorisation that runs to completion. So y need not be exact, and all that is computed is bounded.
 
+With the multipliers fixed, the supremum over all that leaves the layers is a quadratic form of
+:math:`u = (1, v)`, where v says which entries of the source pass: one factorisation bounds all corners.
+
 Rump 2006, "Verification of positive definiteness"; Higham 2002, Theorem 10.3.
 """
 
@@ -22,14 +25,12 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from pindown.affine import Array
+from pindown.equivalence.tuning import EIGENVALUE_SHARES, POWER_ITERATIONS
 from pindown.rounding import UNIT_ROUNDOFF, gamma
 
 # Numbers must be within these; then underflow moves nothing by more than LOST.
 MODERATE = (1e-60, 1e60)
 LOST = 1e-200
-# What is tried as a lower bound of the smallest eigenvalue, in shares of what it seems to be.
-_SHARES = (0.2, 1e-2, 1e-4)
-_ITERATIONS = 4  # of the inverse power method: the estimate is then seldom more than twice too large
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,10 +158,10 @@ def _smallest_eigenvalue(B: Array, factor: Array) -> float:
     rounding = 2.0 * n * gamma(n + 2) * top + 4.0 * UNIT_ROUNDOFF * top
     entries = 4.0 * UNIT_ROUNDOFF * float(np.linalg.norm(B)) + LOST
     x = np.random.default_rng(0).standard_normal(n)
-    for _ in range(_ITERATIONS):
+    for _ in range(POWER_ITERATIONS):
         x = cho_solve((factor, True), x / np.linalg.norm(x), check_finite=False)
     estimate = 1.0 / float(np.linalg.norm(x))
-    for share in _SHARES:
+    for share in EIGENVALUE_SHARES:
         floor = share * estimate
         C = B.copy(order="F")
         C[np.diag_indices_from(C)] -= floor

@@ -6,6 +6,19 @@ Between two networks that differ in a few biases of one layer by d runs a family
 input. So the gap is at most the largest of these rates, over the corners
 :math:`D_l d` and over all later slopes. Multipliers taken from the best slopes at one corner prove a
 bound at all corners, sharp there and good nearby; what stays above the target gets its own.
+
+The best slopes are climbed to. A source passes where a corner :math:`v \in \{0, 1\}^n` lets it and then
+ReLUs with slopes 0 or 1,
+
+.. math::
+    z_1 = K v, \qquad z_{l+1} = W_{l+1} D_l z_l, \qquad w \cdot D_L z_L \;\to\; \max .
+
+Given all other slopes, the best ones of a layer are 1 where :math:`z_l` and what the output makes of
+it, :math:`b_l`, have the same sign. At such slopes the quadratic of the multipliers
+:math:`\lambda_l = |b_l| / |z_l|` is stationary: if it is concave, its supremum is the value reached, and
+no slopes do better. Near zero both are smoothed, which costs little and keeps it concave.
+
+Our own; the quadratic is that of ``sensitivity.multipliers``.
 """
 
 from __future__ import annotations
@@ -23,16 +36,16 @@ from pindown.affine import Array
 from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.sensitivity.concave_quadratics import corner_form, proved_form
 from pindown.equivalence.sensitivity.multipliers import SourceChain, first_multipliers
+from pindown.equivalence.tuning import (
+    CLIMB_ROUNDS,
+    CLIMB_STARTS,
+    MAX_CORNER_BITS,
+    MULTIPLIER_STEPS,
+    NARROW_SMOOTHINGS,
+    WIDE_SMOOTHINGS,
+)
 
-# How far multipliers are smoothed: for the first set, which must serve all corners, and for one corner.
-_WIDE = (0.3, 0.5, 0.2, 0.4, 0.7, 1.0)
-_NARROW = (0.05, 0.01)
-# Where a corner's own are not concave: how far, in logarithms, to go from the first set to them.
-_STEPS = (1.0, 0.5, 0.2)
-MOST_BITS = 20  # a million corners: 8 MB, and 10 ms for the form at all of them
 Open: TypeAlias = NDArray[np.bool_]
-_ROUNDS = 60
-_STARTS = 3  # all open, as the source itself would have it, at random
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +93,7 @@ class CornerSearch:
         found = climb_freely(self.layers, self.w)
         column, best = int(np.argmax(found.values)), inf
         form = None
-        for smoothing in _WIDE:
+        for smoothing in WIDE_SMOOTHINGS:
             lams = found.multipliers(column, smoothing)
             Q = corner_form(self.layers, self.w, lams)
             promised = inf if Q is None else float(np.max(self.cube.values(Q)))
@@ -129,8 +142,8 @@ class CornerSearch:
         """Yield multipliers for one corner: its own, or some between the first set and these."""
         # What the search reached cannot be bounded away; then only the sharpest set is of use.
         hopeless = float(found.values[0]) > self.target
-        sharp = found.multipliers(0, _NARROW[-1])
-        ways = [found.multipliers(0, smoothing) for smoothing in _NARROW[:-1] if not hopeless]
+        sharp = found.multipliers(0, NARROW_SMOOTHINGS[-1])
+        ways = [found.multipliers(0, smoothing) for smoothing in NARROW_SMOOTHINGS[:-1] if not hopeless]
         concave = False
         for lams in [*ways, sharp]:
             Q = corner_form(self.layers, self.w, lams)
@@ -139,7 +152,7 @@ class CornerSearch:
                 yield lams, Q
         if concave or self.first is None:
             return
-        for step in _STEPS:
+        for step in MULTIPLIER_STEPS:
             with np.errstate(divide="ignore", invalid="ignore"):
                 lams = [
                     first * np.exp(np.clip(np.log(lam / first), -step, step))
@@ -221,8 +234,10 @@ class Cube:
     """
 
     def __init__(self, n: int) -> None:
-        if not 1 <= n <= MOST_BITS:
-            raise ValueError(f"the corners of a cube are listed for 1 to {MOST_BITS} bits; got {n}.")
+        if not 1 <= n <= MAX_CORNER_BITS:
+            raise ValueError(
+                f"the corners of a cube are listed for 1 to {MAX_CORNER_BITS} bits; got {n}."
+            )
         self.n = n
         self.shape = (2 ** (n // 2), 2 ** (n - n // 2))
 
@@ -296,7 +311,7 @@ def climb(layers: Sequence[Array], w: Array, corners: Array) -> Slopes:
     rng = np.random.default_rng(0)
     m = corners.shape[1]
     best: Slopes | None = None
-    for start in range(_STARTS):
+    for start in range(CLIMB_STARTS):
         slopes = [(rng.random((len(W), m)) < 0.5) | (start < 2) for W in layers]
         if start == 1:
             z = layers[0] @ corners
@@ -322,7 +337,7 @@ def _improved(
     layers: Sequence[Array], w: Array, corners: Array, slopes: list[Open], *, moving: bool
 ) -> Slopes:
     last = np.full(corners.shape[1], -np.inf)
-    for _ in range(_ROUNDS):
+    for _ in range(CLIMB_ROUNDS):
         for i in range(len(layers) - 1, -1, -1):
             z, b = _entering(layers, corners, slopes), _returning(layers, w, slopes)
             slopes[i] = z[i] * b[i] > 0.0

@@ -4,6 +4,15 @@ Corners that stay above the target need slopes that the multipliers name. Whethe
 anywhere is a question about signs of its units; if no input gives all of these, the corners are out.
 Relative to :math:`1 + \|x\|` only inputs with :math:`1 + \|x\| < B / \mathrm{target}` matter, where B is
 the bound that holds anyway.
+
+Which slopes every way above the target must have: at a corner whose bound stays above it, forbid one
+unit to be on, or off. With :math:`e_i = 0`, or :math:`e_i = z_i`, added to the quadratic with a
+multiplier :math:`\mu` of either sign,
+
+.. math::
+    \sup_x \; q(x) + \mu (a \cdot x - c), \qquad \mu = 2 \, (c - a \cdot x^\star) / (a^\top A^{-1} a),
+
+the same matrix A serves all units. Where that is at most the target, the unit must do the opposite.
 """
 
 from __future__ import annotations
@@ -23,17 +32,24 @@ from pindown.equivalence.sensitivity.concave_quadratics import (
     linear_parts,
     quadratic_of,
 )
-from pindown.equivalence.sensitivity.corners_of_changes import MOST_BITS, CornerSearch, OpenCorner, cover
+from pindown.equivalence.sensitivity.corners_of_changes import (
+    CornerSearch,
+    OpenCorner,
+    cover,
+)
 from pindown.equivalence.sensitivity.infeasible_signs import no_such_input
 from pindown.equivalence.sensitivity.multipliers import SourceChain
+from pindown.equivalence.tuning import (
+    CORNER_SECONDS,
+    MAX_CORNER_BITS,
+    MAX_CORNER_BOUNDS,
+    MAX_OPEN_CORNERS,
+    SIGNS_SHARE,
+)
 from pindown.network import ReluNetwork
 from pindown.relaxation.tuning import FLOPS_PER_SECOND
 from pindown.rounding import TINY, gamma
 
-_MOST_OPEN = 64  # corners that are worth asking about their signs
-_SIGNS_SHARE = 0.5  # of the time, left for signs
-_MOST_BOUNDS = 2**25  # one per corner and objective: 256 MB
-_CORNER_SECONDS = 6e-8  # for the bounds of one corner
 # Promised bounds this much below the target are worth a proof.
 _BELOW = 1.0 - 1e-9
 
@@ -89,13 +105,13 @@ class FewBiases:
 def is_for_corners(chain: SourceChain, seconds: float) -> bool:
     """Return whether the source is fixed, has few entries, and there is time for its corners."""
     n, objectives = len(chain.fixed), chain.objectives.shape[1]
-    if chain.matrix.shape[1] or not 1 <= n <= MOST_BITS or not chain.weights:
+    if chain.matrix.shape[1] or not 1 <= n <= MAX_CORNER_BITS or not chain.weights:
         return False
-    if objectives * 2**n > _MOST_BOUNDS or _underflows(chain.weights[0], chain.fixed):
+    if objectives * 2**n > MAX_CORNER_BOUNDS or _underflows(chain.weights[0], chain.fixed):
         return False
     sizes = [float(len(W)) for W in chain.weights]
     each = (6.0 * sum(size**3 for size in sizes) + sum(sizes) ** 3) / FLOPS_PER_SECOND
-    return objectives * (each + _CORNER_SECONDS * 2**n) < seconds
+    return objectives * (each + CORNER_SECONDS * 2**n) < seconds
 
 
 def _underflows(W: Array, fixed: Array) -> bool:
@@ -121,12 +137,12 @@ def bound_few_biases(
     array([3., 0.])
     """
     layers = [chain.weights[0] * chain.fixed, *chain.weights[1:]]
-    most_open = _MOST_OPEN if collect else 0
+    most_open = MAX_OPEN_CORNERS if collect else 0
     searches = []
     for w in chain.objectives.T:
         if deadline.passed:
             break
-        end = deadline.share(1.0 - _SIGNS_SHARE) if collect else deadline
+        end = deadline.share(1.0 - SIGNS_SHARE) if collect else deadline
         searches.append(cover(layers, w, target, end, most_open=most_open))
     return FewBiases(layers, target, searches, chain.objectives.shape[1])
 

@@ -27,6 +27,7 @@ from pindown.affine import Array, dense
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.sensitivity.concave_quadratics import LOST
+from pindown.equivalence.tuning import MAX_PROGRAM_SECONDS, MAX_UNKNOWNS, MIN_PROGRAM_SECONDS
 from pindown.network import ReluNetwork
 from pindown.programs import Attempt, linear_program
 from pindown.relaxation.intervals import Interval
@@ -35,9 +36,6 @@ from pindown.relaxation.triangle import triangle_relaxation
 from pindown.rounding import add_up, gamma
 
 _LARGEST = 1e12  # numbers of a program: the solver's tolerances are absolute
-_MOST_SECONDS = 30.0
-_LEAST_SECONDS = 0.2  # with less time left a program is not begun
-_MOST_UNKNOWNS = 4_000  # its matrix has about as many rows, and is dense: 100 MB
 
 
 def no_such_input(
@@ -101,7 +99,7 @@ def _infeasible(
 
     left = deadline.left
     unknowns = net.in_features + sum(len(sign) for sign in signs)
-    if left < _LEAST_SECONDS or unknowns > _MOST_UNKNOWNS:
+    if left < MIN_PROGRAM_SECONDS or unknowns > MAX_UNKNOWNS:
         return False
     program = _program(net, box, bounds, signs)
     (A, b), (E, f) = program.upper, program.equal
@@ -118,7 +116,7 @@ def _infeasible(
         lower=program.low,
         upper=program.high,
         attempts=Attempt("highs-ipm", presolve=False),
-        time=min(left, _MOST_SECONDS),
+        time=min(left, MAX_PROGRAM_SECONDS),
     )
     if not found.solved or not found.value > 0.0:
         return False

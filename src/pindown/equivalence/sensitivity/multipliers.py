@@ -33,14 +33,10 @@ from pindown.equivalence.sensitivity.concave_quadratics import (
     ConcaveQuadratic,
     coupled_layers,
 )
+from pindown.equivalence.tuning import LBFGS_MEMORY, MAX_SYSTEM, SMOOTHING_POWER
 from pindown.rounding import UNIT_ROUNDOFF, gamma
 
-# The maximum over outputs is smoothed by this power: within 20 % of the true one for twenty outputs,
-# and all of them are pushed down together.
-_POWER = 16
-_MEMORY = 20  # pairs of vectors that L-BFGS keeps
 _FAR = 1e3  # what the logarithm of the bound is said to be where the quadratic is not concave
-LARGEST_SYSTEM = 3000  # variables; the factorisation of such a matrix takes about a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +103,13 @@ def best_multipliers(
             best = (float(values.max()), x)
         if best[0] <= target or deadline.passed:
             raise _EnoughError
-        shares = (values / values.max()) ** _POWER
-        smooth = float(np.log(values.max()) + np.log(shares.sum()) / _POWER)
+        shares = (values / values.max()) ** SMOOTHING_POWER
+        smooth = float(np.log(values.max()) + np.log(shares.sum()) / SMOOTHING_POWER)
         weights = shares / values / shares.sum()
         return smooth, (slopes @ weights) * x
 
     try:
-        options = {"maxiter": 10_000, "maxfun": 10_000, "maxcor": _MEMORY}
+        options = {"maxiter": 10_000, "maxfun": 10_000, "maxcor": LBFGS_MEMORY}
         minimize(objective, np.log(start), jac=True, method="L-BFGS-B", options=options)
     except _EnoughError:
         pass
@@ -215,7 +211,7 @@ def proved_bounds(chain: SourceChain, x: Array) -> Array:
     """
     objectives = chain.objectives
     failed = np.full(objectives.shape[1], inf)
-    if sum(chain.sizes[1:]) > LARGEST_SYSTEM or not np.all((x > MODERATE[0]) & (x < MODERATE[1])):
+    if sum(chain.sizes[1:]) > MAX_SYSTEM or not np.all((x > MODERATE[0]) & (x < MODERATE[1])):
         return failed
     ball, entry, *lams = chain.split(x)
     # Rounded down: a smaller multiplier is a valid one, and what it multiplies is counted in full.

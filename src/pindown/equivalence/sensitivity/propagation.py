@@ -6,7 +6,13 @@ Two copies of a network whose preactivations at layer l differ by s differ furth
     e_k = \Lambda_k W_k e_{k-1}, \qquad 0 \le \Lambda_k \le 1 \text{ diagonal},
 
 the slopes of the ReLUs between the two values. So :math:`|e_k| \le |W_k| |e_{k-1}|` entry by entry and
-:math:`\|e_k\| \le \|W_k\| \|e_{k-1}\|`; keeping both, each improves the other.
+:math:`\|e_k\| \le \|W_k\| \|e_{k-1}\|`; keeping both, each improves the other. All sums of absolute
+values are rounded up.
+
+Where the activations themselves can be is bounded on a box, or on all of :math:`\mathbb{R}^d`. Without a
+box everything is divided by :math:`1 + \|x\|`. ReLU commutes with positive factors, so the scaled
+activations are those of a network with input :math:`\xi = x / (1 + \|x\|)` and biases :math:`\tau b_l`,
+:math:`\tau = 1 / (1 + \|x\|)`, and :math:`\|\xi\| + \tau = 1` bounds both.
 """
 
 from __future__ import annotations
@@ -20,13 +26,12 @@ import scipy.sparse as sp
 from pindown.affine import Affine, Array, Matrix
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
+from pindown.equivalence.tuning import BLOCK_ENTRIES
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import Interval, interval_bounds
 from pindown.relaxation.linear import linear_bounds
 from pindown.relaxation.operator_norms import spectral_norm, tight_cost
 from pindown.rounding import SMALLEST, add_down, add_up, gamma, norm_up, product_up
-
-_BLOCK_ENTRIES = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +112,7 @@ def product_above(W: Matrix, v: Array) -> Array:
             total = np.asarray(abs(W) @ v)
         else:
             total = np.empty(len(W))
-            step = max(1, _BLOCK_ENTRIES // n)
+            step = max(1, BLOCK_ENTRIES // n)
             for start in range(0, len(W), step):
                 rows = slice(start, start + step)
                 total[rows] = np.abs(W[rows]) @ v

@@ -8,6 +8,9 @@ preactivations of layer l differ, besides what earlier layers hand on, by the so
 
 with :math:`a_{l-1}` the activations of the changed network. The gap of the outputs is at most the sum of
 what every source alone can do.
+
+The gap does not depend on how hidden units are scaled, but bounds by norms do. So units are first scaled
+by powers of two, which change no digit, near those that balance incoming and outgoing weights.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """Smaller networks with the same function: every lossless reduction that can be proved."""
 
-from pindown.equivalence.shrinking.engine import shrink, shrink_and_settle
-from pindown.equivalence.shrinking.result import Shrunk, Step
+from pindown.lazy import lazy_names
 
-__all__ = ["Shrunk", "Step", "shrink", "shrink_and_settle"]
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -24,6 +24,7 @@ from pindown.equivalence.shrinking.removed_layers import remove_layer
 from pindown.equivalence.shrinking.result import Shrunk
 from pindown.equivalence.shrinking.rounding_cleanup import clear_faint, move_off_zero, snap_opposites
 from pindown.equivalence.shrinking.sign_proofs import prove_signs
+from pindown.equivalence.tuning import CHECKED_SAMPLES, PROOF_SHARE, SCALE_SAMPLES, SETTLING_SHARE
 from pindown.network import ReluNetwork
 from pindown.progress import Report, silent
 from pindown.relaxation.differential import proved_gap
@@ -43,10 +44,6 @@ _RULES: tuple[Rule, ...] = (
 # With a tolerance first of all what is redundant up to rounding, before exact rules rearrange it.
 _CLEANING_RULES: tuple[Rule, ...] = (clear_faint, move_off_zero, merge_near_copies, snap_opposites)
 _LOSSY_RULES: tuple[Rule, ...] = (narrow_by_rank, drop_negligible)
-_SETTLING_SHARE = 0.5  # of the budget, after it
-_SAMPLES = 64
-_CHECKED = 8
-_PROOF_SHARE = 0.9  # of the budget; the rest is for using what was proved
 
 
 def shrink(
@@ -122,8 +119,8 @@ def shrink_and_settle(
     draft = _reduced(net, _checked(net, box, tol, budget), tol, budget, None)
 
     def settled() -> Shrunk:
-        if settling_seconds(draft.net) <= _SETTLING_SHARE * budget:
-            later = Deadline.after(_SETTLING_SHARE * budget)
+        if settling_seconds(draft.net) <= SETTLING_SHARE * budget:
+            later = Deadline.after(SETTLING_SHARE * budget)
             draft.deadline = max(draft.deadline, later, key=lambda deadline: deadline.end)
             settle(draft)
         return _shrunk(draft, net)
@@ -139,7 +136,7 @@ def _reduced(
     The first is found at sight, so a box never leaves more than none would. But it may rewrite what the
     second could use better; so the box alone gets a try as well, in the time that is left.
     """
-    proofs, end = Deadline.after(_PROOF_SHARE * budget), Deadline.after(budget)
+    proofs, end = Deadline.after(PROOF_SHARE * budget), Deadline.after(budget)
     draft = Draft(net, box, tol, proofs, _scale(net, box), progress or silent)
     if box is not None:
         with draft.for_every_input():
@@ -174,9 +171,9 @@ def _shrunk(draft: Draft, net: ReluNetwork) -> Shrunk:
     if draft.steps:
         rng = np.random.default_rng(1)
         points = (
-            rng.standard_normal((_CHECKED, net.in_features))
+            rng.standard_normal((CHECKED_SAMPLES, net.in_features))
             if draft.box is None
-            else draft.box.sample(_CHECKED, rng)
+            else draft.box.sample(CHECKED_SAMPLES, rng)
         )
         for x in points:
             if proved_gap(net, draft.net, x, draft.box is None, closely=False) > draft.gap:
@@ -205,7 +202,9 @@ def _scale(net: ReluNetwork, box: Box | None) -> float:
     """Return the size of the function at a few inputs, at least one."""
     rng = np.random.default_rng(0)
     points = (
-        rng.standard_normal((_SAMPLES, net.in_features)) if box is None else box.sample(_SAMPLES, rng)
+        rng.standard_normal((SCALE_SAMPLES, net.in_features))
+        if box is None
+        else box.sample(SCALE_SAMPLES, rng)
     )
     try:
         return max(1.0, float(np.abs(net(points)).max()))

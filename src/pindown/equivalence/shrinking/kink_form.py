@@ -45,14 +45,12 @@ from pindown.equivalence.shrinking.rounded_matrices import (
     sum_up,
 )
 from pindown.equivalence.shrinking.unit_facts import nothing_known
+from pindown.equivalence.tuning import MAX_KINK_ENTRIES, SECONDS_PER_PRODUCT
 from pindown.network import ReluNetwork
 from pindown.rounding import SMALLEST, gamma
 
 Indices = NDArray[np.intp]
 
-# Entries of the largest matrix: beyond, the form would be far larger than the network.
-_MOST_ENTRIES = 2**21
-_SECONDS_PER_PRODUCT = 5e-8  # watching the rounding of each
 _SEED = 0  # of the point at which kinks are on
 
 
@@ -87,7 +85,7 @@ def settling_seconds(net: ReluNetwork) -> float:
     """Return roughly how long :func:`settle` takes, if all units are kinks."""
     seconds, coordinates = 0.0, net.in_features
     for n, m in pairwise(net.widths):
-        seconds += _SECONDS_PER_PRODUCT * n * m * coordinates
+        seconds += SECONDS_PER_PRODUCT * n * m * coordinates
         coordinates += m
     return seconds
 
@@ -95,7 +93,7 @@ def settling_seconds(net: ReluNetwork) -> float:
 def _too_large(draft: Draft, on: list[Mask]) -> bool:
     """Return whether matrices would get too large, or numbers of networks on a box leave float64."""
     coordinates = draft.net.in_features + sum(int((~mask).sum()) for mask in on)
-    if max(draft.net.widths) * coordinates > _MOST_ENTRIES:
+    if max(draft.net.widths) * coordinates > MAX_KINK_ENTRIES:
         return True
     ends = (end for layer in range(draft.net.depth) for end in draft.bounds(layer))
     return draft.box is not None and not all(np.isfinite(end).all() for end in ends)

@@ -1,10 +1,19 @@
-r"""Kinks that repeat each other, wherever in a network they are.
+r"""Kinks that repeat each other, wherever in a network they are, and units that have none.
 
 Written as functions of the inputs and of the kinks below, two kinks with
 :math:`(V_k, U_k, c_k) = t\,(V_j, U_j, c_j)`, :math:`t > 0`, are one, also if they come from different
 layers. Up to rounding they differ by at most :math:`|r_k - t\, r_j| \cdot (|x|, \rho(z), 1)`.
 
-Phuong 2021, section 2.1 (units with the same fold).
+:math:`\rho(-x) + x` looks as if it took both signs; written by kinks it is :math:`\rho(x)`. So bounds on
+the units are taken again there,
+
+.. math::
+    z_k \ge \sum_i \min(V_{ki} l_i, V_{ki} u_i) + \sum_j \min(U_{kj}\, t_j, 0) + c_k ,
+
+with :math:`0 \le \rho(z_j) \le t_j`. What misses zero by rounding only is decided as well: then
+:math:`|\rho(z) - z| = \rho(-z)` or :math:`\rho(z)` is at most what is missing.
+
+Phuong 2021, section 2.1 (units with the same fold); Moore 1966, "Interval Analysis".
 """
 
 from __future__ import annotations
@@ -17,11 +26,11 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.equivalence.shrinking.rounded_matrices import Mask, affine_image, sum_up
+from pindown.equivalence.tuning import NEAR_KEYS
 from pindown.rounding import SMALLEST, add_down, add_up, gamma
 
 # Rounding, also that of the weights, relative to the terms that cancelled or to others beside it.
 CANCELLED = 2.0**-40
-_NEAR_KEYS = 1e-8  # far more than rounding moves a row's key; what is near is compared
 _SEED = 0
 
 
@@ -90,7 +99,7 @@ def copies_among(found: list[Sums], own: Sums, sizes: Array) -> Places:
     keys = _keys(scaled)
     for k in range(count):
         row = known + k
-        near = np.flatnonzero(np.abs(keys[leaders] - keys[row]) <= _NEAR_KEYS) if finite else ()
+        near = np.flatnonzero(np.abs(keys[leaders] - keys[row]) <= NEAR_KEYS) if finite else ()
         match = next((p for p in map(int, near) if _repeats(scaled[leaders[p]], scaled[row])), None)
         if match is None:
             kink[k] = len(leaders)

@@ -11,6 +11,9 @@ carried it before:
 Without a box a row needs two units, :math:`\rho(t) - \rho(-t)`. An opposite pair that does not cancel
 joins in as :math:`c\,\rho(z) + c'\rho(-z) = (c + c')\,\rho(z) - c' z`.
 
+With a tolerance :math:`B \approx U V`, V of r rows, is enough: the units :math:`\rho(V a + \beta)`,
+:math:`\beta` large enough, do the same work, and the difference :math:`|B - U V|\,|a|` is charged.
+
 Phuong 2021, section 2.2; the count is the rank of the affine part of a shallow network's normal form.
 """
 
@@ -51,13 +54,12 @@ from pindown.equivalence.shrinking.rounded_matrices import (
     zeros,
 )
 from pindown.equivalence.shrinking.unit_facts import nothing_known
+from pindown.equivalence.tuning import MAX_MAP_ENTRIES, RANK_NOISE
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import Interval, interval_bounds
 from pindown.rounding import SMALLEST, gamma
 
 Indices = NDArray[np.intp]
-_NOISE = 1e-9  # singular values below this share of the sizes of the factors; the gap decides
-_LARGEST = 2**22  # entries of the linear map
 
 
 class _Plan(NamedTuple):
@@ -232,7 +234,7 @@ def narrow_by_rank(draft: Draft, layer: int) -> bool:
     inputs = draft.box if layer == 0 else _after_relu(draft.bounds(layer - 1))
     on = np.flatnonzero(linear_part(draft, layer).on)
     (weight, bias), (following, offset) = draft.net.layers[layer : layer + 2]
-    if inputs is None or not len(on) or following.shape[0] * weight.shape[1] > _LARGEST:
+    if inputs is None or not len(on) or following.shape[0] * weight.shape[1] > MAX_MAP_ENTRIES:
         return False
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         factored = _factored(dense(following)[:, on], dense(weight)[on], inputs)
@@ -272,7 +274,7 @@ def _factored(C: Array, W: Array, inputs: Box) -> tuple[Array, Array, Array, Arr
     if not np.isfinite(sizes).all():
         return None
     left, singular, right = np.linalg.svd(B, full_matrices=False)
-    rank = int(np.sum(singular > _NOISE * np.linalg.norm(sizes)))
+    rank = int(np.sum(singular > RANK_NOISE * np.linalg.norm(sizes)))
     if rank >= len(W):
         return None
     root = np.sqrt(singular[:rank])

@@ -1,4 +1,4 @@
-r"""Which part of a layer is linear, as the next layer sees it.
+r"""Which part of a layer is linear, as the next layer sees it, and fewer units that carry it.
 
 Row k of the next layer computes :math:`\sum_i C_{ki}\,\rho(z_i) + c_k`. A term is linear in the
 layer's input if unit i is always on, or if it cancels against an opposite unit j, :math:`z_j = -t
@@ -8,7 +8,14 @@ z_i`:
     C_{ki}\,\rho(z) + C_{kj}\,\rho(-t z) = C_{ki}\, z
     \quad\Longleftrightarrow\quad C_{ki} + t\, C_{kj} = 0 .
 
-Whether the sum is zero is decided in exact arithmetic. The remaining terms are kinks.
+Whether the sum is zero is decided in exact arithmetic. The remaining terms are kinks. On a box
+:math:`z \ge -\beta`, so that one always-on unit does the work of a pair that cancels,
+
+.. math:: c\,\rho(z) - c\,\rho(-z) = c\, z = c\,\rho(z + \beta) - c\,\beta .
+
+Of always-on units S one with :math:`W_j = \sum_{i \in S} X_{ji} W_i` can go: the others take over its
+work, :math:`z_j = \sum_i X_{ji} z_i + (b_j - \sum_i X_{ji} b_i)`. The coefficients come from a
+least-squares solution; they count only if they satisfy the equation in exact arithmetic.
 
 Phuong 2021, section 2.2; the identity :math:`\rho(z) - \rho(-z) = z`.
 """
@@ -39,16 +46,9 @@ from pindown.equivalence.shrinking.rounded_matrices import (
     used_rows,
     with_columns,
 )
+from pindown.equivalence.tuning import COEFFICIENT_STEP, MAX_FACTORED_ENTRIES, RANK_TOLERANCE, SHIFT_BITS
 from pindown.relaxation.intervals import Interval
 from pindown.rounding import SMALLEST
-
-# Shifts are rounded up to this many bits: sums with them then seldom round, and the little that is
-# added keeps the unit on when its bounds are computed again.
-_SHIFT_BITS = 8
-# Larger matrices of always-on rows are not factorised (a second on one core).
-_MOST_ENTRIES = 2**21
-_RANK_TOLERANCE = 1e-9  # only chooses candidates
-_COEFFICIENT_STEP = 2.0**-20  # coefficients are looked for among its multiples
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def shift_above(lower: Array) -> Array:
 
 def _short_above(value: float) -> float:
     fraction, exponent = frexp(value)
-    return ldexp(np.floor(ldexp(fraction, _SHIFT_BITS)) + 2.0, exponent - _SHIFT_BITS)
+    return ldexp(np.floor(ldexp(fraction, SHIFT_BITS)) + 2.0, exponent - SHIFT_BITS)
 
 
 def carry_pairs(draft: Draft, layer: int) -> bool:
@@ -154,7 +154,7 @@ def merge_dependent(draft: Draft, layer: int) -> bool:
     """Remove always-on units of a hidden layer (from 0) whose rows depend on others'."""
     (weight, bias), (following, offset) = draft.net.layers[layer : layer + 2]
     on = np.flatnonzero(draft.bounds(layer).lower >= 0.0)
-    if len(on) < 2 or len(on) * weight.shape[1] > _MOST_ENTRIES:
+    if len(on) < 2 or len(on) * weight.shape[1] > MAX_FACTORED_ENTRIES:
         return False
     basis, others, X = _dependencies(np.asarray(dense(rows_of(weight, on))))
     if not len(others):
@@ -198,12 +198,12 @@ def _dependencies(rows: Array) -> tuple[NDArray[np.intp], NDArray[np.intp], Arra
         return nothing
     _, R, order = qr((rows / scale[:, None]).T, mode="economic", pivoting=True)
     sizes = np.abs(np.diag(R))
-    rank = int((sizes > _RANK_TOLERANCE * sizes[0]).sum())
+    rank = int((sizes > RANK_TOLERANCE * sizes[0]).sum())
     if rank == len(rows):
         return nothing
     basis, others = np.sort(order[:rank]), np.sort(order[rank:])
     solution = lstsq(rows[basis].T, rows[others].T)[0].T
-    X = np.round(solution / _COEFFICIENT_STEP) * _COEFFICIENT_STEP
+    X = np.round(solution / COEFFICIENT_STEP) * COEFFICIENT_STEP
     product = matmul(X, rows[basis])
     exact = ((product.value == rows[others]) & (product.error == 0.0)).all(axis=1)
     return basis, others[exact], X[exact]

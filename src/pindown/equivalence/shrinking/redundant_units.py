@@ -1,13 +1,20 @@
-r"""Units that do nothing, or always the same: unused, dead and constant ones.
+r"""Units that can go: unused, dead and constant ones, copies, and what is nearly one of these.
 
 .. math::
     W_{l+1} e_i = 0, \qquad \max_x z_i \le 0, \qquad
     \rho(z_i) = v \;\Longrightarrow\; b_{l+1} \mathrel{+}= v\, W_{l+1} e_i .
 
 If no unit of a layer is left, what follows is constant, and the two affine maps become one with zero
-weights.
+weights. Unit j repeats unit i if :math:`(W_j, b_j) = t\,(W_i, b_i)` with :math:`t > 0`: then
+:math:`\rho(z_j) = t\,\rho(z_i)`, and :math:`W_{l+1} e_i \mathrel{+}= t\, W_{l+1} e_j` takes over its
+work. With :math:`t < 0` the two form an opposite pair.
 
-Phuong 2021, section 2.2: the complements of the conditions under which every unit shows in the function.
+With a tolerance a unit that is nearly a copy is replaced as if its row were off by the difference, and
+one whose ReLU stays within r of a number on the box as if the next biases were off by :math:`|W_{l+1}
+e_i|\, r`, while the proved gap allows it.
+
+Phuong 2021, sections 2.1 and 2.2: the complements of the conditions under which every unit shows in the
+function; Phuong and Lampert 2020.
 """
 
 from __future__ import annotations
@@ -39,10 +46,8 @@ from pindown.equivalence.shrinking.rounded_matrices import (
     with_columns,
     zeros,
 )
+from pindown.equivalence.tuning import MAX_KEPT_TRIED, NEAR_COPIES
 from pindown.rounding import SMALLEST, UNIT_ROUNDOFF, add_up, gamma
-
-_MOST_TRIED = 16  # units of one group that are tried as the one to keep
-_NEAR = 1e-2  # rows that differ more, at length one, are not looked at; the gap decides
 
 
 def drop_units(draft: Draft, layer: int) -> bool:
@@ -215,7 +220,7 @@ def _best_copies(affine: Affine, units: list[int]) -> list[Copy]:
     def by(kept: int) -> list[Copy]:
         return [Copy(u, kept, *ratio(rows[kept], rows[u])) for u in units if u != kept]
 
-    tried = (by(unit) for unit in units[:_MOST_TRIED])
+    tried = (by(unit) for unit in units[:MAX_KEPT_TRIED])
     best = min(tried, key=lambda copies: sum(copy.error > 0.0 for copy in copies))
     return [copy for copy in best if 0.0 < copy.factor < np.inf]
 
@@ -247,7 +252,7 @@ def merge_near_copies(draft: Draft, layer: int) -> bool:
     """Merge as many nearly proportional units of a hidden layer (from 0) as the tolerance allows."""
     affine = draft.net.layers[layer]
     try:
-        groups = draft.nearly_parallel(layer, _NEAR)
+        groups = draft.nearly_parallel(layer, NEAR_COPIES)
     except OutOfTime:
         return False
     found: list[tuple[float, Copy, Array]] = []

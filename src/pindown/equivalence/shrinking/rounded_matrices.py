@@ -4,7 +4,7 @@ For :math:`c = \mathrm{fl}(a \circ b)` the error :math:`a \circ b - c` of one op
 float64 (Knuth for sums, Dekker for products), so it can be computed, and it is zero exactly when the
 operation was exact. Adding the magnitudes of these errors, rounded up, bounds the error of a matrix
 product; the bound is 0.0 when no operation rounded, which is the usual case for float32 weights and
-factors of one.
+factors of one. Weight matrices are read and cut here as well, dense or sparse, without asking which.
 
 Higham 2002, "Accuracy and Stability of Numerical Algorithms", chapters 3 and 4.
 """
@@ -18,15 +18,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Array, Matrix, blocks, compact, dense
+from pindown.equivalence.tuning import FOLLOWED_PRODUCTS, MAX_PRODUCT_ENTRIES, MAX_PRODUCT_TERMS
 from pindown.rounding import SMALLEST, UNIT_ROUNDOFF, gamma, two_product, two_sum
 
 # Dekker's error term may itself underflow below this product, and the splitting may overflow above.
 _SAFE_PRODUCT = (2.0**-900, 2.0**990)
-# Multiplications followed one by one; beyond, the textbook bound must do (about half a second).
-_FOLLOWED_PRODUCTS = 2**24
-# A product with more entries (1 GB), or more terms, would cost more than the layer it saves.
-_MOST_ENTRIES = 2**27
-_MOST_TERMS = 2**24
 Mask = NDArray[np.bool_]
 
 
@@ -91,8 +87,8 @@ def exact_terms(a: Array, b: Array) -> Array | None:
 def feasible(A: Matrix, B: Matrix) -> bool:
     """Return whether ``A @ B`` is small enough to be worth forming."""
     if sp.issparse(A) and sp.issparse(B):
-        return int(np.diff(B.indptr)[A.indices].sum()) <= _MOST_TERMS
-    return A.shape[0] * B.shape[1] <= _MOST_ENTRIES
+        return int(np.diff(B.indptr)[A.indices].sum()) <= MAX_PRODUCT_TERMS
+    return A.shape[0] * B.shape[1] <= MAX_PRODUCT_ENTRIES
 
 
 def matmul(A: Matrix, B: Matrix) -> Rounded:
@@ -106,7 +102,7 @@ def matmul(A: Matrix, B: Matrix) -> Rounded:
         return _sparse_product(A, B)
     left, right = (int(_row_counts(part).max(initial=0)) for part in (A, B.T))
     outer = A.shape[0] * B.shape[1]
-    if min(left, right) * outer <= _FOLLOWED_PRODUCTS:
+    if min(left, right) * outer <= FOLLOWED_PRODUCTS:
         if left <= right:
             return _followed(A, dense(B))
         value, error = _followed(B.T, np.ascontiguousarray(dense(A).T))

@@ -1,8 +1,18 @@
-r"""Weights that are nothing but rounding, as merging units that cancel leaves them.
+r"""What is redundant up to rounding only, made exactly so, so that the exact rules see it.
 
 A weight is faint beside the others of its row, each times the size :math:`\|(W_i, b_i)\|` of the unit it
 reads, so that the scales of units do not matter. Setting it to zero moves the layer as if it had been
 off by its size. Unlike a bound on a unit's value this needs no box.
+
+A ReLU whose input is at most 0 on the box, and 0 somewhere, is dead; after its weights were rescaled and
+rounded it may reach :math:`10^{-16}`, which no search can prove or refute. Its bias is moved by what is
+missing, :math:`b_i \mathrel{\pm}= \delta_i`, and the unit is dead, or never off, for good.
+
+If :math:`(W_j, b_j) \approx -t\,(W_i, b_i)` with :math:`t > 0`, unit j is rescaled by 1/t, its row
+becomes exactly the negative of unit i's, and outgoing weights that cancel those of unit i up to
+rounding are made to cancel exactly. What all this changes is charged to the tolerance.
+
+Phuong 2021, section 2.2.
 """
 
 from __future__ import annotations
@@ -18,14 +28,12 @@ from pindown.equivalence.related_units import ParallelUnits
 from pindown.equivalence.shrinking.proposals import Draft, Errors, Layer
 from pindown.equivalence.shrinking.redundant_units import near_ratio
 from pindown.equivalence.shrinking.result import Step
+from pindown.equivalence.tuning import CANCELLING_SHARE, MAX_WRITTEN_OUT, NEAR_OPPOSITES
 from pindown.rounding import SMALLEST, gamma
 
 _FAINT = 2.0**-42  # of the largest part of the row: what a few roundings leave; the gap decides
 _ROUNDING = 2.0**-42  # of the unit's range: what a few roundings leave; the gap decides
 _ROOM = 4.0  # times what is missing, so that the new bounds, rounded again, see it too
-_NEAR = 1e-6  # rows that differ more, at length one, are not taken for opposite; the gap decides
-_CANCELS = 1e-6  # outgoing weights whose sum is below this share of them
-_LARGEST = 2**22  # entries of a sparse layer that may be written out; larger ones are left alone
 
 
 def clear_faint(draft: Draft, layer: int) -> bool:
@@ -102,7 +110,7 @@ def snap_opposites(draft: Draft, layer: int) -> bool:
     if any(_too_large(part.weight) for part in (affine, following)):
         return False
     try:
-        groups = draft.nearly_parallel(layer, _NEAR)
+        groups = draft.nearly_parallel(layer, NEAR_OPPOSITES)
     except OutOfTime:
         return False
     work = _Snapping(affine, following)
@@ -128,7 +136,7 @@ def snap_opposites(draft: Draft, layer: int) -> bool:
 
 
 def _too_large(weight: Matrix) -> bool:
-    return bool(sp.issparse(weight) and weight.shape[0] * weight.shape[1] > _LARGEST)
+    return bool(sp.issparse(weight) and weight.shape[0] * weight.shape[1] > MAX_WRITTEN_OUT)
 
 
 class _Snapping:
@@ -157,7 +165,7 @@ class _Snapping:
             off = np.zeros(len(column)) if exactly else gamma(2) * np.abs(scaled) + SMALLEST
             partner = self.columns[:, first]
             total = np.abs(scaled + partner)
-            cancels = (total > 0.0) & (total <= _CANCELS * np.abs(partner))
+            cancels = (total > 0.0) & (total <= CANCELLING_SHARE * np.abs(partner))
             new = np.where(cancels, -partner, scaled)
             off = off + np.where(cancels, total * (1.0 + gamma(2)), 0.0)
             moved = self._row_distance(unit, t, target)

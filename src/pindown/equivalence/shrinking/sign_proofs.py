@@ -3,7 +3,12 @@
 Random inputs first sort out the units that take both signs; only for the others is a proof worth trying.
 Every method ends with what it has proved when time is up.
 
-Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mixed integer programming".
+On a small box linear bounds are tight, so a unit that is negative everywhere, with some room, is proved
+so on every piece of a fine enough partition. All units share one partition; a piece is cut while some
+unit is open on it, and a unit is given up once a point contradicts it or its pieces become too small.
+
+Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mixed integer programming";
+Bunel et al. 2020, "Branch and bound for piecewise linear neural network verification".
 """
 
 from __future__ import annotations
@@ -17,6 +22,21 @@ from pindown.deadline import Deadline
 from pindown.equivalence.comparison.integer_programs import largest_output
 from pindown.equivalence.shrinking.proposals import Draft
 from pindown.equivalence.shrinking.rounded_matrices import Mask
+from pindown.equivalence.tuning import (
+    FEW_INPUTS,
+    FIRST_PROOF_SHARE,
+    HILL_POINTS,
+    HILL_ROUNDS,
+    MAX_BINARIES,
+    MAX_FAILURES,
+    MAX_PIECES,
+    MAX_SPLIT_INPUTS,
+    MIN_SIDE,
+    SIGN_LINEAR_SHARE,
+    SIGN_SAMPLE_FLOPS,
+    SIGN_SAMPLES,
+    SPLIT_BATCH_ENTRIES,
+)
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import Interval
 from pindown.relaxation.linear import linear_bounds, relax
@@ -25,19 +45,7 @@ from pindown.relaxation.tuning import FLOPS_PER_SECOND
 from pindown.rounding import add_up
 
 _Proved = tuple[list[Mask], list[Mask]]
-_SAMPLES = 4096
-_SAMPLE_FLOPS = 4e9  # large networks get fewer samples
-_LINEAR_SHARE = 0.1  # of the time left, what linear bounds may take
 _SEED = 0  # the same candidates every time
-_MOST_BINARIES = 600  # programs with more switches do not end in any time a person waits
-_MOST_FAILURES = 4  # in a row, before programs are given up: deeper units are harder still
-_FEW_INPUTS = 3  # up to here smaller boxes come before programs
-_FIRST_SHARE = 0.5  # of the time left, what the first of the two may take
-_HILL_ROUNDS, _HILL_POINTS = 12, 16  # of the search for inputs that switch a candidate
-MOST_INPUTS = 6  # every cut halves one coordinate; with more of them partitions grow too fast
-_BATCH_ENTRIES = 2**21  # boxes handled at once times the units of the network
-_MOST_PIECES = 2**14  # waiting to be cut: what is open on so many will not be settled
-_SMALLEST_SIDE = 2.0**-9  # of the box: a unit still open then touches zero, or nearly so
 
 
 def prove_signs(draft: Draft) -> bool:
@@ -55,7 +63,7 @@ def prove_signs(draft: Draft) -> bool:
 
 def _by_linear_bounds(draft: Draft) -> bool:
     assert draft.box is not None
-    if _relaxation_seconds(draft) > _LINEAR_SHARE * draft.deadline.left:
+    if _relaxation_seconds(draft) > SIGN_LINEAR_SHARE * draft.deadline.left:
         return False
     found = linear_bounds(draft.net[: draft.net.depth - 1], draft.box)
     return _learn(draft, list(found))
@@ -75,10 +83,10 @@ def _by_search(draft: Draft) -> bool:
         return False
     # In the plane boxes win, in space programs do; what the first leaves open is the second's.
     methods = [_by_splitting, _by_programs]
-    if draft.net.in_features > _FEW_INPUTS:
+    if draft.net.in_features > FEW_INPUTS:
         methods.reverse()
     new = False
-    for share, method in zip((_FIRST_SHARE, 1.0), methods, strict=True):
+    for share, method in zip((FIRST_PROOF_SHARE, 1.0), methods, strict=True):
         proved = method(draft, dead, on, draft.deadline.share(share))
         learned = _learn(draft, [_as_bounds(*masks) for masks in zip(*proved, strict=True)])
         draft.by_programs |= learned and method is _by_programs
@@ -93,21 +101,19 @@ def _by_search(draft: Draft) -> bool:
 def _candidates(draft: Draft) -> tuple[list[Mask], list[Mask]]:
     """Return units with open sign that are never positive, or never negative, at inputs tried."""
     assert draft.box is not None
-    count = int(np.clip(_SAMPLE_FLOPS / (2.0 * draft.net.n_parameters), 16, _SAMPLES))
+    count = int(np.clip(SIGN_SAMPLE_FLOPS / (2.0 * draft.net.n_parameters), 16, SIGN_SAMPLES))
     rng = np.random.default_rng(_SEED)
     points = draft.box.sample(count, rng)
     z = draft.net.preactivations(points)
     undecided = np.concatenate([_undecided(draft, i) for i in range(draft.net.depth - 1)])
     dead, on = undecided & (z.max(axis=0) <= 0.0), undecided & (z.min(axis=0) >= 0.0)
     on &= ~dead
-    for radius in 0.5 ** np.arange(1, _HILL_ROUNDS + 1):
+    for radius in 0.5 ** np.arange(1, HILL_ROUNDS + 1):
         open_units = np.flatnonzero(dead | on)
-        if not 0 < len(open_units) * _HILL_POINTS <= count or draft.out_of_time:
+        if not 0 < len(open_units) * HILL_POINTS <= count or draft.out_of_time:
             break  # as many evaluations again, at most, in every round
         near = np.argmin(np.abs(z[:, open_units]), axis=0)
-        steps = (
-            radius * draft.box.radius * rng.uniform(-1, 1, (_HILL_POINTS, len(near), points.shape[1]))
-        )
+        steps = radius * draft.box.radius * rng.uniform(-1, 1, (HILL_POINTS, len(near), points.shape[1]))
         new = np.clip(points[near] + steps, draft.box.lower, draft.box.upper).reshape(
             -1, points.shape[1]
         )
@@ -138,8 +144,8 @@ def _learn(draft: Draft, found: list[Interval]) -> bool:
 
 
 def _by_splitting(draft: Draft, dead: list[Mask], on: list[Mask], deadline: Deadline) -> _Proved:
-    slow = _relaxation_seconds(draft) > _LINEAR_SHARE * deadline.left
-    if draft.net.in_features > MOST_INPUTS or draft.box is None or slow:
+    slow = _relaxation_seconds(draft) > SIGN_LINEAR_SHARE * deadline.left
+    if draft.net.in_features > MAX_SPLIT_INPUTS or draft.box is None or slow:
         return [np.zeros_like(mask) for mask in dead], [np.zeros_like(mask) for mask in on]
     return signs_by_splitting(draft.net, draft.box, dead, on, deadline)
 
@@ -156,9 +162,9 @@ def _by_programs(draft: Draft, dead: list[Mask], on: list[Mask], deadline: Deadl
     failures = 0
     for done, (layer, side, unit) in enumerate(units):
         left = deadline.left
-        if failures >= _MOST_FAILURES or left <= 0:
+        if failures >= MAX_FAILURES or left <= 0:
             break
-        seconds = min(left, _MOST_FAILURES * left / (len(units) - done))
+        seconds = min(left, MAX_FAILURES * left / (len(units) - done))
         found = _never_positive(draft, layer, unit, (1.0, -1.0)[side], seconds)
         proved[side][layer][unit] = found
         failures = 0 if found else failures + 1
@@ -169,7 +175,7 @@ def _never_positive(draft: Draft, layer: int, unit: int, sign: float, seconds: f
     """Return whether a program proves ``sign * z <= 0`` for one unit, with room for the solver."""
     assert draft.box is not None
     switches = sum(int(_undecided(draft, below).sum()) for below in range(layer))
-    if seconds <= 0 or switches > _MOST_BINARIES:
+    if seconds <= 0 or switches > MAX_BINARIES:
         return False
     below = draft.net[: layer + 1]
     weight, bias = below.layers[-1]
@@ -217,11 +223,11 @@ class _Partition:
         self.side = np.where(box.upper > box.lower, box.upper - box.lower, np.inf)
         self.lower, self.upper = box.lower[None], box.upper[None]
         self.open = wanted[None].copy()
-        self.batch = max(1, _BATCH_ENTRIES // max(1, net.size * max(net.widths)))
+        self.batch = max(1, SPLIT_BATCH_ENTRIES // max(1, net.size * max(net.widths)))
 
     def run(self, deadline: Deadline) -> Mask:
         """Cut until nothing is open or time is up; return the units that are proved."""
-        while 0 < len(self.open) <= _MOST_PIECES and not deadline.passed:
+        while 0 < len(self.open) <= MAX_PIECES and not deadline.passed:
             self._step()
         return self.wanted & ~self.open.any(axis=0)
 
@@ -245,7 +251,7 @@ class _Partition:
             return
         z = self.net.preactivations(lower / 2 + upper / 2)
         wrong = np.where(self.negative, z > 0.0, z < 0.0).any(axis=0)
-        small = ((upper - lower) / self.side).max(axis=1) < _SMALLEST_SIDE
+        small = ((upper - lower) / self.side).max(axis=1) < MIN_SIDE
         self.wanted &= ~(wrong | still[small].any(axis=0))
         self.open &= self.wanted
 

@@ -1,12 +1,18 @@
-r"""What every unit can be, without search: on a box, or on all of :math:`\mathbb R^d`.
+r"""What is known about units without search: bounds on what enters them, and which are multiples.
 
-On a box these are interval bounds. Without one the first layer is unbounded, but what a ReLU gives is
+On a box the bounds are intervals. Without one the first layer is unbounded, but what a ReLU gives is
 never negative, so a unit of a deeper layer with weights of one sign is bounded on one side by its
 bias:
 
 .. math:: a \ge m \ge 0, \; W_i \ge 0 \;\Longrightarrow\; W_i a + b_i \ge W_i m + b_i .
 
-Moore 1966, "Interval Analysis".
+Units are multiples if their rows :math:`(W_i, b_i)` are. Most multiples in practice are :math:`\pm 2^k`:
+copies and opposites. Scaled by a power of two to size one, with the first non-zero made positive, their
+rows hold the same bits, so a dictionary finds them in one pass; only one unit of each such family enters
+the search for other multiples.
+
+Moore 1966, "Interval Analysis"; Phuong and Lampert 2020, "Functional vs. parametric equivalence of ReLU
+networks".
 """
 
 from __future__ import annotations
