@@ -85,7 +85,7 @@ _ALL = (
         "along the layers, and is lower at the end of networks that predict better. A figure.",
         why="it takes networks trained on ImageNet and photographs to show them.",
         needs="torchvision's weights and some thousand images of ImageNet; "
-        "pindown.bias.intrinsic_dimension.layer_dimensions runs on any torch module.",
+        "pindown.bias.layer_dimensions runs on any torch module.",
         instead="intrinsic-dimension",
     ),
     Declared(

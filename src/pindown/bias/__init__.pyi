@@ -39,16 +39,19 @@ from pindown.bias.tangent_kernel import tangent_network as tangent_network
 
 # what a finite step adds to the loss
 from pindown.bias.implicit_regularisation import ImplicitRegularisation as ImplicitRegularisation
+from pindown.bias.implicit_regularisation import emulating_multiple as emulating_multiple
 from pindown.bias.implicit_regularisation import implicit_penalty as implicit_penalty
 from pindown.bias.implicit_regularisation import modified_gradient as modified_gradient
 from pindown.bias.implicit_regularisation import modified_loss as modified_loss
 from pindown.bias.implicit_regularisation import sgd_modified_loss as sgd_modified_loss
+from pindown.bias.discretisation import batch_descent as batch_descent
 from pindown.bias.discretisation import discretisation_orders as discretisation_orders
 from pindown.bias.discretisation import sgd_orders as sgd_orders
 
 # the shape of a loss, and the start of training
 from pindown.bias.curvature import along as along
 from pindown.bias.curvature import flat_loss as flat_loss
+from pindown.bias.curvature import hessian as hessian
 from pindown.bias.curvature import sharpness as sharpness
 from pindown.bias.curvature import top_eigenvalues as top_eigenvalues
 from pindown.bias.curvature import trace_estimate as trace_estimate
@@ -60,7 +63,15 @@ from pindown.bias.initialisation import signal_report as signal_report
 # what a nonlinearity and a class of functions prefer
 from pindown.bias.frequency_penalty import activation_price as activation_price
 from pindown.bias.frequency_penalty import frequency_weight as frequency_weight
+from pindown.bias.frequency_penalty import spectral_price as spectral_price
+from pindown.bias.frequency_penalty import superpose as superpose
 from pindown.bias.harmonic_distortion import distortion_report as distortion_report
 from pindown.bias.harmonic_distortion import harmonic_spectrum as harmonic_spectrum
-from pindown.bias.hypothesis_classes import approximation_curve as approximation_curve
-from pindown.bias.hypothesis_classes import frozen_network as frozen_network
+from pindown.bias.harmonic_distortion import power_series_spectrum as power_series_spectrum
+from pindown.bias.function_classes import approximation_curve as approximation_curve
+from pindown.bias.function_classes import frozen_network as frozen_network
+from pindown.bias.function_classes import hypothesis_classes as hypothesis_classes
+
+# how many directions a representation uses
+from pindown.bias.dimension_estimate import intrinsic_dimension as intrinsic_dimension
+from pindown.bias.dimension_estimate import layer_dimensions as layer_dimensions

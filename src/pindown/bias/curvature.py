@@ -22,6 +22,7 @@ from torch import Tensor
 
 from pindown.affine import Array
 from pindown.bias.tuning import MAX_DENSE_WEIGHTS
+from pindown.evidence import Kind
 from pindown.validation import integer, positive
 
 Loss: TypeAlias = Callable[[Tensor], Tensor]
@@ -41,7 +42,7 @@ class DirectionalExpansion:
     value: float
     slope: float
     curvature: float
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __call__(self, distance: float) -> float:
         """Return the quadratic model at a distance along the line."""
@@ -65,7 +66,7 @@ class TraceEstimate:
     value: float
     standard_error: float
     probes: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         return f"trace {self.value:.6g} +- {self.standard_error:.2g} ({self.probes} probes)"
@@ -85,7 +86,7 @@ class Eigenpairs:
     values: Array
     vectors: Array = field(repr=False)
     residual: float
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         found = ", ".join(f"{v:.4g}" for v in self.values[:5])
@@ -120,7 +121,7 @@ def along(loss: Loss, weights: Tensor, direction: Tensor) -> DirectionalExpansio
     r"""Return value, slope and curvature :math:`v^\top Hv/v^\top v` of a loss along a direction.
 
     Args:
-        loss: From a vector of weights to a number, in torch operations.
+        loss: Function from a vector of weights to a number, in torch operations.
         weights: Where (p,).
         direction: Which way (p,); its length does not matter.
 
@@ -154,10 +155,10 @@ def top_eigenvalues(loss: Loss, weights: Tensor, k: int = 1, *, seed: int = 0) -
     """Return the k largest eigenvalues of the Hessian, from products where it is large.
 
     Args:
-        loss: From a vector of weights to a number, in torch operations.
+        loss: Function from a vector of weights to a number, in torch operations.
         weights: Where (p,).
         k: How many, at most p.
-        seed: Of the starting vector.
+        seed: Seed of the starting vector.
 
     Returns:
         An :class:`Eigenpairs`.
@@ -199,10 +200,10 @@ def trace_estimate(loss: Loss, weights: Tensor, probes: int = 32, *, seed: int =
     r"""Estimate the Hessian's trace as Hutchinson: the mean of :math:`z^\top Hz` over random signs z.
 
     Args:
-        loss: From a vector of weights to a number, in torch operations.
+        loss: Function from a vector of weights to a number, in torch operations.
         weights: Where (p,).
         probes: Random directions, at least two.
-        seed: Of the directions.
+        seed: Seed of the directions.
 
     Returns:
         A :class:`TraceEstimate`; exact where the Hessian is diagonal.
@@ -225,7 +226,7 @@ def flat_loss(module: Any, loss: Callable[[Callable[..., Tensor]], Tensor]) -> t
 
     Args:
         module: A torch module; it is not changed.
-        loss: From the module, called like a function, to its loss.
+        loss: Function from the module, called like a function, to its loss.
 
     Returns:
         The function, and the trainable parameters as one vector.
@@ -287,7 +288,7 @@ class Sharpness:
     radius: float
     probes: int
     step_limit: float
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         return (
@@ -302,11 +303,11 @@ def sharpness(
     """Measure how sharp a loss is around a point.
 
     Args:
-        loss: From a vector of weights to a number, in torch operations.
+        loss: Function from a vector of weights to a number, in torch operations.
         weights: The point (p,).
         radius: Distance at which the loss is averaged.
         probes: Random directions, at least one; each is used both ways.
-        seed: Of the directions.
+        seed: Seed of the directions.
 
     Returns:
         A :class:`Sharpness`.

@@ -29,6 +29,7 @@ from pindown.affine import Array
 from pindown.bias.flow import gradient_flow
 from pindown.bias.implicit_regularisation import Loss, array_gradient, sgd_modified_loss
 from pindown.bias.tuning import MAX_PERMUTED_BATCHES, REFERENCE_SUBSTEPS
+from pindown.evidence import Kind
 from pindown.validation import choice, integer, number, positive, vector
 
 
@@ -50,7 +51,7 @@ class DiscretisationOrders:
     local_modified: Array = field(repr=False)
     global_plain: Array = field(repr=False)
     global_modified: Array = field(repr=False)
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def local_orders(self) -> tuple[float, float]:
@@ -93,7 +94,7 @@ def discretisation_orders(
     """Measure how closely gradient descent follows the flow of a loss and of its modified loss.
 
     Args:
-        loss: From a vector of weights to a number, in torch operations, smooth.
+        loss: Smooth function from a vector of weights to a number, in torch operations.
         start: Initial weights (p,).
         steps: At least two step sizes, small against one over the largest curvature.
         time: The fixed time; each step size is used as often as fits into it.
@@ -246,7 +247,8 @@ def batch_descent(
     """Descend along gradients of random batches, drawn anew for every step without replacement.
 
     Args:
-        gradients: From weights (p,) and sample indices (b,) to the gradients of those samples (b, p).
+        gradients: Function from weights (p,) and sample indices (b,) to the gradients of those samples
+            (b, p).
         n_samples: Number of samples.
         start: Initial weights (p,).
         step: Step size, for the reduction named.

@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.bias.tuning import FLOW_ABSOLUTE_ERROR, FLOW_RELATIVE_ERROR
-from pindown.validation import choice, integer, positive, refuse
+from pindown.evidence import Kind
+from pindown.validation import choice, integer, number, positive, refuse
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 Method: TypeAlias = Literal["euler", "normalised", "ivp"]
 _METHODS = ("euler", "normalised", "ivp")
 # Below this a loss and its gradient are no longer normal floats: what follows would be noise.
-SMALLEST_LOSS = 1e-300
+MIN_LOSS = 1e-300
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Path:
     method: Method
     n_steps: int
     stopped: str
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def end(self) -> Array:
@@ -132,8 +133,7 @@ def gradient_flow(
     if method == "normalised" and loss is None:
         raise ValueError("method 'normalised' divides by the loss: pass loss=")
     if method == "ivp":
-        if isinstance(max_evaluations, bool) or not max_evaluations >= 1:
-            refuse("max_evaluations", "a number of at least 1", max_evaluations)
+        number("max_evaluations", max_evaluations, 1.0, infinite=True)
         return _solve(_counted(gradient, max_evaluations), w, time, step, loss, record, stop)
     assert step is not None
     return _march(gradient, w, time, step, loss, record, stop, method)
@@ -152,7 +152,7 @@ def module_flow(
 
     Args:
         module: The module; float64 parameters are advised.
-        loss: From the module to its scalar loss.
+        loss: Function from the module to its scalar loss.
         time: As in :func:`gradient_flow`, like ``method``, ``step`` and ``record``.
         method: ``"euler"``, ``"normalised"`` or ``"ivp"``.
         step: Length of a step.
@@ -223,7 +223,7 @@ def _march(
             value = float(loss(w))
             if np.isnan(value):
                 raise ValueError(f"the loss is not a number at step {k}: choose a step below {step:g}")
-            stopped = "loss" if value < SMALLEST_LOSS and method == "normalised" else stopped
+            stopped = "loss" if value < MIN_LOSS and method == "normalised" else stopped
         if stop is not None and stop(w):
             stopped = "stop"
         if asked or stopped != "time":

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.bias.tuning import LEGENDRE_NODES, LEGENDRE_PARTS
+from pindown.evidence import Kind
 from pindown.validation import integer, positive
 
 Function: TypeAlias = Callable[[Array], ArrayLike]
@@ -51,7 +52,7 @@ class ActivationPrice:
     saturating: float
     width: float
     terms: int
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     @property
     def ratio(self) -> float:

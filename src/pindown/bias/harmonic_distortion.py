@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.bias.evaluation import in_evaluation
 from pindown.bias.tuning import PERIOD_SAMPLES
+from pindown.evidence import Kind
 from pindown.validation import integer, positive
 
 
@@ -37,7 +38,7 @@ class HarmonicSpectrum:
     mean: float
     amplitudes: Array = field(repr=False)
     energy: float
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     @property
     def distortion(self) -> float:
@@ -150,7 +151,7 @@ class DistortionReport:
 
     layers: tuple[str, ...]
     distortion: Array = field(repr=False)
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         parts = ", ".join(f"{n} {v:.3g}" for n, v in zip(self.layers, self.distortion, strict=True))

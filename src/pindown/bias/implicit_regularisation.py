@@ -133,7 +133,7 @@ def array_gradient(loss: Loss, *, step: float = 0.0) -> Callable[[Array], Array]
     """Return the gradient of a torch loss, or of its modified loss, as a function of float64 arrays.
 
     Args:
-        loss: From a vector of weights to a number, in torch operations.
+        loss: Function from a vector of weights to a number, in torch operations.
         step: Step size of the modified loss; zero for the loss itself.
 
     >>> array_gradient(lambda w: (w**2).sum() / 2)(np.array([3.0, 4.0])).tolist()

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.bias.tuning import ERROR_LEFT, HERMITE_NODES, RANK_TOLERANCE
+from pindown.evidence import Kind
 from pindown.validation import choice, integer, positive, probability, table
 
 
@@ -185,7 +186,7 @@ class Conditioning:
     standardised_steps: int
     rank: int
     constant: tuple[int, ...] = ()
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     @property
     def speed_up(self) -> float:

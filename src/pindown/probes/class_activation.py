@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.probes.tuning import ACTIVATION_IDENTITY_ERROR
 from pindown.validation import choice
 
@@ -45,7 +46,7 @@ class ActivationMaps:
     scores: Array
     offsets: Array
     method: str
-    kind: str
+    kind: Kind
 
     def resized(self, height: int, width: int) -> Array:
         """Return the maps at the size of the images, by bilinear interpolation, (n, height, width)."""
@@ -166,7 +167,7 @@ def _classes(classes: ArrayLike | None, scores: Tensor) -> Tensor:
         return scores.detach().argmax(1)
     values = np.broadcast_to(np.asarray(classes), (n,)) if np.ndim(classes) == 0 else np.asarray(classes)
     if values.shape != (n,) or values.dtype.kind not in "iu" or values.min() < 0 or values.max() >= k:
-        raise ValueError(f"classes must be whole numbers 0 to {k - 1}, one or {n}; got {classes!r}.")
+        raise ValueError(f"classes must be integers from 0 to {k - 1}, one or {n}; got {classes!r}.")
     return torch.from_numpy(values.astype(np.int64)).to(scores.device)
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.probes.fourier.filters import apply_mask, checked_mask, kept_frequencies, random_masks
 from pindown.probes.tuning import EXPLORING_SHARE, MIN_QUERIES_PER_BIN, RESPONSE_REPEATS
 from pindown.validation import integer
@@ -40,7 +41,7 @@ class ObserverReport:
 
     Attributes:
         accuracy: Share of right answers by condition.
-        standard_error: Of these shares, over images.
+        standard_error: Standard errors of these shares, over images.
         n: Images in each condition.
         kind: ``"estimate"``.
     """
@@ -48,7 +49,7 @@ class ObserverReport:
     accuracy: dict[str, float]
     standard_error: dict[str, float]
     n: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def needs_the_same(self) -> bool:
@@ -122,7 +123,7 @@ def make_filtered_stimuli(
     """Filter images by a network's mask, its complement, and random masks of as many frequencies.
 
     Args:
-        mask: Of :func:`~pindown.probes.fourier.fourier_mask` for the network: weights (H, W), of
+        mask: That of :func:`~pindown.probes.fourier.fourier_mask` for the network: weights (H, W), of
             which those above half of the largest are kept, or zeros and ones.
         X: Images (n, H, W) or (n, C, H, W).
         y: Their classes, (n,).
@@ -186,7 +187,7 @@ class LoopFilter:
     effects: Array = field(repr=False)
     response: float
     n_queries: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         passed = int(self.mask.sum())

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER
+from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 from pindown.probes.tuning import FOOLBOX_WIDER, MIN_FOOLBOX_WIDTH
 from pindown.relaxation.lp_balls import Norm, as_norm, lengths
@@ -56,7 +57,7 @@ class AttackComparison:
     by: tuple[str, ...]
     distances: Mapping[str, Array] = field(default_factory=dict)
     norm: Norm = "l2"
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     @property
     def success(self) -> NDArray[np.bool_]:
@@ -96,7 +97,7 @@ def foolbox_attack(
             DeepFool and the like for the norm. They should minimise a distance.
         box: Where changed inputs must lie, such as ``(0, 1)``. foolbox takes one pair of numbers, so
             what it finds outside of other boxes is pulled in and tried again.
-        seed: Of torch and of our attacks.
+        seed: Seed of torch and of our attacks.
 
     Returns:
         The nearest inputs, by whom they were found, and what each attack found.

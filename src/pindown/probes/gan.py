@@ -31,6 +31,7 @@ from scipy.special import rel_entr, xlog1py, xlogy
 
 from pindown.affine import Array
 from pindown.errors import ParameterError
+from pindown.evidence import Kind
 from pindown.probes.tuning import GAN_END_SHARE, GAN_MOMENTA
 from pindown.progress import watched
 from pindown.validation import choice, integer, positive
@@ -158,7 +159,7 @@ class GanHistory:
     real: Array = field(repr=False)
     fake: Array = field(repr=False)
     stopped: str = "steps"
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def balance(self) -> float:

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.errors import ParameterError
+from pindown.evidence import Kind
 from pindown.probes.tuning import MIN_STIMULI, RIDGE_STRENGTHS
 from pindown.validation import array, choice, integer
 
@@ -45,7 +46,7 @@ class NeuralFit:
     corrected: Array = field(repr=False)
     n_stimuli: int
     method: str
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         return (
@@ -70,10 +71,11 @@ def neural_predictivity(
         features: A network's features, (stimuli, features).
         responses: Recorded responses to the same stimuli, (stimuli, units) or (stimuli,).
         method: Partial least squares, or ridge regression with its strength chosen inside.
-        n_components: Of partial least squares; fewer if there are fewer features or stimuli.
+        n_components: Components of partial least squares; fewer if there are fewer features or stimuli.
         n_splits: Parts, each of which is predicted from the others.
-        reliability: Of the responses, one number or one per unit, in (0, 1]; None corrects nothing. See
-            :func:`response_reliability`; a unit for which that is 0 or NaN is left out of the median.
+        reliability: How reliable the responses are, one number or one per unit, in (0, 1]; None corrects
+            nothing. See :func:`response_reliability`; a unit for which that is 0 or NaN is left out of
+            the median.
         random_state: Seed of the parts.
 
     Raises:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.probes.tuning import MIN_IMAGE_SIZE, OUTLINE_SCALES
 from pindown.validation import integer
 
@@ -69,7 +70,7 @@ class ShapeBias:
     shape: int
     texture: int
     other: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def standard_error(self) -> float:
@@ -126,7 +127,7 @@ def shape_bias(
         decisions: The class of each image, (n,), or a function from images to classes or to scores
             (n, classes).
         stimuli: The images and what their cues say; images without conflict are left out.
-        class_map: From the classifier's classes to those of the cues, such as from a thousand to four;
+        class_map: Map from the classifier's classes to those of the cues, such as a thousand to four;
             classes that are not in it count as neither.
 
     Raises:

@@ -41,7 +41,7 @@ def run(cell: Cell) -> dict[str, Any]:
 
 
 def _cube(dimension: int) -> dict[str, Any]:
-    from pindown.bias.intrinsic_dimension import intrinsic_dimension
+    from pindown.bias import intrinsic_dimension
 
     rng = np.random.default_rng(dimension)
     frame, _ = np.linalg.qr(rng.standard_normal((_AMBIENT, dimension)))
@@ -53,7 +53,7 @@ def _network(cell: Cell) -> dict[str, Any]:
     import torch
     from sklearn.datasets import load_digits
 
-    from pindown.bias.intrinsic_dimension import layer_dimensions
+    from pindown.bias import layer_dimensions
 
     images, labels = load_digits(return_X_y=True)
     order = np.random.default_rng(cell["seed"]).permutation(len(images))

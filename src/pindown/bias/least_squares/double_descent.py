@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.bias.tuning import RIDGE_GRID
+from pindown.evidence import Kind
 from pindown.validation import choice, integer, integers, labelled, positive, refuse, table, vector
 
 
@@ -48,7 +49,7 @@ class DoubleDescent:
     norm: Array = field(repr=False)
     n_samples: int
     repeats: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def peak(self) -> int:

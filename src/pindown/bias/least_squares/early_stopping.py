@@ -33,6 +33,7 @@ from pindown.bias.least_squares.gradient_descent import (
     least_norm_solution,
     scaled_squares,
 )
+from pindown.evidence import Kind
 from pindown.validation import array, integer, labelled, number, positive, refuse, vector
 
 FLOW_RATIO = 1.2984256075  # largest value of (1 - exp(-x)) (1 + x) / x, reached at x = 1.7932821
@@ -157,7 +158,7 @@ class StoppedDescent:
     curvatures: Array = field(repr=False)
     ratio: float
     distance: float
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         return (

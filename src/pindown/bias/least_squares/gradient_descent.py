@@ -18,35 +18,10 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.bias.tuning import RANK_TOLERANCE
+from pindown.evidence import Kind
 from pindown.validation import choice, integer, labelled, number, positive, table, vector
 
 Reduction: TypeAlias = Literal["mean", "sum", "half_sum", "half_mean"]
-
-
-def gradient_factor(reduction: str, n: int) -> float:
-    r"""Return c where the loss's gradient is :math:`c X^\top(Xw - y)`.
-
-    >>> [gradient_factor(r, 4) for r in ("half_sum", "sum", "mean", "half_mean")]
-    [1.0, 2.0, 0.5, 0.25]
-    """
-    factors = {"half_sum": 1.0, "sum": 2.0, "mean": 2.0 / n, "half_mean": 1.0 / n}
-    return factors[choice("reduction", reduction, factors)]
-
-
-def scaled_squares(values: Array, factor: float) -> Array:
-    """Return factor times squares, refusing what leaves the floats.
-
-    >>> scaled_squares(np.array([3.0]), 2.0).tolist()
-    [18.0]
-    """
-    with np.errstate(over="ignore", under="ignore"):
-        found = factor * values**2
-    if not np.isfinite(found).all() or (found[values > 0] < np.finfo(float).tiny).any():
-        raise ValueError(
-            f"X must be scaled: squares of its singular values, up to {values.max():.2g}, leave the "
-            "range of floats; divide it by its largest entry."
-        )
-    return np.asarray(found)
 
 
 @dataclass(frozen=True)
@@ -159,17 +134,6 @@ def largest_step(A: ArrayLike) -> float:
         return float(2.0 / size / size)  # infinite for a matrix of zeros, and past the largest float
 
 
-def _right_vectors(A: Array) -> tuple[Array, Array]:
-    _, singular, V = np.linalg.svd(A, full_matrices=False)
-    kept = singular > RANK_TOLERANCE * max(float(singular[0]), np.finfo(float).tiny)
-    return singular[kept], V[kept]
-
-
-def _system(A: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-    matrix = table(A, "A")
-    return matrix, vector("the right-hand side", y, len(matrix))
-
-
 @dataclass(frozen=True)
 class DescentPrediction:
     """Where gradient descent on a squared error goes.
@@ -196,7 +160,7 @@ class DescentPrediction:
     rate: float
     residual: float
     converges: bool
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         if not self.converges:
@@ -273,3 +237,40 @@ def predict_descent(
         residual=least.residual,
         converges=bend < 2,
     )
+
+
+def gradient_factor(reduction: str, n: int) -> float:
+    r"""Return c where the loss's gradient is :math:`c X^\top(Xw - y)`.
+
+    >>> [gradient_factor(r, 4) for r in ("half_sum", "sum", "mean", "half_mean")]
+    [1.0, 2.0, 0.5, 0.25]
+    """
+    factors = {"half_sum": 1.0, "sum": 2.0, "mean": 2.0 / n, "half_mean": 1.0 / n}
+    return factors[choice("reduction", reduction, factors)]
+
+
+def scaled_squares(values: Array, factor: float) -> Array:
+    """Return factor times squares, refusing what leaves the floats.
+
+    >>> scaled_squares(np.array([3.0]), 2.0).tolist()
+    [18.0]
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        found = factor * values**2
+    if not np.isfinite(found).all() or (found[values > 0] < np.finfo(float).tiny).any():
+        raise ValueError(
+            f"X must be scaled: squares of its singular values, up to {values.max():.2g}, leave the "
+            "range of floats; divide it by its largest entry."
+        )
+    return np.asarray(found)
+
+
+def _right_vectors(A: Array) -> tuple[Array, Array]:
+    _, singular, V = np.linalg.svd(A, full_matrices=False)
+    kept = singular > RANK_TOLERANCE * max(float(singular[0]), np.finfo(float).tiny)
+    return singular[kept], V[kept]
+
+
+def _system(A: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    matrix = table(A, "A")
+    return matrix, vector("the right-hand side", y, len(matrix))

@@ -40,6 +40,7 @@ from pindown.bias.evaluation import in_evaluation
 from pindown.bias.least_squares.gradient_descent import Reduction, gradient_factor, scaled_squares
 from pindown.bias.tuning import MAX_MASKED_INPUTS
 from pindown.errors import ParameterError
+from pindown.evidence import Kind
 from pindown.validation import array, choice, integer, labelled, number, positive, refuse, share, vector
 
 
@@ -128,7 +129,7 @@ class NoiseExpansion:
     error: float
     jacobian: float
     curvature: float
-    kind: str = "heuristic"
+    kind: Kind = "heuristic"
 
     @property
     def total(self) -> float:
@@ -236,7 +237,7 @@ class DropoutFit:
     loss: float
     penalties: Array = field(repr=False)
     keep: float
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         return (

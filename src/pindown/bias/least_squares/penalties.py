@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.bias.tuning import MAX_HESSIAN_PARAMETERS, STATIONARY_SHARE
 from pindown.errors import ParameterError
+from pindown.evidence import Kind
 from pindown.validation import array, integer, labelled, number, positive, refuse, vector
 
 # Eigenvalues above minus this share of the largest count as zero: rounding of a Hessian product.
@@ -51,7 +52,7 @@ class WeightDecay:
     shrinkage: Array = field(repr=False)
     effective: float
     penalty: float
-    kind: str = "exact"
+    kind: Kind = "exact"
     violated: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -171,7 +172,7 @@ class PolynomialFit:
     """A penalised polynomial.
 
     Attributes:
-        coefficients: In Chebyshev polynomials, constant first.
+        coefficients: Coefficients of the Chebyshev polynomials, constant first.
         domain: Range of x that is mapped to [-1, 1].
         objective: Sum of squares plus penalty.
         penalty: Factor of the penalty.

@@ -21,6 +21,7 @@ from pindown.affine import Array
 from pindown.bias.flow import Method, Path, gradient_flow
 from pindown.bias.least_squares.gradient_descent import scaled_squares
 from pindown.bias.tuning import MAX_SLIDING_STEPS, NEURON_TIME, NO_LOSS_SHARE, SLIDING_STEP
+from pindown.evidence import Kind
 from pindown.validation import integer, labelled, number, positive, vector
 
 Activation: TypeAlias = Literal["relu", "softplus", "tanh", "identity"]
@@ -53,7 +54,7 @@ class SingleNeuron:
     least: float
     largest_increase: float
     path: Path = field(repr=False)
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def ratio(self) -> float:

@@ -35,6 +35,7 @@ from pindown.bias.tuning import (
     TIGHT_SLACKS,
     ZERO_FREQUENCIES,
 )
+from pindown.evidence import Kind
 from pindown.rounding import gamma
 from pindown.validation import integer, positive
 
@@ -70,7 +71,7 @@ class FourierMargin:
     upper: float
     residual: float
     support: NDArray[np.int64] = field(repr=False)
-    kind: str
+    kind: Kind
 
     def __str__(self) -> str:
         what = "least" if self.kind == "exact" else "stationary"

@@ -24,6 +24,7 @@ from pindown.bias.margins.solvers import (
     smallest_maximum,
     with_offset,
 )
+from pindown.evidence import Kind
 from pindown.learn.kernels.gram_matrix import samples
 from pindown.learn.margins import NotSeparableError
 from pindown.rounding import gamma
@@ -60,7 +61,7 @@ class MaxMargin:
     support: NDArray[np.int64]
     weights: Array = field(repr=False)
     norm: str
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     @property
     def gap(self) -> float:

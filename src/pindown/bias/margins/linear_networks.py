@@ -23,6 +23,7 @@ from pindown.bias.margins.fourier import fourier_norm, max_fourier_margin
 from pindown.bias.margins.hard_margin import labelled, max_margin
 from pindown.bias.margins.steepest import log_loss_gradient
 from pindown.bias.tuning import LINEAR_PACE, LONGEST_TURN
+from pindown.evidence import Kind
 from pindown.validation import choice, integer
 
 Architecture = Literal["connected", "convolution"]
@@ -46,7 +47,7 @@ class LinearLimit:
     objective: float
     description: str
     residual: float
-    kind: str
+    kind: Kind
 
     def __str__(self) -> str:
         proof = f"(residual {self.residual:.1g}, {self.kind})"
@@ -102,8 +103,8 @@ class LinearRun:
         beta: End-to-end weights at the recorded steps (k, d).
         steps: Numbers of those steps (k,).
         margins: Smallest :math:`y_i\langle\beta, x_i\rangle` there (k,).
-        architecture: As given.
-        depth: As given.
+        architecture: ``"connected"`` or ``"convolution"``.
+        depth: Number of layers.
         kind: ``"estimate"``.
     """
 
@@ -112,7 +113,7 @@ class LinearRun:
     margins: Array = field(repr=False)
     architecture: str
     depth: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def objective(self, exponent: float | None = None) -> Array:
         """Return the norm that theory says is least, at margin 1, along the run."""
@@ -154,7 +155,7 @@ def train_linear_network(
         depth: Number of layers.
         steps: How many.
         init: Scale of the first weights, which are Gaussian.
-        seed: Of those.
+        seed: Seed of those.
 
     Returns:
         A :class:`LinearRun`.

@@ -32,9 +32,10 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.bias.margins import fourier_norm, max_fourier_margin, max_margin, signed_labels, spectrum
 from pindown.bias.margins import worst_fourier_perturbation as _worst_in_frequencies
-from pindown.bound_text import rounded_down, rounded_up
+from pindown.evidence import Kind
 from pindown.relaxation.lp_balls import DUALS, as_norm, lengths, steepest_step
 from pindown.rounding import gamma
+from pindown.text import rounded_down, rounded_up
 
 Change: TypeAlias = Literal["l1", "l2", "linf", "fourier"]
 CHANGES: tuple[Change, ...] = ("l1", "l2", "linf", "fourier")
@@ -50,7 +51,7 @@ class RobustLinear:
     Attributes:
         w: Weights (d,).
         b: Offset.
-        norm: In which changes are measured.
+        norm: The norm in which changes are measured.
         radius: Certified, rounded down: no change shorter than this takes any sample to the other side;
             at most 0 if a sample is on the wrong side.
         radii: The same for each sample (n,).
@@ -67,7 +68,7 @@ class RobustLinear:
     radii: Array = field(repr=False)
     weakest: int
     upper: float = np.inf
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         where = f"{rounded_down(self.radius, 6)} in {self.norm}, attained at sample {self.weakest}"
@@ -236,7 +237,7 @@ class RobustnessTable:
 
     norms: tuple[Change, ...]
     radii: Array
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         head = "best for  " + "".join(f"{name:>10}" for name in self.norms)

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.bias.flow import gradient_flow
 from pindown.bias.margins.hard_margin import MaxMargin, labelled, max_margin
+from pindown.evidence import Kind
 from pindown.validation import choice, integer, vector
 
 ORDERS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
@@ -46,7 +47,7 @@ class SteepestDescent:
     steps: Array = field(repr=False)
     margins: Array = field(repr=False)
     limit: MaxMargin = field(repr=False)
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def ratio(self) -> float:

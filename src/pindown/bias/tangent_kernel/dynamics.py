@@ -24,6 +24,7 @@ import numpy as np
 
 from pindown.affine import Array, is_finite
 from pindown.bias.tangent_kernel.gram import as_columns, as_gram
+from pindown.evidence import Kind
 from pindown.validation import choice, number, positive, refuse
 
 Loss: TypeAlias = Literal["half-sum", "sum", "mean"]
@@ -66,7 +67,7 @@ class KernelPrediction:
     rates: Array
     mode: Mode
     stable: bool
-    kind: str = "heuristic"
+    kind: Kind = "heuristic"
     assumptions: tuple[str, ...] = field(
         default=("the tangent kernel stays what it is at the start", "square loss, full batch")
     )
@@ -226,7 +227,7 @@ class SpectralBias:
     r"""The residual at the start, taken apart by how fast it will be learned.
 
     Attributes:
-        eigenvalues: Of the kernel, descending.
+        eigenvalues: Eigenvalues of the kernel, descending.
         vectors: Eigenvectors as columns, in the same order.
         coefficients: Components of the residual :math:`f_0 - y`, (n, k).
         rates: Decay rates :math:`c \eta \lambda_i`; 0 where nothing is learned.
@@ -241,7 +242,7 @@ class SpectralBias:
     rates: Array
     half_times: Array
     shares: Array
-    kind: str = "heuristic"
+    kind: Kind = "heuristic"
 
     @property
     def never(self) -> float:

@@ -22,6 +22,7 @@ from pindown.bias.tangent_kernel.gram import (
 )
 from pindown.bias.tangent_kernel.infinite import infinite_ntk
 from pindown.bias.tuning import KERNEL_PENALTIES, LAZY, RICH
+from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 
 
@@ -46,7 +47,7 @@ class Laziness:
     function_gap: float
     verdict: Literal["lazy", "in between", "rich"]
     n: int
-    kind: str = "heuristic"
+    kind: Kind = "heuristic"
 
     def __str__(self) -> str:
         return (
@@ -146,10 +147,10 @@ class KernelComparison:
     """Test errors (mean squares) of a network and of kernel regressions with its tangent kernels.
 
     Attributes:
-        network: Of the trained network.
-        initial: Of ridge regression with the tangent kernel at the start.
-        final: Of ridge regression with the tangent kernel after training.
-        infinite: Of ridge regression with the kernel of infinite width and this depth.
+        network: Error of the trained network.
+        initial: Error of ridge regression with the tangent kernel at the start.
+        final: Error of ridge regression with the tangent kernel after training.
+        infinite: Error of ridge regression with the kernel of infinite width and this depth.
         alignment: Alignment of the kernels before and after training.
         target_before: Alignment of the initial kernel with the training targets.
         target_after: Alignment of the final kernel with them.
@@ -167,7 +168,7 @@ class KernelComparison:
     target_after: float
     n: int
     n_test: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         return (

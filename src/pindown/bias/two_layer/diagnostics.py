@@ -21,6 +21,7 @@ from pindown.bias.margins.hard_margin import labelled
 from pindown.bias.tuning import CLOSE_COSINE, FROZEN_SHARE, SAME_DIRECTION
 from pindown.bias.two_layer.limit import TwoLayerLimit, two_layer_limit
 from pindown.bias.two_layer.training import Neurons
+from pindown.evidence import Kind
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Collapse:
     sizes: tuple[int, ...]
     frozen: int
     gap: float
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         return (
@@ -107,7 +108,7 @@ class Alignment:
     """A two-layer network beside its predicted limit.
 
     Attributes:
-        singular_values: Of W, largest first.
+        singular_values: Singular values of W, largest first.
         correlations: Cosine of each neuron (p,) with the max-margin direction of its output sign.
         alive: Which neurons contribute.
         limit: The prediction.
@@ -118,7 +119,7 @@ class Alignment:
     correlations: Array = field(repr=False)
     alive: NDArray[np.bool_] = field(repr=False)
     limit: TwoLayerLimit = field(repr=False)
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     @property
     def third_to_first(self) -> float:

@@ -29,6 +29,7 @@ from pindown.bias.tuning import (
     STILL_TURN,
 )
 from pindown.bias.two_layer.orthogonal import orthogonal_separability
+from pindown.evidence import Kind
 from pindown.validation import integer
 
 _ON_BOUNDARY = 1e-12  # cosine below which a sample counts as orthogonal to a neuron
@@ -50,7 +51,7 @@ class Extremes:
     negative: Array
     shares: tuple[float, ...] = field(repr=False)
     dead: tuple[float, float]
-    kind: str
+    kind: Kind
 
     def __str__(self) -> str:
         count = f"{len(self.positive)} positive and {len(self.negative)} negative"
@@ -128,7 +129,7 @@ def search_extremal_directions(
         X: Samples (n, d).
         y: Labels of at most two classes.
         starts: Random unit vectors, for each sign.
-        seed: Of those.
+        seed: Seed of those.
 
     Returns:
         An :class:`Extremes`; directions that few starts reach may be missing.

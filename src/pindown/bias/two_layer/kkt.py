@@ -22,6 +22,7 @@ from pindown.bias.evaluation import in_evaluation
 from pindown.bias.margins.hard_margin import signed_labels
 from pindown.bias.tuning import HOMOGENEITY_ERROR, ZERO_DEGREE
 from pindown.bias.two_layer.training import Neurons
+from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 
 
@@ -46,7 +47,7 @@ class MarginCertificate:
     margin: float
     degree: float
     multipliers: Array = field(repr=False)
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         return (

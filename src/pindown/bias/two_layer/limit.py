@@ -26,6 +26,7 @@ from pindown.affine import Array
 from pindown.bias.margins.hard_margin import MaxMargin, NoMarginError, labelled, max_margin
 from pindown.bias.two_layer.orthogonal import orthogonal_separability
 from pindown.bias.two_layer.training import Neurons
+from pindown.evidence import Kind
 from pindown.validation import integer
 
 
@@ -51,7 +52,7 @@ class TwoLayerLimit:
     negative_norm: float
     margins: ClassMargins = field(repr=False)
     violated: tuple[str, ...]
-    kind: str
+    kind: Kind
 
     def __call__(self, X: ArrayLike) -> Array:
         r"""Return the limit of :math:`h(x)/\lVert\theta\rVert^2` at samples: (n, d) -> (n,)."""
@@ -163,9 +164,9 @@ class ClassMargins:
     r"""Max-margin vectors of the classes.
 
     Attributes:
-        positive: Of the positive samples, None without any; ``support`` and ``weights`` index all
+        positive: That of the positive samples, None without any; ``support`` and ``weights`` index all
             samples.
-        negative: Of the negative samples.
+        negative: That of the negative samples.
         spans: For the positive and the negative class, whether its support samples span the input space.
         alpha: Multipliers (n,): each vector is the sum of its samples times these.
         kind: ``"exact"``: two maximum-margin problems, each with its gap.
@@ -175,7 +176,7 @@ class ClassMargins:
     negative: MaxMargin | None
     spans: tuple[bool, bool]
     alpha: Array = field(repr=False)
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         parts = [

@@ -20,6 +20,7 @@ from pindown.affine import Array
 from pindown.bias.evaluation import in_evaluation
 from pindown.bias.margins.hard_margin import labelled
 from pindown.bias.tuning import BLOCK_PRODUCTS, LAYER_BATCH, MAX_SHOWN_PRODUCTS
+from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 from pindown.validation import integer, optional
 
@@ -58,7 +59,7 @@ class OrthogonalSeparability:
     cross: Array = field(repr=False)
     within_negative: Array = field(repr=False)
     within_positive: Array = field(repr=False)
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __bool__(self) -> bool:
         return self.ok
@@ -88,7 +89,7 @@ def orthogonal_separability(
             product is negative, and different classes could only be exactly orthogonal.
         y: Labels of at most two classes.
         max_samples: Draw at most so many samples first; the answer is then an estimate.
-        seed: Of that draw.
+        seed: Seed of that draw.
 
     Returns:
         An :class:`OrthogonalSeparability`; its truth value is ``ok``.
@@ -106,7 +107,7 @@ def orthogonal_separability(
     Phuong 2021, Definition 3.1.
     """
     points, labels = labelled(X, y)
-    kind = "exact"
+    kind: Kind = "exact"
     max_samples = optional(integer, "max_samples", max_samples)
     rng = np.random.default_rng(seed)
     if max_samples is not None and len(points) > max_samples:
@@ -197,7 +198,7 @@ def layer_separability(
         X: Samples (n, d) for a network; (n, ...) as the module takes them.
         y: Labels of two classes.
         max_samples: Draw at most so many samples; None for all.
-        seed: Of that draw.
+        seed: Seed of that draw.
 
     Returns:
         One :class:`OrthogonalSeparability` for ``"input"`` and for each layer, named ``"layer 1"``, ...

@@ -22,123 +22,13 @@ from pindown.affine import Array
 from pindown.bias.flow import gradient_flow
 from pindown.bias.margins.hard_margin import labelled
 from pindown.bias.tuning import TWO_LAYER_STEP
+from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 from pindown.validation import integer, positive
 
 _TINY = np.finfo(np.float64).tiny
+
 _FAR = 30.0  # margins above it have a logistic loss of exp(-margin) to the last digit
-
-
-@dataclass(frozen=True)
-class TwoLayerRun:
-    """A trained two-layer network and what it was on the way.
-
-    Attributes:
-        path: Neurons at the recorded steps.
-        log_losses: Logarithms of the summed logistic loss there; minus these are log t, up to a
-            constant.
-        kind: ``"estimate"``.
-    """
-
-    path: tuple[Neurons, ...] = field(repr=False)
-    log_losses: Array = field(repr=False)
-    kind: str = "estimate"
-
-    @property
-    def network(self) -> Neurons:
-        """The network at the end."""
-        return self.path[-1]
-
-    def __str__(self) -> str:
-        ends = f"{self.log_losses[0]:.4g} -> {self.log_losses[-1]:.4g}"
-        return f"two-layer run: {self.network}, log loss {ends}"
-
-
-def log_logistic(margins: Array) -> tuple[float, Array]:
-    r"""Return the log of the summed logistic loss, and the slopes relative to that sum.
-
-    >>> value, slopes = log_logistic(np.array([2000.0, 2000.0]))
-    >>> round(value, 6), slopes.round(9).tolist()
-    (-1999.306853, [0.5, 0.5])
-    """
-    losses = np.where(margins > _FAR, -margins, np.log(np.logaddexp(0.0, -np.minimum(margins, _FAR))))
-    top = float(losses.max())
-    total = top + float(np.log(np.exp(losses - top).sum()))
-    slopes = -np.logaddexp(0.0, margins)  # log of 1/(1 + e^m)
-    return total, np.exp(slopes - total)
-
-
-def train_two_layer(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    width: int = 20,
-    scale: float = 1e-3,
-    steps: int = 10_000,
-    start: Neurons | None = None,
-    record: int = 50,
-    step: float = TWO_LAYER_STEP,
-    random_state: Any = 0,
-) -> TwoLayerRun:
-    r"""Follow the gradient flow of a two-layer network from balanced weights near zero.
-
-    Args:
-        X: Samples (n, d).
-        y: Labels of at most two classes.
-        width: Number of neurons.
-        scale: Size of the first weights.
-        steps: Steps of the integrator, each ``step`` over the local curvature of the log loss.
-        start: First weights instead of random ones.
-        record: How many networks to keep on the way.
-        step: See ``steps``; at most 1.
-        random_state: Seed of the first weights.
-
-    Returns:
-        A :class:`TwoLayerRun`.
-
-    Example:
-        >>> run = train_two_layer([[1.0, 0.5], [-1.0, 0.0]], [1, -1], width=8, steps=2000)
-        >>> bool((run.network([[1.0, 0.5], [-1.0, 0.0]]) * [1, -1] > 1).all())
-        True
-
-    Phuong 2021, section 3.2 and appendix B.
-    """
-    points, labels = labelled(X, y)
-    d = points.shape[1]
-    first = (
-        balanced_neurons(width, d, scale=scale, random_state=random_state) if start is None else start
-    )
-    if first.W.shape[1] != d:
-        raise ValueError(f"start has {first.W.shape[1]} inputs, the samples have {d}")
-    gradient = _gradient(points, labels)
-    asked = np.unique(np.rint(np.linspace(1, steps, record))) * step
-    asked[-1] = steps * step
-    path = gradient_flow(gradient, first.vector(), time=steps * step, step=step, record=asked.tolist())
-    networks = tuple(Neurons.from_vector(point, d) for point in path.points)
-    logs = np.array([log_logistic(labels * network(points))[0] for network in networks])
-    return TwoLayerRun(networks, logs)
-
-
-def _gradient(points: Array, labels: Array) -> Callable[[Array], Array]:
-    d = points.shape[1]
-    squares = (points**2).sum(axis=1)
-    lengths = np.sqrt(squares)
-
-    def gradient(theta: Array) -> Array:
-        p = len(theta) // (d + 1)
-        W, a = theta[: p * d].reshape(p, d), theta[p * d :]
-        values = points @ W.T
-        active = values > 0
-        values = np.where(active, values, 0.0)
-        shares = log_logistic(labels * (values @ a))[1]
-        pull = labels * shares
-        # Curvature of the log loss: squared slopes of the margins, and their own second derivative.
-        slopes = (values**2).sum(axis=1) + squares * (active @ a**2)
-        pace = 1.0 / (float(shares @ (slopes + lengths)) + _TINY)
-        W_part = ((active * pull[:, None]).T @ points) * a[:, None]
-        return -pace * np.concatenate([W_part.ravel(), pull @ values])
-
-    return gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,3 +140,115 @@ def balanced_neurons(
     if signed.shape != (width,) or not np.isin(signed, (-1, 1)).all():
         raise ValueError(f"signs must hold {width} numbers -1 or 1")
     return Neurons(sizes[:, None] * V / np.linalg.norm(V, axis=1, keepdims=True), signed * sizes)
+
+
+@dataclass(frozen=True)
+class TwoLayerRun:
+    """A trained two-layer network and what it was on the way.
+
+    Attributes:
+        path: Neurons at the recorded steps.
+        log_losses: Logarithms of the summed logistic loss there; minus these are log t, up to a
+            constant.
+        kind: ``"estimate"``.
+    """
+
+    path: tuple[Neurons, ...] = field(repr=False)
+    log_losses: Array = field(repr=False)
+    kind: Kind = "estimate"
+
+    @property
+    def network(self) -> Neurons:
+        """The network at the end."""
+        return self.path[-1]
+
+    def __str__(self) -> str:
+        ends = f"{self.log_losses[0]:.4g} -> {self.log_losses[-1]:.4g}"
+        return f"two-layer run: {self.network}, log loss {ends}"
+
+
+def train_two_layer(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    width: int = 20,
+    scale: float = 1e-3,
+    steps: int = 10_000,
+    start: Neurons | None = None,
+    record: int = 50,
+    step: float = TWO_LAYER_STEP,
+    random_state: Any = 0,
+) -> TwoLayerRun:
+    r"""Follow the gradient flow of a two-layer network from balanced weights near zero.
+
+    Args:
+        X: Samples (n, d).
+        y: Labels of at most two classes.
+        width: Number of neurons.
+        scale: Size of the first weights.
+        steps: Steps of the integrator, each ``step`` over the local curvature of the log loss.
+        start: First weights instead of random ones.
+        record: How many networks to keep on the way.
+        step: See ``steps``; at most 1.
+        random_state: Seed of the first weights.
+
+    Returns:
+        A :class:`TwoLayerRun`.
+
+    Example:
+        >>> run = train_two_layer([[1.0, 0.5], [-1.0, 0.0]], [1, -1], width=8, steps=2000)
+        >>> bool((run.network([[1.0, 0.5], [-1.0, 0.0]]) * [1, -1] > 1).all())
+        True
+
+    Phuong 2021, section 3.2 and appendix B.
+    """
+    points, labels = labelled(X, y)
+    d = points.shape[1]
+    first = (
+        balanced_neurons(width, d, scale=scale, random_state=random_state) if start is None else start
+    )
+    if first.W.shape[1] != d:
+        raise ValueError(f"start has {first.W.shape[1]} inputs, the samples have {d}")
+    gradient = _gradient(points, labels)
+    asked = np.unique(np.rint(np.linspace(1, steps, record))) * step
+    asked[-1] = steps * step
+    path = gradient_flow(gradient, first.vector(), time=steps * step, step=step, record=asked.tolist())
+    networks = tuple(Neurons.from_vector(point, d) for point in path.points)
+    logs = np.array([log_logistic(labels * network(points))[0] for network in networks])
+    return TwoLayerRun(networks, logs)
+
+
+def log_logistic(margins: Array) -> tuple[float, Array]:
+    r"""Return the log of the summed logistic loss, and the slopes relative to that sum.
+
+    >>> value, slopes = log_logistic(np.array([2000.0, 2000.0]))
+    >>> round(value, 6), slopes.round(9).tolist()
+    (-1999.306853, [0.5, 0.5])
+    """
+    losses = np.where(margins > _FAR, -margins, np.log(np.logaddexp(0.0, -np.minimum(margins, _FAR))))
+    top = float(losses.max())
+    total = top + float(np.log(np.exp(losses - top).sum()))
+    slopes = -np.logaddexp(0.0, margins)  # log of 1/(1 + e^m)
+    return total, np.exp(slopes - total)
+
+
+def _gradient(points: Array, labels: Array) -> Callable[[Array], Array]:
+    d = points.shape[1]
+    squares = (points**2).sum(axis=1)
+    lengths = np.sqrt(squares)
+
+    def gradient(theta: Array) -> Array:
+        p = len(theta) // (d + 1)
+        W, a = theta[: p * d].reshape(p, d), theta[p * d :]
+        values = points @ W.T
+        active = values > 0
+        values = np.where(active, values, 0.0)
+        shares = log_logistic(labels * (values @ a))[1]
+        pull = labels * shares
+        # Curvature of the log loss: squared slopes of the margins, and their own second derivative.
+        slopes = (values**2).sum(axis=1) + squares * (active @ a**2)
+        pace = 1.0 / (float(shares @ (slopes + lengths)) + _TINY)
+        W_part = ((active * pull[:, None]).T @ points) * a[:, None]
+        return -pace * np.concatenate([W_part.ravel(), pull @ values])
+
+    return gradient

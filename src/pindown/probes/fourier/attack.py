@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.probes.fourier.model import Classifier, read_problem
 from pindown.probes.tuning import FOURIER_ATTACK_REACH
 from pindown.validation import integer, positive
@@ -40,7 +41,7 @@ class FourierAttack:
     success: NDArray[np.bool_] = field(repr=False)
     margin: Array = field(repr=False)
     radius: float
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         hits = int(self.success.sum())

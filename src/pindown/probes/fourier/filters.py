@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.probes.tuning import CLOSED_WEIGHT, DIRECTIONS, KEPT_SHARE, SHOWN_IMAGES
 from pindown.validation import integer
 
@@ -179,7 +180,7 @@ class FrequencyProfile:
     centroid: float
     energy_centroid: float
     entropy: float
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     def __str__(self) -> str:
         return (

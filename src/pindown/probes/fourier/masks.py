@@ -16,6 +16,7 @@ from torch import Tensor
 
 from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
+from pindown.evidence import Kind
 from pindown.guarantees.certificate.run import own_randomness
 from pindown.probes.fourier.filters import (
     FrequencyProfile,
@@ -56,7 +57,7 @@ class FourierMask:
     finished: int
     stopped: str
     axes: int = field(default=2, repr=False)
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def kept(self) -> NDArray[np.bool_]:
@@ -137,11 +138,11 @@ def fourier_mask(
             the mask closes altogether it was too much.
         exponent: p.
         one_sided: Charge only losses that grow; the printed square also charges those that fall.
-        steps: Of Adam.
+        steps: Steps of Adam.
         rate: Its step size.
         batch_size: Images in a step.
         budget: Seconds after which to stop.
-        seed: Of the batches and of the random control.
+        seed: Seed of the batches and of the random control.
         threads: For torch; as they are if None.
         verbose: 0 for no progress bar.
 
@@ -210,7 +211,7 @@ class MaskCheck:
     n: int
     frequencies: float
     n_frequencies: int
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     @property
     def holds(self) -> bool:
@@ -245,7 +246,7 @@ def mask_check(
         y: Classes; the model's own decisions if None.
         image_shape: Shape of one image if X has rows.
         n_random: Random masks for each mask.
-        seed: Of these.
+        seed: Seed of these.
 
     Returns:
         A :class:`MaskCheck`.
@@ -282,7 +283,7 @@ def sufficient_frequencies(
         mask: One mask.
         X: Images.
         y: Classes; the model's own decisions if None.
-        share: Of the right answers without a mask.
+        share: Share of the right answers without a mask.
         image_shape: Shape of one image if X has rows.
 
     Returns:

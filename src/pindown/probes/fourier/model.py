@@ -22,7 +22,7 @@ class Classifier:
     """Class scores of a model that nothing here changes.
 
     Attributes:
-        dtype: Of the numbers the model takes.
+        dtype: Type of the numbers the model takes.
         device: Where it takes them.
         shape: Shape of one image, ``(W,)``, ``(H, W)`` or ``(C, H, W)``.
     """

@@ -76,7 +76,7 @@ class Plan(NamedTuple):
         sparsity: :math:`\lambda`, the price of a frequency.
         exponent: p of the penalty.
         one_sided: Whether improvements of the loss are free.
-        steps: Of Adam.
+        steps: Steps of Adam.
         rate: Its rate.
         batch_size: Images per step of a shared mask; images whose masks are trained together.
     """

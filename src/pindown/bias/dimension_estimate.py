@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.bias.evaluation import in_evaluation
 from pindown.bias.tuning import CURVATURE_BIAS, EDGE_BIAS, INTERVAL_LEVEL, MIN_POINTS, SHARED_NEIGHBOURS
+from pindown.evidence import Kind
 from pindown.validation import choice, number, table
 
 
@@ -46,7 +47,7 @@ class IntrinsicDimension:
     interval: tuple[float, float]
     n_points: int
     duplicates: int = 0
-    kind: str = "estimate"
+    kind: Kind = "estimate"
 
     def __str__(self) -> str:
         low, high = self.interval

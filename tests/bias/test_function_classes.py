@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pindown.bias.hypothesis_classes import approximation_curve, frozen_network, hypothesis_classes
+from pindown.bias.function_classes import approximation_curve, frozen_network, hypothesis_classes
 
 
 def wave(x):

@@ -32,8 +32,9 @@ def hypothesis_classes(
 
     Args:
         width: Random features, and units per hidden layer.
-        penalty: Of the squared weights, where they are found by ridge regression.
-        gamma: Of the Gaussian kernel and its features; None for one over the number of columns.
+        penalty: Factor of the squared weights, where they are found by ridge regression.
+        gamma: Inverse squared scale of the Gaussian kernel and its features; None for one over the
+            number of columns.
         random_state: Seed of features and networks.
 
     >>> list(hypothesis_classes())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pindown.bias.intrinsic_dimension import intrinsic_dimension, layer_dimensions
+from pindown.bias.dimension_estimate import intrinsic_dimension, layer_dimensions
 from pindown.bias.tuning import SHARED_NEIGHBOURS
 
 torch.set_num_threads(1)
