@@ -37,7 +37,7 @@ def is_integer(value: Any, least: int = 1) -> bool:
     >>> is_integer(3), is_integer(3.0), is_integer(True), is_integer(0)
     (True, False, False, False)
     """
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+    return isinstance(value, Integral) and not _is_boolean(value) and int(value) >= least
 
 
 def is_number(value: Any, low: float = -inf, high: float = inf) -> bool:
@@ -46,12 +46,13 @@ def is_number(value: Any, low: float = -inf, high: float = inf) -> bool:
     >>> is_number(0.5, 0, 1), is_number(np.nan), is_number("1"), is_number(True)
     (True, False, False, False)
     """
-    return (
-        isinstance(value, Real)
-        and not isinstance(value, bool | np.bool_)
-        and isfinite(value)
-        and low <= value <= high
-    )
+    if not isinstance(value, Real) or _is_boolean(value):
+        return False
+    return isfinite(value) and low <= float(value) <= high
+
+
+def _is_boolean(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
 
 
 def integer(name: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
@@ -104,8 +105,7 @@ def number(
     Traceback (most recent call last):
     pindown.errors.ParameterError: step must be a number above 0 and at most 1; got 0.0.
     """
-    given = value if isinstance(value, Real) and not isinstance(value, bool | np.bool_) else float("nan")
-    x = float(given)
+    x = float(value) if isinstance(value, Real) and not _is_boolean(value) else float("nan")
     fits = not isnan(x) and low <= x <= high and (infinite or isfinite(x))
     if not fits or (above and x == low) or (below and x == high):
         refuse(name, _numbers_in(low, high, above, below, infinite), value)
@@ -169,7 +169,7 @@ def boolean(name: str, value: Any) -> bool:
     Traceback (most recent call last):
     pindown.errors.ParameterError: verbose must be True or False; got 1.
     """
-    if not isinstance(value, bool | np.bool_):
+    if not _is_boolean(value):
         refuse(name, "True or False", value)
     return bool(value)
 
