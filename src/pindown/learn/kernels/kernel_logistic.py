@@ -26,6 +26,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pindown.affine import Array
+from pindown.evidence import Kind
 from pindown.learn.kernels.gram_matrix import gram, square
 from pindown.learn.kernels.kernel_logistic_newton import Task, solve
 from pindown.learn.kernels.mercer import is_semidefinite
@@ -60,7 +61,7 @@ class Convergence:
     landmarks: int | None
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Kind:
         """``"estimate"`` for the whole expansion (a proof in float64), ``"heuristic"`` for landmarks."""
         return "estimate" if self.landmarks is None else "heuristic"
 

@@ -46,7 +46,7 @@ class RecoveryCertificate:
         return self.low - self.required
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Kind:
         """``"exact"`` if recovery is certain, ``"probability"`` if false positives are only rare."""
         if not self.certified:
             return "heuristic"
