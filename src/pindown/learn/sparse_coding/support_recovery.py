@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.datasets.sparse_codes import SparseCodingModel
+from pindown.evidence import Kind
 from pindown.learn.sparse_coding.gradient_descent import checked
 from pindown.rounding import gamma
 from pindown.validation import integer, is_number
