@@ -36,7 +36,7 @@ class FeatureTable:
         file: Name of the file.
         X: The features (n, d); images keep their shape (n, ...).
         names: Names of the columns, or empty if the file has none.
-        lines: Of each row, its line in the file, or its number from 1 where there are no lines.
+        lines: The line of each row in the file, or its number from 1 where there are no lines.
         labels: The cells of the label column, or None.
         left_out: Columns that were left out, label column included.
         notes: What the reader decided and the user should know.

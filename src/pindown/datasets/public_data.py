@@ -74,9 +74,9 @@ class ImageClasses:
     Attributes:
         name: Which data set.
         train: Bytes, (n, side, side) grey or (n, side, side, 3) colour.
-        test: Alike.
+        test: Bytes of the same shape.
         train_labels: Classes, integers from 0.
-        test_labels: Alike; may hold classes that training has not.
+        test_labels: Classes, integers from 0; may hold some that training has not.
         train_groups: Images of one number show one physical thing: never part them in a split.
     """
 

@@ -43,7 +43,7 @@ def orbit_loss(
         y: Targets, unchanged along orbits.
         group: The group with its action on samples.
         n_samples: How many elements to draw; by default all of them, exactly.
-        seed: For the draw.
+        seed: Seed of the elements drawn.
 
     Returns:
         A tensor with gradients for a module or a tensor X, else a float.

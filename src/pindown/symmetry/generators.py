@@ -26,7 +26,7 @@ def estimate_generators(
         transform: ``transform(X, theta)`` moves rows of X by parameters theta ``(n_parameters,)``.
         dimension: Length d of a row.
         n_parameters: How many parameters there are.
-        step: Of the central differences.
+        step: Step of the central differences.
 
     Returns:
         Array ``(n_parameters, d, d)``.

@@ -22,7 +22,7 @@ class Average:
 
     Attributes:
         value: The average, of the shape of the function's values.
-        standard_error: Of a Monte Carlo average; zero otherwise.
+        standard_error: Standard error of a Monte Carlo average; zero otherwise.
         n: How many elements were averaged.
         kind: ``"exact"`` for a sum over all elements, else ``"estimate"``.
         method: How it was computed.
@@ -50,7 +50,7 @@ def group_average(
         group: A finite group with its action.
         x: The sample.
         n: How many elements to draw; by default all, which is exact.
-        seed: For the draw.
+        seed: Seed of the draw.
 
     >>> from pindown.symmetry import cyclic
     >>> print(group_average(lambda x: x[0] ** 2, cyclic(3), [1.0, 2.0, 3.0]))
@@ -100,7 +100,7 @@ def space_average(function: Function, x: ArrayLike, n: int = 1000, seed: int = 0
         function: Takes one sample.
         x: A point of space (3,), or several, (..., 3), rotated together.
         n: How many rotations, at least 2.
-        seed: For the draw.
+        seed: Seed of the draw.
 
     >>> found = space_average(lambda p: p @ p, [1.0, 2.0, 2.0], n=10)
     >>> abs(float(found.value) - 9.0) < 1e-12

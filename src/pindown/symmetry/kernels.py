@@ -56,7 +56,7 @@ def invariant_gram(
         mode: ``"double"`` for both sums; ``"single"`` for one, which needs a base kernel that the group
             leaves alone (tried on some samples); ``"auto"``: one sum where this is known for sure.
         reduce: ``"mean"`` or ``"sum"``, which is the squared order times larger.
-        parameters: Of a named kernel, such as ``gamma``.
+        parameters: Parameters of a named kernel, such as ``gamma``.
 
     Returns:
         Array ``(n, m)``.
@@ -122,9 +122,9 @@ class InvariantKernel(KernelObject):  # type: ignore[misc]
         group: The group with its action on rows.
         mode: ``"auto"``, ``"double"`` or ``"single"``.
         reduce: ``"mean"`` or ``"sum"``.
-        gamma: Of a named kernel; None for its default.
-        degree: Of a polynomial kernel; None for its default.
-        coef0: Of a polynomial or sigmoid kernel; None for its default.
+        gamma: Parameter of a named kernel; None for its default.
+        degree: Degree of a polynomial kernel; None for its default.
+        coef0: Constant of a polynomial or sigmoid kernel; None for its default.
 
     A ``WhiteKernel`` is noise, not a function of the samples: add it to this kernel, not to its base.
 

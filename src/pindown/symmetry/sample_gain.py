@@ -90,7 +90,7 @@ def invariance_gain(
         alpha: The ridge penalty is ``alpha * n``.
         truth: Targets to test against, if those in y are noisy; None for y.
         random_state: Seed of the order of samples.
-        parameters: Of the base kernel, such as ``gamma``.
+        parameters: Parameters of the base kernel, such as ``gamma``.
 
     Returns:
         Both curves.

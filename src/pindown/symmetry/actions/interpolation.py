@@ -154,7 +154,7 @@ def smooth_displacement(
         width: Columns.
         size: Largest length of a displacement, in pixels.
         smoothness: How many waves on each axis; fewer are smoother.
-        seed: For the draw.
+        seed: Seed of the amplitudes.
 
     >>> field = smooth_displacement(8, 8, size=0.5)
     >>> round(float(np.hypot(*field).max()), 12)
@@ -203,7 +203,7 @@ def _sampling_operator(rows: NDArray[np.float64], columns: NDArray[np.float64]) 
 
     Args:
         rows: Where to read, ``(H, W)``, in pixels from the top.
-        columns: Alike, from the left.
+        columns: Where to read, ``(H, W)``, in pixels from the left.
     """
     height, width = rows.shape
     top, left = np.floor(rows).astype(np.int64), np.floor(columns).astype(np.int64)

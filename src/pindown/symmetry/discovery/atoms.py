@@ -79,8 +79,8 @@ def learn_orbit(
         rng: Starts, batches and negatives.
         n_restarts: Independent starts.
         steps: Steps of Adam, at a rate that falls linearly to zero.
-        penalty: :math:`\beta`.
-        spread: :math:`\gamma`.
+        penalty: Weight :math:`\beta` of the penalty.
+        spread: Weight :math:`\gamma` of the log-determinant.
         budget: Seconds after which the descent stops where it is.
     """
     deadline = Deadline.after(checked_budget(budget, zero=True))

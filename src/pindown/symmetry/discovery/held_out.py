@@ -149,7 +149,7 @@ def hard_negatives(X: Array, others: Array, matrices: Array, rng: np.random.Gene
         X: Where pairs start, (n, d).
         others: Members of other orbits, (n, d).
         matrices: The elements, (order, d, d).
-        rng: Draws them.
+        rng: Draws the negatives.
     """
     n, d = X.shape
     norms = np.linalg.norm(X, axis=1, keepdims=True)

@@ -23,7 +23,7 @@ def isomorphism(first: ArrayLike, second: ArrayLike) -> NDArray[np.int64] | None
 
     Args:
         first: A multiplication table with the identity first, ``(n, n)``.
-        second: Another.
+        second: Another table.
 
     Returns:
         ``image`` with ``image[first[a, b]] == second[image[a], image[b]]``, or None.

@@ -81,7 +81,7 @@ def discover(
 
     Args:
         orbits: Arrays (m, d) of members; which element relates which is unknown.
-        n_features: d.
+        n_features: Numbers in a sample, d.
         find: Finds maps among pairs; by default :func:`find_maps`.
         rng: Splits the orbits and chooses candidates.
         largest: The largest order to look for.

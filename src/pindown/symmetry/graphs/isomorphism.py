@@ -195,7 +195,7 @@ def graph_contract_error(
         level: ``"graph"``, ``"node"`` or ``"edge"``.
         graph: The graph to try.
         n_perms: Random permutations.
-        random_state: Their seed.
+        random_state: Seed of the permutations.
 
     Returns:
         The largest difference and its scale.

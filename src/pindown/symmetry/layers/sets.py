@@ -81,7 +81,7 @@ class PermInvariant(nn.Module):  # type: ignore[misc]
 
     Args:
         c_in: Numbers per element.
-        c_out: Numbers out.
+        c_out: Numbers of the answer.
         pool: ``"mean"``, ``"sum"`` or ``"max"``.
         bias: Whether to add b.
         generator: Source of the first weights.

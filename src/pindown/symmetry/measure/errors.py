@@ -38,7 +38,7 @@ class SymmetryError:
         per_element: The error of each element, in the order of ``elements``.
         elements: Labels of the elements.
         worst: The largest difference of any sample and element.
-        standard_error: Of ``error``, over samples; NaN for a single sample.
+        standard_error: Standard error of ``error``, over samples; NaN for a single sample.
         untrained: Error divided by spread of each freshly drawn copy; empty if none can be drawn.
         n: How many samples.
         family: Name of the group.
@@ -109,7 +109,7 @@ def invariance(
         X: Samples ``(n, ...)`` as the group moves them: rows for matrices, images for image actions.
         copies: How many untrained copies to draw for the scale, where the model allows it; or models
             of your own that stand for no learning.
-        seed: For these draws.
+        seed: Seed of these copies.
 
     Returns:
         The error, its scale, and the error of every element.
@@ -151,7 +151,7 @@ def equivariance(
             out, ``equivariance(model, group, X)``, if both actions are the same.
         X: Samples ``(n, ...)``.
         copies: As for :func:`invariance`.
-        seed: For these draws.
+        seed: Seed of these copies.
 
     >>> from pindown.symmetry import cyclic
     >>> X = np.array([[1.0, 2.0, 4.0], [0.0, 5.0, 1.0]])
@@ -276,8 +276,8 @@ class SymmetryChange:
     """What training did to a symmetry.
 
     Attributes:
-        before: Of the model before training.
-        after: Of the model after it.
+        before: The error of the model before training.
+        after: The error of the model after it.
     """
 
     before: SymmetryError

@@ -82,7 +82,7 @@ def orbit_report(model: Any, group: Any, X: Any, *, tol: float = 1e-9, seed: int
             and then the group, as the source writes it, is taken as well.
         X: Samples ``(n, ...)``, of at least two different orbits.
         tol: Largest relative difference of samples of one orbit.
-        seed: For the elements drawn where all would be too many.
+        seed: Seed of the elements drawn where all would be too many.
 
     >>> from pindown.symmetry import cyclic
     >>> X = np.array([[1.0, 2.0, 4.0], [0.0, 5.0, 1.0]])
@@ -180,11 +180,11 @@ def orbit_mmd(
 
     Args:
         x: A sample, (d,).
-        other: Another.
+        other: Another sample, (d,).
         group: The group.
         kernel: A function of (n, d) and (m, d) to (n, m); None is Gaussian.
-        gamma: Of the Gaussian kernel :math:`e^{-\gamma \lVert x - y \rVert^2}`; None is two over the
-            sum of the squared lengths.
+        gamma: Factor in the Gaussian kernel :math:`e^{-\gamma \lVert x - y \rVert^2}`; None is two over
+            the sum of the squared lengths.
 
     Returns:
         The distance, not its square; about 1e-8 and less is rounding.
@@ -223,7 +223,7 @@ def orbit_sliced_distance(x: ArrayLike, other: ArrayLike, group: Group, template
 
     Args:
         x: A sample, (d,).
-        other: Another.
+        other: Another sample, (d,).
         group: The group.
         templates: Directions, (K, d), normalised here.
 

@@ -40,7 +40,7 @@ class Eigenspace:
 
     @property
     def dimension(self) -> int:
-        """M."""
+        """The number m of independent eigenvectors."""
         return int(self.basis.shape[1])
 
     def __str__(self) -> str:
@@ -170,7 +170,7 @@ class MirrorComponents:
     Attributes:
         components: In rows, (k, d), by falling eigenvalue.
         parities: +1 for even (R w = w), -1 for odd (R w = -w), (k,).
-        eigenvalues: (k,).
+        eigenvalues: The eigenvalue of each, (k,).
         degenerate: Whether the eigenvalue has other eigenvectors, (k,): those are combined here so that
             each is even or odd, and any mixture would be an eigenvector as well.
         asymmetry: The largest entry of R w - parity w.

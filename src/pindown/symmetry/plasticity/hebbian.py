@@ -84,8 +84,8 @@ def oja(
         X: Samples, (n, d), taken in this order.
         start: First weights, (d,), not zero.
         rule: ``"oja"`` or ``"hebb"`` (normalised).
-        step: :math:`\eta_0`.
-        delay: :math:`t_0`.
+        step: Numerator :math:`\eta_0` of the step.
+        delay: Samples :math:`t_0` before the step falls.
         epochs: How often the samples are shown.
         tol: How much of share and length may be missing from what counts as settled.
         random_state: A seed to shuffle the samples in every epoch; None keeps their order.
@@ -139,8 +139,8 @@ def sanger(
     Args:
         X: Samples, (n, d).
         start: First weights, (k, d).
-        step: :math:`\eta_0`.
-        delay: :math:`t_0`.
+        step: Numerator :math:`\eta_0` of the step.
+        delay: Samples :math:`t_0` before the step falls.
         epochs: How often the samples are shown.
         tol: How much may be missing from what counts as settled, for every unit.
 

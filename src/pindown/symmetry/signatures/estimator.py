@@ -88,8 +88,8 @@ class OrbitSignature(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     Attributes:
         group_: The group.
-        templates_: (K, d).
-        thresholds_: (K, B).
+        templates_: The templates, (K, d).
+        thresholds_: The thresholds b of each template, (K, B).
         scale_: Spread of the projections on each template's orbit, (K,).
 
     >>> X = np.random.default_rng(0).standard_normal((5, 12))
@@ -266,7 +266,7 @@ def orbit_benchmark(
         group: The group.
         n_thresholds: Numbers of thresholds to try.
         n_templates: K, the same templates for all.
-        nonlinearity: Of :class:`OrbitSignature`.
+        nonlinearity: The response, as for :class:`OrbitSignature`.
         random_state: Seed of the templates.
 
     Returns:

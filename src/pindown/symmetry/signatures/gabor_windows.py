@@ -23,7 +23,7 @@ def gabor(p: ArrayLike, width: float, frequency: float) -> NDArray[np.complex128
 
     Args:
         p: Positions.
-        width: s, positive.
+        width: Width s of the window, positive.
         frequency: :math:`\omega`; zero is a Gaussian bump.
 
     >>> gabor([0.0, 1.0], 1.0, 0.0).real.round(4).tolist()

@@ -24,8 +24,8 @@ def illuminate(images: ArrayLike, field: ArrayLike, zetas: ArrayLike) -> Array:
 
     Args:
         images: Positive images as vectors, (n, d) or (d,).
-        field: h, (d,).
-        zetas: (Z,).
+        field: The field h, (d,).
+        zetas: Strengths of the light, (Z,).
 
     Returns:
         (n, Z, d).
@@ -56,8 +56,8 @@ def interior_centres(
     Args:
         images: Images as vectors, (n, d).
         template_orbits: Each template under all lights, in order of :math:`\zeta`, (K, Z, d).
-        width: Of the bumps.
-        count: B.
+        width: Width s of the bumps.
+        count: Bumps B for each template.
 
     Returns:
         Centres in the logarithm of a projection, (K, B).
@@ -107,7 +107,7 @@ def illumination_signature(
         images: Positive images as vectors, (n, d).
         template_orbits: Each template under equally spaced lights, (K, Z, d); see :func:`illuminate`.
         centres: b, (K, B) or (B,); see :func:`interior_centres`.
-        width: s.
+        width: Width s of the bumps.
 
     Returns:
         (n, K * B).
@@ -143,8 +143,8 @@ def illumination_moments(images: ArrayLike, template_orbits: ArrayLike, n_moment
 
     Args:
         images: Positive images, (n, d).
-        template_orbits: (K, Z, d).
-        n_moments: N.
+        template_orbits: Each template under all lights, (K, Z, d).
+        n_moments: The highest power N.
 
     Returns:
         Logarithms of the sums, (n, K * N), since the sums themselves overflow.
@@ -219,11 +219,11 @@ def illumination_protocol(
     Args:
         images: Positive images under standard light, (n, d), at least two.
         templates: Other positive images, (K, d).
-        field: h, (d,).
+        field: The field h, (d,).
         window: Lights of the templates, equally spaced.
         lights: Lights of the images.
         readout: ``"bumps"`` (:func:`illumination_signature`) or ``"moments"`` (as printed).
-        width: Of the bumps.
+        width: Width s of the bumps.
         random_state: Seed of the control's random images.
 
     >>> rng = np.random.default_rng(0)

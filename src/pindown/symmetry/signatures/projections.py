@@ -110,7 +110,7 @@ class Projector:
     """Templates with their orbit, ready to project many samples.
 
     Args:
-        templates: (K, d).
+        templates: The templates, (K, d).
         group: The group; cyclic shifts go through the Fourier transform, matrices through one product.
     """
 

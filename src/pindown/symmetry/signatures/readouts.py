@@ -45,9 +45,9 @@ def readout(
     there is one number per template, the largest projection.
 
     Args:
-        projections: (n, K, order).
+        projections: Projections on each template's orbit, (n, K, order).
         nonlinearity: One of ``NONLINEARITIES``.
-        thresholds: (K, B).
+        thresholds: Thresholds b of each template, (K, B).
         pool: One of ``POOLS``.
         scale: (K,), positive.
         rounding: Error of the projections, (n, K). A step does not count a projection that exceeds its
@@ -158,7 +158,7 @@ def moment_signature(
 
     Args:
         X: Samples, (n, d).
-        templates: (K, d).
+        templates: The templates, (K, d).
         group: The group.
         n_moments: N; high powers overflow unless projections are near one.
         standardise: Divide all projections on a template by their root mean square over these samples.

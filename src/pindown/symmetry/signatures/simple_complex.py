@@ -42,7 +42,7 @@ class SimpleComplex(nn.Module):  # type: ignore[misc]
             has no gradient).
         pool: ``"sum"``, ``"mean"`` or ``"max"``.
         thresholds: b, (B,); several make the block tell more orbits apart.
-        dtype: Of the weights.
+        dtype: Type of the weights; None for torch's default.
 
     >>> from pindown.symmetry.groups import cyclic
     >>> block = SimpleComplex(cyclic(6), 4, thresholds=(-0.5, 0.0, 0.5)).double()

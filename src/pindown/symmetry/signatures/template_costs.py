@@ -36,7 +36,7 @@ class TemplateSimulation:
     r"""How often a number of templates was too small, beside the probability that a theorem allows.
 
     Attributes:
-        n_templates: K.
+        n_templates: How many templates, K.
         failures: Repeats in which some pair's distance was off by more than ``eps``.
         repeats: How many sets of templates were drawn.
         allowed: The theorem's bound on the probability of a failure, :math:`\delta^2`.
@@ -76,7 +76,7 @@ def templates_needed(n_orbits: int, eps: float, delta: float, *, c: float = 2.0)
         n_orbits: Q, the number of samples, one per orbit.
         eps: The deviation to allow, in (0, 1).
         delta: In (0, 1); its square is the probability of failure.
-        c: The constant.
+        c: The constant of the inequality.
 
     Returns:
         K.
@@ -136,7 +136,7 @@ def simulate_templates(
         nonlinearity: ``"step"`` or ``"sigmoid"``: a response in [0, 1], which the theorem needs.
         repeats: How many draws.
         limit_templates: How many templates stand for infinitely many.
-        random_state: Seed.
+        random_state: Seed of the templates.
 
     >>> from pindown.symmetry.groups import cyclic
     >>> simulate_templates(np.eye(8)[:2] + 0.1, cyclic(8), eps=0.2, threshold=0.2, repeats=20).failures
@@ -263,9 +263,9 @@ def pooling_cost(n_templates: int, order: int, n_features: int) -> PoolingCost:
     :math:`K |G| d` more.
 
     Args:
-        n_templates: K.
-        order: :math:`|G|`.
-        n_features: d.
+        n_templates: How many templates, K.
+        order: Elements of the group, :math:`|G|`.
+        n_features: Numbers in a sample, d.
 
     >>> cost = pooling_cost(20, 8, 64)
     >>> cost.stored_products, cost.moved_products
