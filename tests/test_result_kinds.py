@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pindown import Recovered, ReluNetwork, diff, shrink
-from pindown.findings.finding import KINDS
+from pindown.evidence import KINDS
 from pindown.geometry import along_segment, fold_set, on_plane, polyhedral_complex
 
 

@@ -14,7 +14,7 @@ from pindown.text import escaped
 from pindown.whole_files import reason_of, whole_file, writing_to
 
 CHECKSUM = "checksum"  # the key of a record's checksum
-_MOST_BYTES = 2**28
+_MAX_BYTES = 2**28
 
 
 def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def read_record(path: Path) -> dict[str, Any]:
         DataFileError: If it is missing, far too large, no record, or not as it was written.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        if path.stat().st_size > _MAX_BYTES:
             raise DataFileError(f"{path} is larger than any that pindown writes.")
         record = json.loads(path.read_bytes())
         if isinstance(record, dict) and (CHECKSUM not in record or is_as_written(record)):

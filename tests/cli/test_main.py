@@ -286,7 +286,9 @@ def test_words_for_classes_are_numbered_aloud(run, model, tmp_path):
 
 
 def piped(model, reader, *options, **environment):
-    command = f"{sys.executable} -m pindown.cli.main audit {model} {' '.join(options)} | {reader}"
+    # Few questions: what is tried is the pipe, not the audit.
+    asked = f"audit {model} --only ARC,UNIT,SYM-01 {' '.join(options)}"
+    command = f"{sys.executable} -m pindown.cli.main {asked} | {reader}"
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"],
         capture_output=True,

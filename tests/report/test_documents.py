@@ -11,8 +11,8 @@ from pindown._audit import audit
 from pindown.findings.pictures import Histogram, Mark, Scale, StackedBars
 from pindown.report.audit_json import as_dict
 from pindown.report.audit_text import plain_text, print_audit
-from pindown.report.terminal import progress_bar
 from pindown.report.figures import draw
+from pindown.report.terminal import progress_bar
 
 ATTACK = "<script>alert(1)</script> | [x](javascript:1) {{7*7}} </style>"
 

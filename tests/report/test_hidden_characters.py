@@ -8,8 +8,8 @@ import unicodedata
 import numpy as np
 import pytest
 
-from pindown.visible_text import HIDDEN, escaped, printable, visible
-from tests.test_cli import run  # noqa: F401
+from pindown.text import HIDDEN, escaped, printable, visible
+from tests.cli.test_main import run  # noqa: F401
 from tests.test_network import random_network
 
 # Turns round what follows; marks of direction; clears a terminal; ends a line; no letter at all.

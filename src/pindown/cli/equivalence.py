@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pindown.equivalence.comparison import Diff
     from pindown.network import ReluNetwork
 
-_MOST_TIES = 10
+_MAX_TIES = 10
 EXIT_CODES = {"same": 0, "different": 1, "undecided": 2}
 
 New = Annotated[
@@ -172,12 +172,12 @@ def canonical(
     _check_model_output(out, model)
     form = canonical_form(load(model, activation=activation), gauge)
     lines = [f"{form.network}, gauge {gauge}", *_noted(form.network)]
-    for layer, i, j in form.near_ties[:_MOST_TIES]:
+    for layer, i, j in form.near_ties[:_MAX_TIES]:
         lines.append(
             f"  near tie in layer {layer}: the order of units {i} and {j} may depend on rounding"
         )
-    if len(form.near_ties) > _MOST_TIES:
-        lines.append(f"  and {len(form.near_ties) - _MOST_TIES} near ties more")
+    if len(form.near_ties) > _MAX_TIES:
+        lines.append(f"  and {len(form.near_ties) - _MAX_TIES} near ties more")
     _deliver_network(form.network, out, lines, json, render_canonical_json(form))
     return 0
 

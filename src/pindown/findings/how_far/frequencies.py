@@ -21,7 +21,6 @@ from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     BATCH_SECONDS_PER_OPERATION,
     ENOUGH_MASK_STEPS,
-    LEAST_MASK_WORK,
     MASK_ACCURACY_SHARE,
     MASK_BATCH,
     MASK_PASSES,
@@ -30,6 +29,7 @@ from pindown.findings.tuning import (
     MASK_STEPS,
     MAX_MASK_IMAGES,
     MIN_MASK_IMAGES,
+    MIN_MASK_WORK,
     SECONDS_TO_LOAD_TORCH,
 )
 from pindown.findings.wording import count, number_text, percent
@@ -55,7 +55,7 @@ def frequencies(subject: Subject) -> Finding:
         * MASK_PASSES
         * sum(stored_entries(a.weight) for a in subject.net.layers)
     )
-    subject.require(LEAST_MASK_WORK * work + (0.0 if "torch" in sys.modules else SECONDS_TO_LOAD_TORCH))
+    subject.require(MIN_MASK_WORK * work + (0.0 if "torch" in sys.modules else SECONDS_TO_LOAD_TORCH))
     from pindown.probes.fourier import fourier_mask, mask_check, sufficient_frequencies
 
     half = len(X) // 2 if len(X) >= MIN_MASK_IMAGES else len(X)
