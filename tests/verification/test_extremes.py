@@ -91,3 +91,10 @@ def test_programs_search_the_box_where_no_attack_succeeds():
         found = minimum_distance(net, [0.0], "linf", budget=20.0, box=box, method="programs")
         assert found.lower == pytest.approx(lower, rel=1e-3) and found.lower <= lower
         assert found.upper == pytest.approx(upper, rel=1e-3) and found.upper >= upper * (1 - 1e-9)
+
+
+def test_slopes_beyond_float64_still_lead_to_a_counterexample():
+    """The outputs fit float64 on the box, their slopes (1e350) do not."""
+    net = ReluNetwork.from_layers([([[1e200]], [1e-100]), ([[1e150], [0.0]], [0.0, 1e49])])
+    found = certified_accuracy(net, [[1e-300]], [0], [3e-300], box=([-1e-299], [1e-299]), verbose=0)
+    assert found.upper[0] == 0.0  # class 1 from x = -9e-301 downwards

@@ -18,6 +18,8 @@ from pindown.network import ReluNetwork
 
 BoxLike = Box | tuple[ArrayLike, ArrayLike] | None
 
+MAX_SLOPE = 1e300  # what is kept of a slope beyond float64
+
 
 def classifier(net: ReluNetwork) -> ReluNetwork:
     """Return a network with at least two outputs, of which the first largest names the class.
@@ -101,11 +103,16 @@ def margin_slopes(net: ReluNetwork, X: Array, labels: NDArray[np.intp]) -> Slope
 
 
 def pulled_back(net: ReluNetwork, values: list[Array], A: Array) -> Array:
-    """Return gradients (n, d) of ``A[i] . f`` at inputs whose traces are ``values``."""
-    for layer, z in zip(net.layers[:0:-1], values[-2::-1], strict=True):
-        A = layer.pull_back(A)
-        A *= z >= 0.0
-    return net.layers[0].pull_back(A)
+    """Return gradients (n, d) of ``A[i] . f`` at inputs whose traces are ``values``.
+
+    What leaves float64 is cut off: gradients say where to search, and prove nothing.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        for layer, z in zip(net.layers[:0:-1], values[-2::-1], strict=True):
+            A = layer.pull_back(A)
+            A *= z >= 0.0
+        A = net.layers[0].pull_back(A)
+    return np.nan_to_num(A, copy=False, posinf=MAX_SLOPE, neginf=-MAX_SLOPE)
 
 
 def as_inputs(net: ReluNetwork, X: ArrayLike, box: BoxLike) -> tuple[Array, Box | None]:
