@@ -18,7 +18,7 @@ from pindown.bias.tangent_kernel import (
     kernel_distance,
     target_alignment,
 )
-from pindown.bias.tangent_kernel.lazy_regime import LAZY, RICH
+from pindown.bias.tuning import LAZY, RICH
 from pindown.evidence import Assumption
 from pindown.findings.finding import Cell, Finding, Quantity, Table
 from pindown.findings.question_budget import NotApplicable
