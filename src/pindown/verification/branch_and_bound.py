@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline
+from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
 from pindown.relaxation.linear import LinearForms
@@ -57,7 +58,7 @@ class Verification:
     witness: Array | None
     n_boxes: int
     seconds: float
-    kind: str = "exact"
+    kind: Kind = "exact"
     margin: float = nan
     float32_margin: float = nan
 

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
+from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 from pindown.parallel import each
 from pindown.progress import watched
@@ -177,7 +178,7 @@ class CertifiedAccuracy:
     attacked_radius: Array
     norm: Norm
     complete: bool
-    kind: str = "exact"
+    kind: Kind = "exact"
 
     @property
     def undecided(self) -> Array:

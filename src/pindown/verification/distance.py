@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline
+from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
 from pindown.relaxation.intervals import interval_bounds
@@ -93,7 +94,7 @@ class MinimumDistance:
     norm: Norm
     method: str
     complete: bool
-    kind: str = "exact"
+    kind: Kind = "exact"
     margin: float = nan
     float32_margin: float = nan
     float32_witness: Array | None = None

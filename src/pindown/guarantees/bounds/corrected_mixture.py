@@ -35,7 +35,6 @@ from pindown.guarantees.bounds.rescaled_weights import WeightList, representativ
 from pindown.guarantees.bounds.samples import Sample, reach_of_inputs, read_network, read_sample
 from pindown.guarantees.bounds.spectral import (
     MARGIN_GRID,
-    as_assumption,
     norm_assumption,
     preference,
 )
@@ -244,6 +243,6 @@ def _printed(
         delta,
         "expected risk under small weight noise",
         best,
-        (INDEPENDENT, *(as_assumption(text, held) for text, held in checks)),
+        (INDEPENDENT, *(Assumption.judged(text, held) for text, held in checks)),
         f"{SOURCE}, as printed",
     )

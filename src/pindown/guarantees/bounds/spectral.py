@@ -382,14 +382,9 @@ def printed_bound(
         delta,
         "expected risk under small weight noise",
         terms,
-        (INDEPENDENT, *(as_assumption(text, held) for text, held in checks)),
+        (INDEPENDENT, *(Assumption.judged(text, held) for text, held in checks)),
         f"{SOURCE}, as printed",
     )
-
-
-def as_assumption(text: str, held: bool | None) -> Assumption:
-    """Return a condition that was checked, or assumed if it cannot be (None)."""
-    return Assumption(text, "assumed" if held is None else "checked" if held else "violated")
 
 
 def norm_assumption(sample: Sample, input_norm: float, given: bool) -> Assumption:
