@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pindown.findings import catalogue
+from pindown.findings.catalogue import CATALOGUE
 from pindown.findings.finding import Finding, Status
 from pindown.findings.registry import COULD_BE_GIVEN
 from pindown.findings.tuning import MAX_REASONS, MAX_SENTENCES
@@ -122,8 +122,7 @@ def _worth_telling(reason: Reason) -> bool:
 
 
 def _place(finding: Finding) -> int:
-    question = catalogue.QUESTIONS.get(finding.code)
-    return 0 if question is None else question.place
+    return next((question.place for question in CATALOGUE if question.code == finding.code), 0)
 
 
 def _silence(findings: Sequence[Finding]) -> str:

@@ -56,7 +56,7 @@ def steepness(subject: Subject) -> Finding:
         seed=subject.seed,
         layer_norms=norms,
     )
-    cell = steepest_cell(subject)
+    cell = _steepest_cell(subject)
     if cell is not None and cell.attained > bounds.lower:
         bounds = replace(bounds, lower=cell.attained, witness=None)
     here = None if subject.assumed else cell
@@ -78,11 +78,11 @@ def steepness(subject: Subject) -> Finding:
         scale=_tightness(bounds),
         figure=_picture(bounds),
         table=_bounds_table(bounds, cell),
-        sentence=implied.sentence or _steepness(bounds, here),
+        sentence=implied.sentence or _sentence(bounds, here),
     )
 
 
-def _basis(here: SteepestCell | None) -> tuple[Assumption, ...]:
+def _basis(here: _SteepestCell | None) -> tuple[Assumption, ...]:
     proved = Assumption(
         "both ends include rounding and hold over all inputs, in Euclidean norms", "checked"
     )
@@ -95,7 +95,7 @@ def _basis(here: SteepestCell | None) -> tuple[Assumption, ...]:
     )
 
 
-def _exactly(here: SteepestCell | None) -> str:
+def _exactly(here: _SteepestCell | None) -> str:
     if here is None:
         return ""
     return (
@@ -114,7 +114,7 @@ def _tightness(bounds: LipschitzBounds) -> str:
     )
 
 
-def _steepness(bounds: LipschitzBounds, here: SteepestCell | None) -> str:
+def _sentence(bounds: LipschitzBounds, here: _SteepestCell | None) -> str:
     if here is not None:
         anywhere = f", and by at most {at_most(bounds.upper)} anywhere" * math.isfinite(bounds.upper)
         return (
@@ -188,7 +188,7 @@ def _picture(bounds: LipschitzBounds) -> Scale | None:
     )
 
 
-def _bounds_table(bounds: LipschitzBounds, cell: SteepestCell | None) -> Table:
+def _bounds_table(bounds: LipschitzBounds, cell: _SteepestCell | None) -> Table:
     pair = f"steepest of pairs near {bounds.n_points:,} points"
     rows: list[tuple[Cell, ...]] = [
         ("attained", bounds.lower, None, pair if bounds.witness else "a pair in the steepest cell"),
@@ -274,7 +274,7 @@ def _range(values: list[float]) -> str:
 
 
 @dataclass(frozen=True)
-class SteepestCell:
+class _SteepestCell:
     """The Lipschitz constant on a box, from all cells.
 
     Attributes:
@@ -290,7 +290,7 @@ class SteepestCell:
     place: str
 
 
-def steepest_cell(subject: Subject) -> SteepestCell | None:
+def _steepest_cell(subject: Subject) -> _SteepestCell | None:
     """Return the steepest cell on the subject's box; None unless all cells are known or cheap."""
     here = _regions(subject)
     if here is None or here.complex is None or not here.complex.complete or not len(here.complex):
@@ -300,7 +300,7 @@ def steepest_cell(subject: Subject) -> SteepestCell | None:
         return None
     corners = here.complex.cells.vertices(found.cell)
     attained = _attained(subject, here, found, float(np.ptp(corners, axis=0).max()))
-    return SteepestCell(found.value, attained, len(here.complex), here.domain.text)
+    return _SteepestCell(found.value, attained, len(here.complex), here.domain.text)
 
 
 def _regions(subject: Subject) -> Regions | None:

@@ -55,8 +55,8 @@ _QUANTILES = (
 )
 def certified_radius(subject: Subject) -> Finding:
     """Certify a radius around each row within which the class cannot change."""
-    found = rows_with_classes(subject, "ROB-01")
-    subject.require(CERTIFIED_ROWS_PER_LOOK * seconds_per_row(subject.net))
+    found = _rows_with_classes(subject, "ROB-01")
+    subject.require(CERTIFIED_ROWS_PER_LOOK * _seconds_per_row(subject.net))
     top = float(np.median(found.X.max(axis=0) - found.X.min(axis=0))) or 1.0
     until = subject.turn.share(ROBUSTNESS_SHARE)
     radii: list[Array] = []
@@ -87,7 +87,7 @@ def certified_radius(subject: Subject) -> Finding:
         f"proved, not sampled. A larger radius may be safe, too. {_unproved(none)}",
         scale=f"The data vary by {number_text(top)} in the median coordinate; larger radii were "
         "not tried.",
-        figure=radius_histogram(radius),
+        figure=_radius_histogram(radius),
         table=Table(
             f"Certified radius in linf, over {seen}",
             ("rows", "radius", "share of the median range"),
@@ -117,7 +117,7 @@ def _unproved(none: int) -> str:
     )
 
 
-class RowsWithClasses(NamedTuple):
+class _RowsWithClasses(NamedTuple):
     """Rows to ask about, with the class that should stay."""
 
     X: Array
@@ -127,7 +127,7 @@ class RowsWithClasses(NamedTuple):
     meaning: str
 
 
-def rows_with_classes(subject: Subject, code: str) -> RowsWithClasses:
+def _rows_with_classes(subject: Subject, code: str) -> _RowsWithClasses:
     """Return random rows with their true classes, or with those the network gives."""
     subject.require_moderate()
     sample = subject.labelled or subject.data
@@ -140,13 +140,13 @@ def rows_with_classes(subject: Subject, code: str) -> RowsWithClasses:
     index = subject.rng(code).permutation(len(sample.X))[:MAX_CERTIFIED_ROWS]
     X = sample.X[index]
     if targets is None:
-        return RowsWithClasses(
+        return _RowsWithClasses(
             X, np.argmax(subject.net(X), axis=1), index, len(sample.X), "the class given to them"
         )
-    return RowsWithClasses(X, targets.values[index], index, len(sample.X), "their true class")
+    return _RowsWithClasses(X, targets.values[index], index, len(sample.X), "their true class")
 
 
-def seconds_per_row(net: ReluNetwork) -> float:
+def _seconds_per_row(net: ReluNetwork) -> float:
     """Return about how long the linear bounds around one row take, for all radii tried."""
     behind, products = 0, 0.0
     for layer, width in zip(net.layers, (*net.hidden_widths, net.out_features), strict=True):
@@ -155,7 +155,7 @@ def seconds_per_row(net: ReluNetwork) -> float:
     return (RADIUS_HALVINGS + 1) * products / FLOPS_PER_SECOND
 
 
-def radius_histogram(values: Array) -> Histogram | None:
+def _radius_histogram(values: Array) -> Histogram | None:
     """Return how radii are spread, or None if they are all alike."""
     finite = values[np.isfinite(values)]
     if len(finite) < 2 or finite.max() <= finite.min():
@@ -184,9 +184,9 @@ def nearest_other_class(subject: Subject) -> Finding:
     """Enclose the distance to another class for some rows."""
     if not subject.net.size:
         return _linear_distances(subject)
-    found = rows_with_classes(subject, "ROB-02")
+    found = _rows_with_classes(subject, "ROB-02")
     seconds = ROBUSTNESS_SHARE * subject.turn.left / DISTANCE_ROWS
-    if seconds < max(MIN_DISTANCE_SECONDS, 4 * seconds_per_row(subject.net)):
+    if seconds < max(MIN_DISTANCE_SECONDS, 4 * _seconds_per_row(subject.net)):
         raise OutOfTime
     until = subject.turn.share(ROBUSTNESS_SHARE)
     results: list[MinimumDistance] = []
@@ -231,7 +231,7 @@ def nearest_other_class(subject: Subject) -> Finding:
 
 def _linear_distances(subject: Subject) -> Finding:
     """Compute the distances to the boundary of an affine classifier."""
-    found = rows_with_classes(subject, "ROB-02")
+    found = _rows_with_classes(subject, "ROB-02")
     W, b = subject.net.layers[0]
     norms = ("l1", "l2", "linf")
     gaps = {norm: linear_distance(dense(W), b, found.X, norm=norm) for norm in norms}
@@ -246,7 +246,7 @@ def _linear_distances(subject: Subject) -> Finding:
         reading="The class of a row changes at this distance and not before: the score over the best "
         "other class, divided by the dual norm of its slope.",
         scale="The linf distance moves all coordinates a little, the l1 distance one coordinate a lot.",
-        figure=radius_histogram(gaps["linf"]),
+        figure=_radius_histogram(gaps["linf"]),
         table=Table(
             f"Distances to another class, over {len(found.X):,} rows",
             ("norm", "smallest", "median", "largest"),

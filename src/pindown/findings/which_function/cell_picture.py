@@ -1,6 +1,6 @@
 """A picture of the cells: all of them in the plane, or those on a plane through data.
 
-Of a network with many inputs one plane is shown: :func:`plane_scene` chooses it.
+Of a network with many inputs one plane is shown: through three rows of data, if there are.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def picture_of_cells(subject: Subject) -> Finding:
     place = domain(subject)
     if place.box.dim == 1:
         return _graph(subject, place)
-    scene = _flat(subject, place) if place.box.dim == 2 else plane_scene(subject, place)
+    scene = _flat(subject, place) if place.box.dim == 2 else _plane_scene(subject, place)
     n, complete = scene.cells.n_regions, scene.cells.complete
     if not n:
         raise OutOfTime
@@ -92,7 +92,7 @@ def _coloured(subject: Subject, cells: PolyhedralComplex) -> Coloured:
     return by_class(cells)
 
 
-def _described(scene: Scene, coloured: Coloured) -> str:
+def _described(scene: _Scene, coloured: Coloured) -> str:
     if coloured.title != "class":
         values = scene.cells.net(scene.cells.vertices)[:, 0]
         return f"values {number_text(float(values.min()))} to {number_text(float(values.max()))}"
@@ -105,7 +105,7 @@ def _described(scene: Scene, coloured: Coloured) -> str:
     return f"class {named}{' and others' if len(largest) > 4 else ''}"
 
 
-def _drawn(scene: Scene, coloured: Coloured) -> Picture:
+def _drawn(scene: _Scene, coloured: Coloured) -> Picture:
     what = (
         "class with the largest output"
         if coloured.title == "class"
@@ -116,7 +116,7 @@ def _drawn(scene: Scene, coloured: Coloured) -> Picture:
     return plane_map(scene.cells, coloured, scene.dots, caption, scene.axes)
 
 
-def _flat(subject: Subject, place: Domain) -> Scene:
+def _flat(subject: Subject, place: Domain) -> _Scene:
     found = regions(subject)
     cells = found.complex
     if cells is None and found.found.n_regions < MAX_CELLS_DRAWN:
@@ -124,7 +124,7 @@ def _flat(subject: Subject, place: Domain) -> Scene:
     if cells is None:
         raise NotApplicable(f"there are more cells than can be drawn (over {MAX_CELLS_DRAWN:,})")
     first, second = (f"input {i + 1}" for i in place.inputs)
-    return Scene(cells, place.text, (first, second), _data_dots(subject, place))
+    return _Scene(cells, place.text, (first, second), _data_dots(subject, place))
 
 
 def _data_dots(subject: Subject, place: Domain) -> tuple[Dot, ...]:
@@ -135,7 +135,7 @@ def _data_dots(subject: Subject, place: Domain) -> tuple[Dot, ...]:
     rows = subject.rng("GEO-05").permutation(inside)[:MAX_DOTS]
     spots = X[np.sort(rows)][:, list(place.inputs)].tolist()
     return tuple(
-        Dot(x, y, group=class_of(subject.data, int(row)))
+        Dot(x, y, group=_class_of(subject.data, int(row)))
         for (x, y), row in zip(spots, np.sort(rows), strict=True)
     )
 
@@ -173,7 +173,7 @@ def _graph(subject: Subject, place: Domain) -> Finding:
     )
 
 
-class Scene(NamedTuple):
+class _Scene(NamedTuple):
     """Cells in the plane and the words for them."""
 
     cells: PolyhedralComplex
@@ -182,13 +182,13 @@ class Scene(NamedTuple):
     dots: tuple[Dot, ...]
 
 
-def class_of(sample: Sample, row: int) -> int | None:
+def _class_of(sample: Sample, row: int) -> int | None:
     """Return the class of a row, if it has one."""
     targets = sample.targets
     return int(targets.values[row]) if targets is not None and targets.is_classification else None
 
 
-def plane_scene(subject: Subject, place: Domain) -> Scene:
+def _plane_scene(subject: Subject, place: Domain) -> _Scene:
     """Cut a network with more than two inputs along a plane through data or through the box's centre.
 
     Raises:
@@ -207,7 +207,7 @@ def plane_scene(subject: Subject, place: Domain) -> Scene:
     return _through_center(subject, place, budget)
 
 
-def _through_data(subject: Subject, data: Sample, budget: float) -> Scene | None:
+def _through_data(subject: Subject, data: Sample, budget: float) -> _Scene | None:
     rng = subject.rng("GEO-05")
     for _ in range(PLANE_TRIES):
         rows = _three_rows(data, rng)
@@ -240,8 +240,8 @@ def _three_rows(data: Sample, rng: np.random.Generator) -> list[int] | None:
     return rows + [int(i) for i in rng.choice(rest, 3 - len(rows), replace=False)]
 
 
-def _scene_of(part: PlaneSlice, data: Sample, rows: list[int]) -> Scene:
-    classes = [class_of(data, row) for row in rows]
+def _scene_of(part: PlaneSlice, data: Sample, rows: list[int]) -> _Scene:
+    classes = [_class_of(data, row) for row in rows]
     dots = tuple(
         Dot(s, t, f"row {row}", group)
         for (s, t), row, group in zip(part.marks.tolist(), rows, classes, strict=True)
@@ -251,10 +251,10 @@ def _scene_of(part: PlaneSlice, data: Sample, rows: list[int]) -> Scene:
         for row, group in zip(rows, classes, strict=True)
     ]
     where = f"the plane through rows {named[0]}, {named[1]} and {named[2]} of the {data.name}"
-    return Scene(part.complex, where, ("distance", "distance"), dots)
+    return _Scene(part.complex, where, ("distance", "distance"), dots)
 
 
-def _through_random_points(subject: Subject, budget: float) -> Scene:
+def _through_random_points(subject: Subject, budget: float) -> _Scene:
     """Return the plane through three points of the box: of many inputs no two say much alone."""
     points = subject.box.sample(3, subject.rng("GEO-05"))
     part = plane_through(
@@ -262,10 +262,10 @@ def _through_random_points(subject: Subject, budget: float) -> Scene:
     )
     dots = tuple(Dot(s, t) for s, t in part.marks.tolist())
     where = f"the plane through three random points of {subject.box_name}"
-    return Scene(part.complex, where, ("distance", "distance"), dots)
+    return _Scene(part.complex, where, ("distance", "distance"), dots)
 
 
-def _through_center(subject: Subject, place: Domain, budget: float) -> Scene:
+def _through_center(subject: Subject, place: Domain, budget: float) -> _Scene:
     """Return the plane of the two inputs that move the outputs most, the others at the box's centre."""
     box = subject.box
     i, j = _strongest(subject, place)
@@ -282,7 +282,7 @@ def _through_center(subject: Subject, place: Domain, budget: float) -> Scene:
         max_cells=MAX_CELLS_DRAWN,
     )
     where = f"the plane of inputs {i + 1} and {j + 1}, the others at the centre of {subject.box_name}"
-    return Scene(part.complex, where, (f"input {i + 1}", f"input {j + 1}"), ())
+    return _Scene(part.complex, where, (f"input {i + 1}", f"input {j + 1}"), ())
 
 
 def _strongest(subject: Subject, place: Domain) -> tuple[int, int]:
