@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from pindown.visible_text import printable
+from pindown.text import printable
 from pindown.whole_files import together
 from pindown_reproduction.declaration import Declared
 from pindown_reproduction.declared import DECLARED
