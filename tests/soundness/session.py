@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import pindown
-from pindown import equivalence, geometry, guarantees, verification
+from pindown import deadline, equivalence, geometry, guarantees, verification
 from pindown.equivalence.comparison import branching, cells, integer_programs, labels
 from pindown.geometry.complex import counting
 from pindown.relaxation import difference_norms, differential, linear
@@ -32,6 +32,7 @@ _GRACE = 3.0  # seconds by which a budget may be exceeded
 _PACKAGE = str(Path(pindown.__file__).parent)
 _IMPORTS = {
     "pindown": (pindown, "ReluNetwork diff shrink canonical"),
+    "pindown.deadline": (deadline, "Deadline"),
     "pindown.geometry": (geometry, "Box interval_bounds output_range lipschitz_constant"),
     "pindown.geometry.complex.counting": (counting, "region_count"),
     "pindown.relaxation.linear": (linear, "linear_bounds"),
@@ -135,7 +136,6 @@ class Session:
         used = {name: written(value) for name, value in self.names.items() if _names(name, self.source)}
         text = " ".join([*used.values(), self.source])
         lines = [f"# {self.check}; family {case.family}, seed {case.seed}, case {case.index}: {what}"]
-        lines += ["import time"] if "time." in text else []
         lines += ["import numpy as np"] if "np." in text else []
         for module, (_, names) in _IMPORTS.items():
             wanted = [name for name in names.split() if _names(name, text)]

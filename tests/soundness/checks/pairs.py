@@ -88,7 +88,7 @@ def diff(session: Session) -> None:
 _METHODS = (
     "gap_by_cells(net, other, box, budget=2.0)",
     "gap_by_milp(net, other, box, budget=2.0)",
-    "[*gap_by_branching(net, other, box, precision=1e-3, deadline=time.monotonic() + 0.3)][-1:]",
+    "[*gap_by_branching(net, other, box, precision=1e-3, deadline=Deadline.after(0.3))][-1:]",
     "gap_bounds(net, other, box.lower[None], box.upper[None])[0]",
     "label_bounds(net, other, box.lower[None], box.upper[None])[0]",
     "decide_shallow(net, other, box, budget=0.1)",

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.equivalence.recovery.kinks import Observations
 from pindown.equivalence.recovery.known_layers import KnownLayers
-from pindown.equivalence.recovery.observations import Observations
 from pindown.equivalence.recovery.oracle import Oracle
 from pindown.equivalence.tuning import (
     ALIKE,
