@@ -267,7 +267,8 @@ def noise_flip_probability(margin: ArrayLike, sigma: float) -> Array:
     distances = np.asarray(margin, dtype=np.float64)
     if not np.all(distances >= 0):
         raise ValueError("margins are distances >= 0; got a negative one or NaN.")
-    return np.asarray(ndtr(-distances / positive("sigma", sigma)))
+    sigma = positive("sigma", sigma)
+    return np.asarray(ndtr(-distances / sigma))
 
 
 def mean_noise_probability(d: int, eps: float) -> float:
@@ -278,7 +279,8 @@ def mean_noise_probability(d: int, eps: float) -> float:
 
     Lecture course, section on random noise.
     """
-    return 0.5 * erfc(eps * sqrt(integer("d", d) / 2.0))
+    d = integer("d", d)
+    return 0.5 * erfc(eps * sqrt(d / 2.0))
 
 
 def noise_tail_bound(w: ArrayLike, eps: float) -> float:
