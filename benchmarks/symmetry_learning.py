@@ -80,7 +80,7 @@ def gramian_route() -> tuple[str, str]:
     for seed in range(3):
         x, y, _ = pairs_of("C6", 0.0, seed)
         start = time.process_time()
-        learner = SymmetryLearner("gramian", n_restarts=6, time_budget=120.0, random_state=seed).fit(
+        learner = SymmetryLearner("gramian", n_restarts=6, budget=120.0, random_state=seed).fit(
             x, y
         )
         spent += time.process_time() - start

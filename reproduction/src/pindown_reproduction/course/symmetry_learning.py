@@ -80,7 +80,7 @@ def run(cell: Cell) -> dict[str, Any]:
     begun = time.process_time()
     restarts = 6 if cell["method"] == "gramian" else 4
     learner = SymmetryLearner(
-        cell["method"], n_restarts=restarts, time_budget=120.0, random_state=cell["seed"]
+        cell["method"], n_restarts=restarts, budget=120.0, random_state=cell["seed"]
     ).fit(x, y)
     seconds = time.process_time() - begun
     found = learner.group_.name if learner.group_ is not None else "none"
