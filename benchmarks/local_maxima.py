@@ -26,7 +26,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from pindown.learn.one_class import LocalMaximaDetector
-from pindown.learn.one_class.plan import INGREDIENTS
+from pindown.learn.one_class._plan import INGREDIENTS
 
 DATA = Path(os.environ.get("PINDOWN_DATA", "../shared/data"))
 NOISE = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)

@@ -20,7 +20,7 @@ import numpy as np
 
 import pindown as pn
 from pindown.geometry import Box, complex_by_parts, polyhedral_complex, split_box, stream_complex
-from pindown.geometry.subboxes.batches import cells_with_patterns, distinct
+from pindown.geometry.subboxes._batches import cells_with_patterns, distinct
 from pindown.geometry.subboxes.stitching import parts_of
 from pindown.parallel import each, workers
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pindown.io.onnx_ops import OPERATIONS
+from pindown.io._onnx_ops import OPERATIONS
 
 ROOT = Path(__file__).parents[1]
 RECORD = tomllib.loads(Path(__file__).with_name("guide_numbers.toml").read_text("utf-8"))

@@ -108,15 +108,15 @@ class ReluNetwork:
 
     @classmethod
     def from_torch(cls, module: Any, input_shape: Sequence[int] | None = None) -> ReluNetwork:
-        """Read a torch module (in evaluation mode) by tracing it; see :mod:`pindown.io.torch_module`."""
-        from pindown.io.torch_module import network_from_module
+        """Read a torch module (in evaluation mode) by tracing it."""
+        from pindown.io._torch_module import network_from_module
 
         return network_from_module(module, input_shape)
 
     @classmethod
     def from_sklearn(cls, estimator: Any) -> ReluNetwork:
         """Read a fitted scikit-learn ``MLPClassifier`` or ``MLPRegressor``."""
-        from pindown.io.sklearn_mlp import network_from_estimator
+        from pindown.io._sklearn_mlp import network_from_estimator
 
         return network_from_estimator(estimator)
 
@@ -365,7 +365,7 @@ class ReluNetwork:
 
     def to_torch(self) -> Any:
         """Return a float64 ``torch.nn.Sequential`` that computes ``net(X)``."""
-        from pindown.io.torch_module import module_from_network
+        from pindown.io._torch_module import module_from_network
 
         return module_from_network(self)
 

@@ -20,7 +20,7 @@ from pindown.cli.doctor_checks import (
     release,
     requirements,
 )
-from pindown.geometry import compile_times as compiled
+from pindown.geometry import _compile_times as compiled
 from tests.cli.test_main import run  # noqa: F401
 
 
@@ -160,7 +160,7 @@ def test_loops_that_are_not_compiled_break_nothing(monkeypatch, run):  # noqa: F
 
 
 def test_no_place_for_machine_code_is_a_note(monkeypatch):
-    from pindown.geometry.compiled import segments
+    from pindown.geometry._compiled import segments
 
     monkeypatch.setattr(segments.find_crossings._cache, "_cache_path", None)
     check = found(diagnose("kernels"))["kernels", "cache"]

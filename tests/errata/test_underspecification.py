@@ -11,7 +11,7 @@ from pindown.equivalence import functional_dimension, identifiable_network
 from pindown.geometry import Box
 from pindown.geometry.folds.canonical_surface import canonical_surface
 from pindown.geometry.folds.fold_set import fold_set
-from pindown.guarantees.bounds.transfer import angle_error, projected
+from pindown.guarantees.bounds.linear_distillation import angle_error, projected
 from tests.geometry.fold_nets import gaussian
 
 SQUARE = Box.cube(2, -1, 1)

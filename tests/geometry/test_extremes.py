@@ -13,7 +13,7 @@ from pindown.geometry.complex.counting import region_count
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.nearness import ASLEEP, layer_scales, leaves_float64
-from pindown.geometry.regions.polar import deep_point
+from pindown.geometry.regions._polar import deep_point
 from tests.geometry.oracles import cube, degenerate_network, random_network, reference_network
 
 

@@ -16,8 +16,8 @@ import onnx
 import onnxruntime
 
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io.agreement import _outputs, noise
-from pindown.io.onnx_reader import network_from_onnx
+from pindown.io._agreement import _outputs, noise
+from pindown.io._onnx_reader import network_from_onnx
 from tests.io.fuzz_corpus import onnx_models
 from tests.io.fuzz_mutations import mutated_bytes, mutated_model, pick
 from tests.io.onnx_models import graph_evaluator

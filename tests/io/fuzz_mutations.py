@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from pindown.io.onnx_ops import OPERATIONS
+from pindown.io._onnx_ops import OPERATIONS
 
 NUMBERS = [
     0,

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, settings
 from onnx import helper, numpy_helper
 
 from pindown.errors import UnsupportedModelError
-from pindown.io.onnx_evaluate import GraphEvaluator, typed
-from pindown.io.onnx_reader import network_from_onnx
-from pindown.io.onnx_tensors import decode_tensor
+from pindown.io._onnx_evaluate import GraphEvaluator, typed
+from pindown.io._onnx_reader import network_from_onnx
+from pindown.io._onnx_tensors import decode_tensor
 
 OPSETS = (7, 9, 11, 13, 17, 21)
 many = settings(

@@ -11,9 +11,13 @@ import pytest
 from pindown import ReluNetwork
 from pindown.affine import Affine
 from pindown.errors import UnsupportedModelError
-from pindown.io import agreement, expression, lowering, onnx_moves, onnx_ops
-from pindown.io.onnx_evaluate import GraphEvaluator
-from pindown.io.onnx_numpy import EVALUATE
+from pindown.io import _agreement as agreement
+from pindown.io import _expression as expression
+from pindown.io import _lowering as lowering
+from pindown.io import _onnx_moves as onnx_moves
+from pindown.io import _onnx_ops as onnx_ops
+from pindown.io._onnx_evaluate import GraphEvaluator
+from pindown.io._onnx_numpy import EVALUATE
 from tests.io.fuzz_corpus import onnx_models
 from tests.io.onnx_models import f32, i64, make_model, read, refusal
 

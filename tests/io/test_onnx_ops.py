@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pindown.errors import UnsupportedModelError
-from pindown.io.onnx_reader import network_from_onnx
+from pindown.io._onnx_reader import network_from_onnx
 from tests.io.onnx_models import OPSETS, assert_agrees, f32, i64, make_model, many, one_op
 
 # ---------------------------------------------------------------------- matrix products, arithmetic

@@ -8,8 +8,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pindown.errors import ModelFileError
-from pindown.io import limits, load, lowering
-from pindown.io.onnx_reader import network_from_onnx
+from pindown.io import _limits as limits
+from pindown.io import _lowering as lowering
+from pindown.io import load
+from pindown.io._onnx_reader import network_from_onnx
 from tests.io.onnx_models import (
     assert_agrees,
     dense_model,

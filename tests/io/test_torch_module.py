@@ -9,7 +9,7 @@ from torch.nn.utils import prune
 
 from pindown import ReluNetwork
 from pindown.errors import UnsupportedModelError
-from pindown.io import torch_ops
+from pindown.io import _torch_ops as torch_ops
 
 
 def check_agreement(module: nn.Module, shape: tuple[int, ...], n: int = 30, **options) -> ReluNetwork:

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from pindown.io.lowering import Lowering
-from pindown.io.windows import Window, averaging_matrix, convolution_matrix, window_positions
+from pindown.io._lowering import Lowering
+from pindown.io._windows import Window, averaging_matrix, convolution_matrix, window_positions
 
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional

@@ -222,7 +222,7 @@ class PiecewiseLinear1D:
 
     def plot(self, lower: float, upper: float, ax: Any = None) -> Any:
         """Draw the function between two numbers, with a dot at every kink; return the axes."""
-        from pindown.geometry.plots.style import COLOURS, new_axes
+        from pindown.geometry.plots._style import COLOURS, new_axes
 
         if not lower < upper:
             raise ValueError(f"a picture needs lower < upper; got {lower} and {upper}.")

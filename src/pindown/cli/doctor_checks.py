@@ -30,10 +30,10 @@ ENABLES = {
 DATA_SETS = ("mnist", "fashion-mnist", "cifar10", "gtsrb", "adbench", "survival")
 # One module of each folder with compiled loops.
 COMPILED = (
-    "pindown.geometry.compiled",
-    "pindown.learn.exact.compiled.cone_projection",
-    "pindown.learn.gates.compiled",
-    "pindown.learn.segmented.compiled.parabolas",
+    "pindown.geometry._compiled",
+    "pindown.learn.exact._compiled.cone_projection",
+    "pindown.learn.gates._compiled",
+    "pindown.learn.segmented._compiled.parabolas",
 )
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 Status = Literal["fine", "note", "broken"]
@@ -156,8 +156,8 @@ def _data() -> Iterator[Check]:
 
 def _compiled_loops() -> Iterator[Check]:
     try:
-        from pindown.geometry.compile_times import Work, compile_seconds
-        from pindown.geometry.compiled.segments import find_crossings
+        from pindown.geometry._compile_times import Work, compile_seconds
+        from pindown.geometry._compiled.segments import find_crossings
 
         cache = getattr(getattr(find_crossings, "_cache", None), "cache_path", None)
         waiting = {work: compile_seconds(work) for work in get_args(Work)}
@@ -199,7 +199,7 @@ def compile_loops(report: Report | None = None) -> None:
     """Compile the loops of the geometry now, so that nobody waits for that later."""
     for path in _damaged():
         path.unlink(missing_ok=True)
-    from pindown.geometry.compile_times import Work, compile_now
+    from pindown.geometry._compile_times import Work, compile_now
 
     works = get_args(Work)
     for i, work in enumerate(works):

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.datasets._limits import MAX_CELL, MAX_FIRST_LINE, MAX_NAMED, MAX_NUMBERS, ROWS_AT_ONCE
 from pindown.datasets.files import load_table, readable
-from pindown.datasets.limits import MAX_CELL, MAX_FIRST_LINE, MAX_NAMED, MAX_NUMBERS, ROWS_AT_ONCE
 from pindown.errors import DataFileError
 
 _ENDINGS = (".csv", ".csv.gz", ".npz", ".npy", ".parquet")

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.datasets.limits import MAX_BYTES, MAX_CSV_CHARACTERS
+from pindown.datasets._limits import MAX_BYTES, MAX_CSV_CHARACTERS
 from pindown.errors import DataFileError
 
 _DAMAGE = (

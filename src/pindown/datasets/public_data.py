@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.datasets._limits import MAX_AXES, MAX_BYTES
 from pindown.datasets.files import load_arrays
-from pindown.datasets.limits import MAX_AXES, MAX_BYTES
 from pindown.errors import DataFileError
 from pindown.validation import integer
 

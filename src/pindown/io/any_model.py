@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io.limits import MAX_MESSAGE
-from pindown.io.onnx_reader import read_onnx
+from pindown.io._limits import MAX_MESSAGE
+from pindown.io._onnx_reader import read_onnx
 from pindown.network import ReluNetwork
 
 # Torch modules and estimators have no types here: their libraries are loaded only by who uses them.
@@ -47,7 +47,7 @@ def load(path: str | PathLike[str], *, activation: str | None = None) -> ReluNet
         True
     """
     if activation is not None:
-        from pindown.io.state_dicts import check_activation
+        from pindown.io._state_dicts import check_activation
 
         check_activation(activation)
     file = Path(path)
@@ -73,11 +73,11 @@ def save(net: ReluNetwork, path: str | PathLike[str], *, dtype: str = "auto") ->
     file = Path(path)
     name = file.name.lower()
     if name.endswith((".onnx", ".onnx.gz")):
-        from pindown.io.onnx_writer import write_onnx
+        from pindown.io._onnx_writer import write_onnx
 
         write_onnx(net, file, dtype)
     elif name.endswith(".safetensors"):
-        from pindown.io.state_dicts import write_safetensors
+        from pindown.io._state_dicts import write_safetensors
 
         write_safetensors(net, file, dtype)
     else:
@@ -128,15 +128,15 @@ def _read(file: Path, name: str, activation: str | None) -> ReluNetwork:
     if name.endswith((".onnx", ".onnx.gz")):
         return read_onnx(file)
     if name.endswith(".safetensors"):
-        from pindown.io.state_dicts import read_safetensors
+        from pindown.io._state_dicts import read_safetensors
 
         return read_safetensors(file, activation)
     if name.endswith((".pt", ".pth")):
-        from pindown.io.state_dicts import read_torch_file
+        from pindown.io._state_dicts import read_torch_file
 
         return read_torch_file(file, activation)
     if name.endswith(_PICKLES):
-        from pindown.io.state_dicts import PICKLE_REFUSAL
+        from pindown.io._state_dicts import PICKLE_REFUSAL
 
         raise UnsupportedModelError(PICKLE_REFUSAL)
     raise ModelFileError(f"pindown reads {_READABLE}; the ending '{file.suffix}' is none of these.")

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
-from pindown.geometry.exact.integer_network import integer_network
-from pindown.geometry.facts.dual_bounds import SMALLEST_PRODUCT, smallest_product
+from pindown.geometry.exact._integer_network import integer_network
+from pindown.geometry.facts._dual_bounds import SMALLEST_PRODUCT, smallest_product
 from pindown.network import ReluNetwork
 from pindown.rational import solve
 from pindown.relaxation.lp_balls import DUALS, Norm, lengths

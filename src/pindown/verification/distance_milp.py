@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
-from pindown.geometry.regions.point_location import varying_sides
+from pindown.geometry.regions._point_location import varying_sides
 from pindown.programs import SOLVER_TOLERANCE, Rows, integer_program
 from pindown.relaxation.lp_balls import Balls, lengths
 from pindown.relaxation.mixed_integer import Encoding, tight_encoding

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.deadline import NEVER, Deadline
-from pindown.geometry.complex.proportional_units import proportional_units
-from pindown.geometry.exact.integer_network import exact_signs
+from pindown.geometry.complex._proportional_units import proportional_units
+from pindown.geometry.exact._integer_network import exact_signs
 from pindown.relaxation.lp_balls import length_up
 from pindown.rounding import add_up
 from pindown.verification.cell_forms import (

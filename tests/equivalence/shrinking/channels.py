@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pindown.io.torch_module import network_from_module
+from pindown.io._torch_module import network_from_module
 
 _OFFSET = 1024.0  # keeps a channel on for all inputs of the unit cube that the tests use
 

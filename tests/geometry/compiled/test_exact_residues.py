@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from pindown.geometry.compiled.exact_residues import (
+from pindown.geometry._compiled.exact_residues import (
     BITS_PER_PRIME,
     GRID,
     HEIGHT,
@@ -16,8 +16,8 @@ from pindown.geometry.compiled.exact_residues import (
     times,
     with_primes,
 )
-from pindown.geometry.compiled.zero_proofs import prepare
-from pindown.geometry.complex.traversal import Walk
+from pindown.geometry._compiled.zero_proofs import prepare
+from pindown.geometry.complex._traversal import Walk
 from pindown.geometry.exact.complex import exact_complex
 from tests.geometry.oracles import KINDS, cube, degenerate_network
 

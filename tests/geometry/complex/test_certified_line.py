@@ -5,7 +5,7 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.geometry import Box
-from pindown.geometry.complex.certified_line import proved_line
+from pindown.geometry.complex._certified_line import proved_line
 from pindown.geometry.complex.counting import region_count
 from pindown.geometry.exact.complex import exact_complex
 from tests.geometry.hostile import HOSTILE, hostile_network

@@ -10,7 +10,7 @@ from pindown import ReluNetwork
 from pindown.box import Box
 from pindown.deadline import Deadline
 from pindown.geometry.complex.polyhedral import polyhedral_complex
-from pindown.geometry.conditions.margins import at_point, by_cells, by_intervals, by_program, on_cell
+from pindown.geometry.conditions._margins import at_point, by_cells, by_intervals, by_program, on_cell
 from pindown.geometry.conditions.transparency import check_transparency, dead_zones
 from pindown.programs import SOLVER_TOLERANCE
 from pindown.relaxation.mixed_integer import encode

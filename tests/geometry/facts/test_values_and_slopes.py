@@ -9,7 +9,7 @@ from pindown import ReluNetwork
 from pindown.geometry import Box
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.exact.complex import exact_complex
-from pindown.geometry.facts.values_and_slopes import (
+from pindown.geometry.facts._values_and_slopes import (
     cell_edges,
     complex_of,
     computed_anew,

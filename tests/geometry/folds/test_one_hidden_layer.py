@@ -8,7 +8,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.box import Box
 from pindown.calculus import pad_depth
-from pindown.geometry.folds.bends import charts_of_space, homogenise
+from pindown.geometry.folds._bends import charts_of_space, homogenise
 from pindown.geometry.folds.one_hidden_layer import flatten_to_one_hidden
 from tests.geometry.fold_nets import gaussian
 from tests.geometry.oracles import KINDS, degenerate_network

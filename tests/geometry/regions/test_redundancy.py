@@ -5,10 +5,10 @@ import pytest
 from scipy.optimize import linprog
 
 from pindown.box import Box
+from pindown.geometry.regions._polar import ScaledCell, deep_point, parallel_groups
+from pindown.geometry.regions._redundancy import facet_rows
 from pindown.geometry.regions.cell import box_halfspaces
 from pindown.geometry.regions.neighbours import facet_points
-from pindown.geometry.regions.polar import ScaledCell, deep_point, parallel_groups
-from pindown.geometry.regions.redundancy import facet_rows
 
 
 def random_sides(rng, m, d, rank=None):

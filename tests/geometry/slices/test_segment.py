@@ -12,7 +12,7 @@ import pindown as pn
 from pindown import ReluNetwork
 from pindown.box import Box
 from pindown.geometry.exact.complex import exact_complex
-from pindown.geometry.slices import segment_sweep as sweep
+from pindown.geometry.slices import _segment_sweep as sweep
 from pindown.geometry.slices.segment import (
     along_segment,
     along_segments,

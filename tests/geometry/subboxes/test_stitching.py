@@ -7,9 +7,9 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.geometry import Box, Grid, complex_by_parts, polyhedral_complex, split_box
-from pindown.geometry.complex.cells import pack_patterns
+from pindown.geometry.complex._cells import pack_patterns
 from pindown.geometry.exact.complex import exact_complex
-from pindown.geometry.subboxes.batches import cells_with_patterns
+from pindown.geometry.subboxes._batches import cells_with_patterns
 from tests.geometry.oracles import KINDS, cube, degenerate_network, random_network, reference_network
 
 

@@ -14,9 +14,9 @@ import pytest
 from pindown import ReluNetwork
 from pindown.errors import DataFileError
 from pindown.geometry import Grid, polyhedral_complex, read_complex, stream_complex
-from pindown.geometry.subboxes import shards as folder_module
+from pindown.geometry.subboxes import _shards as folder_module
 from pindown.geometry.subboxes import streaming
-from pindown.geometry.subboxes.shards import as_bytes
+from pindown.geometry.subboxes._shards import as_bytes
 from pindown.geometry.tuning import LIBRARY_BYTES
 from pindown.json_files import sealed
 from pindown.whole_files import FolderInUseError, only_writer

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from pindown.guarantees.bounds import held_out_bound
 from pindown.learn import distil
 from pindown.learn.distillation import DistilledHead
-from pindown.learn.distillation.teachers import features_of, teacher_answers
+from pindown.learn.distillation._teachers import features_of, teacher_answers
 
 
 @pytest.fixture(scope="module")

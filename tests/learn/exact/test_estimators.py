@@ -13,8 +13,8 @@ from pindown.deadline import Deadline
 from pindown.geometry import Box, count_regions
 from pindown.learn import ExactReluClassifier, ExactReluRegressor
 from pindown.learn.exact import estimators
-from pindown.learn.exact.problem import Problem
-from pindown.learn.exact.search import Search, merge_groups
+from pindown.learn.exact._problem import Problem
+from pindown.learn.exact._search import Search, merge_groups
 
 
 def test_scikit_learn_accepts_it():

@@ -5,7 +5,7 @@ import pytest
 
 from pindown.learn import ExactReluRegressor
 from pindown.learn.exact import dichotomies
-from pindown.learn.exact.search import can_list
+from pindown.learn.exact._search import can_list
 
 
 def _fit(X, y, weight=None, **parameters):
@@ -45,7 +45,7 @@ def test_units_of_a_penalty_follow_those_of_targets_and_weights(loss, size):
 def test_bounds_of_programs_that_are_left_open_are_the_least_of_them():
     from types import SimpleNamespace
 
-    from pindown.learn.exact.polish import close
+    from pindown.learn.exact._polish import close
 
     left = SimpleNamespace(counts=np.array([9, 9, 3]), open_bound=np.array([0.5, 0.2, 0.4, np.inf]))
     assert close(None, left, 0.1) == (0.2, [])
@@ -118,7 +118,7 @@ def test_too_large_for_a_float():
 
 
 def test_one_sample_compiles_nothing_again():
-    from pindown.learn.exact.compiled.convex import descend_convex
+    from pindown.learn.exact._compiled.convex import descend_convex
 
     _fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0], loss="absolute", width=1)
     before = len(descend_convex.signatures)

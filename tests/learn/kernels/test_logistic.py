@@ -32,7 +32,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pindown.learn.kernels import KernelLogisticClassifier, Laplace, Sinc, fit_kernel_problem, gram
-from pindown.learn.kernels.kernel_logistic_newton import Dense, Factored, operator
+from pindown.learn.kernels._kernel_logistic_newton import Dense, Factored, operator
 from pindown.learn.margins import LOGISTIC
 
 
@@ -124,7 +124,7 @@ def test_gap_encloses_the_optimum(n_classes, seed):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_dual_is_below_the_optimum_everywhere_and_meets_it_there(n_classes):
-    from pindown.learn.kernels.kernel_logistic_newton import Task, solve
+    from pindown.learn.kernels._kernel_logistic_newton import Task, solve
 
     rng = np.random.default_rng(3)
     X, y, weights = rng.normal(size=(40, 2)), rng.integers(0, n_classes, 40), rng.uniform(0.5, 9, 40)
@@ -156,7 +156,7 @@ def test_thin_factors_change_nothing(n_classes, monkeypatch):
     X, y = rng.uniform(-1, 1, size=(600, 2)), rng.integers(0, n_classes, 600)
     assert isinstance(operator(gram("rbf", X, gamma=0.5)), Factored)
     thin = KernelLogisticClassifier(gamma=0.5, C=10.0, tol=1e-9).fit(X, y)
-    monkeypatch.setattr("pindown.learn.kernels.kernel_logistic_newton.operator", Dense)
+    monkeypatch.setattr("pindown.learn.kernels._kernel_logistic_newton.operator", Dense)
     full = KernelLogisticClassifier(gamma=0.5, C=10.0, tol=1e-9).fit(X, y)
     np.testing.assert_allclose(thin.decision_function(X), full.decision_function(X), atol=1e-6)
 
@@ -462,7 +462,7 @@ def test_a_gap_that_is_no_minimum_is_warned_of():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_an_interrupt_keeps_the_last_step(n_classes, monkeypatch):
-    from pindown.learn.kernels import kernel_logistic_newton as newton
+    from pindown.learn.kernels import _kernel_logistic_newton as newton
 
     calls, real = [], newton._damped
 

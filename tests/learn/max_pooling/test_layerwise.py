@@ -6,6 +6,7 @@ from scipy.stats import binom
 
 from pindown.datasets.synthetic import pattern_detection
 from pindown.guarantees.bounds import linear_margin_bound, max_pooling_bound
+from pindown.learn.max_pooling._pooling import first_phase, initial_weights, pooled
 from pindown.learn.max_pooling.layerwise import (
     LayerwiseSchedule,
     UnitSets,
@@ -19,7 +20,6 @@ from pindown.learn.max_pooling.layerwise import (
     unit_set_failure,
     unit_sets,
 )
-from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
 
 
 @pytest.mark.parametrize("d", [3, 4, 6, 9])
@@ -122,7 +122,7 @@ def test_error_bounds_fall_like_one_over_root_m():
 
 def test_the_margin_bound_holds_for_linear_classifiers():
     """On margin data in the disc the true error of the learnt line is below the bound."""
-    from pindown.learn.max_pooling.max_margin import max_margin_descent
+    from pindown.learn.max_pooling._max_margin import max_margin_descent
 
     rng = np.random.default_rng(0)
 

@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 from pindown.learn import MultiExitClassifier
-from pindown.learn.multi_exit import inputs
+from pindown.learn.multi_exit import _inputs as inputs
 
 DIGITS = load_digits()
 

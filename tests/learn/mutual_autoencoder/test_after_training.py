@@ -9,17 +9,17 @@ import pytest
 import torch
 
 from pindown.learn.mutual_autoencoder import MutualAutoencoder, linear_gaussian_optimum
-from pindown.learn.mutual_autoencoder.information import (
-    differentiable_information,
-    exact_information,
-    quick_information,
-)
-from pindown.learn.mutual_autoencoder.networks import (
+from pindown.learn.mutual_autoencoder._networks import (
     CategoricalDecoder,
     GaussianDecoder,
     GaussianEncoder,
     MixtureGuess,
     Numbers,
+)
+from pindown.learn.mutual_autoencoder.information import (
+    differentiable_information,
+    exact_information,
+    quick_information,
 )
 from pindown.learn.mutual_autoencoder.training import Networks, drop_idle_code, project_onto_target
 from tests.learn.mutual_autoencoder.test_information import seeded, straight
@@ -153,7 +153,7 @@ def test_bad_requests_are_explained():
 def test_without_a_code_the_best_model_is_that_of_greatest_likelihood():
     from scipy.stats import norm
 
-    from pindown.learn.mutual_autoencoder.networks import CategoricalDecoder
+    from pindown.learn.mutual_autoencoder._networks import CategoricalDecoder
     from pindown.learn.mutual_autoencoder.training import _best_without
 
     rows = 3 * np.random.default_rng(2).standard_normal((50, 2)) + [1.0, -4.0]

@@ -63,7 +63,7 @@ def test_score_is_the_mean_of_a_bound_estimated_by_draws():
     """Gauss-Hermite expectations against 200,000 draws from the encoder."""
     import torch
 
-    from pindown.learn.mutual_autoencoder.objective import evidence_bound
+    from pindown.learn.mutual_autoencoder._objective import evidence_bound
 
     X = normal(20)
     model = MutualAutoencoder(1.0, max_iter=50).fit(X)

@@ -4,12 +4,12 @@ import numpy as np
 import torch
 from scipy.stats import norm
 
+from pindown.learn.mutual_autoencoder._objective import resample
 from pindown.learn.mutual_autoencoder.evaluation import (
     encoder_density,
     mean_divergence,
     posterior_density,
 )
-from pindown.learn.mutual_autoencoder.objective import resample
 from tests.learn.mutual_autoencoder.test_objective import seeded, straight
 
 GRID = np.linspace(-8, 8, 1601)

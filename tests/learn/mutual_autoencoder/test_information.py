@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
+from pindown.learn.mutual_autoencoder._networks import (
+    CategoricalDecoder,
+    GaussianDecoder,
+    MixtureGuess,
+    Numbers,
+)
 from pindown.learn.mutual_autoencoder.information import (
     exact_information,
     measure_information,
     quick_information,
     sampled_information,
-)
-from pindown.learn.mutual_autoencoder.networks import (
-    CategoricalDecoder,
-    GaussianDecoder,
-    MixtureGuess,
-    Numbers,
 )
 from pindown.learn.mutual_autoencoder.posterior_collapse import linear_gaussian_optimum
 

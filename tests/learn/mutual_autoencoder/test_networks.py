@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.stats import kstest, norm
 
-from pindown.learn.mutual_autoencoder.networks import (
+from pindown.learn.mutual_autoencoder._networks import (
     CategoricalDecoder,
     GaussianDecoder,
     MixtureGuess,

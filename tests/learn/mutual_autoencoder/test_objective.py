@@ -9,8 +9,7 @@ import pytest
 import torch
 from scipy.stats import kstest, norm
 
-from pindown.learn.mutual_autoencoder.evaluation import evidence
-from pindown.learn.mutual_autoencoder.networks import (
+from pindown.learn.mutual_autoencoder._networks import (
     CategoricalDecoder,
     GaussianDecoder,
     GaussianEncoder,
@@ -19,13 +18,14 @@ from pindown.learn.mutual_autoencoder.networks import (
     Symbols,
     perceptron,
 )
-from pindown.learn.mutual_autoencoder.objective import (
+from pindown.learn.mutual_autoencoder._objective import (
     evidence_bound,
     information_surrogate,
     others_mean,
     proposals,
     resample,
 )
+from pindown.learn.mutual_autoencoder.evaluation import evidence
 
 POINT, N = 1.5, 20_000
 

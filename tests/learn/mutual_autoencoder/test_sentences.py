@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pindown.learn.mutual_autoencoder import sentences as grammar
-from pindown.learn.mutual_autoencoder.networks import SentenceDecoder
+from pindown.learn.mutual_autoencoder._networks import SentenceDecoder
 from pindown.learn.mutual_autoencoder.sentences import (
     exact_matches,
     film_sentences,

@@ -8,13 +8,13 @@ import math
 import pytest
 import torch
 
-from pindown.learn.mutual_autoencoder.networks import (
+from pindown.learn.mutual_autoencoder._networks import (
     GaussianDecoder,
     GaussianEncoder,
     MixtureGuess,
     Numbers,
 )
-from pindown.learn.mutual_autoencoder.objective import evidence_bound, information_surrogate
+from pindown.learn.mutual_autoencoder._objective import evidence_bound, information_surrogate
 from pindown.learn.mutual_autoencoder.training import Dial, Networks, Recipe, Trace, _Loop
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.neighbors import NearestNeighbors
 
-from pindown.learn.one_class.density import TYPICAL, NeighbourDensity, learned_weights
+from pindown.learn.one_class._density import TYPICAL, NeighbourDensity, learned_weights
 from pindown.learn.one_class.tuning import N_NEIGHBOURS, WEIGHT_SHRINKAGE
 
 

@@ -265,7 +265,7 @@ def test_pipelines_and_clones_work(blob):
 
 
 def test_interruption_keeps_what_was_trained(blob, monkeypatch):
-    from pindown.learn.one_class.training import Member
+    from pindown.learn.one_class._training import Member
 
     original, calls = Member.epoch, []
 

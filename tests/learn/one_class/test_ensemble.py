@@ -14,8 +14,8 @@ from sklearn.metrics import roc_auc_score
 
 from pindown.datasets.public_data import ADBENCH, load_adbench, one_class_split
 from pindown.learn.one_class import LocalMaximaDetector
-from pindown.learn.one_class.plan import INGREDIENTS
-from pindown.learn.one_class.training import Member
+from pindown.learn.one_class._plan import INGREDIENTS
+from pindown.learn.one_class._training import Member
 
 SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[4] / "shared")) / "data"
 NETWORKS_ALONE = [name for name in INGREDIENTS if name != "density"]

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from pindown.learn.one_class.density import orientation_features
-from pindown.learn.one_class.inputs import InputScaling, image_layout, paper_inputs
-from pindown.learn.one_class.negatives import IMAGE_KINDS, graded_pair, image_negatives, vector_negatives
+from pindown.learn.one_class._density import orientation_features
+from pindown.learn.one_class._inputs import InputScaling, image_layout, paper_inputs
+from pindown.learn.one_class._negatives import (
+    IMAGE_KINDS,
+    graded_pair,
+    image_negatives,
+    vector_negatives,
+)
 from pindown.learn.one_class.tuning import GRADIENT_AMOUNT, GRADIENT_FLOOR
 
 

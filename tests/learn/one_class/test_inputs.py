@@ -7,8 +7,8 @@ from scipy.stats import skew
 
 from pindown.errors import ModelFileError
 from pindown.learn.one_class import LocalMaximaDetector
-from pindown.learn.one_class.inputs import Bending
-from pindown.learn.one_class.storage import sealed
+from pindown.learn.one_class._inputs import Bending
+from pindown.learn.one_class._storage import sealed
 
 QUICK = {"max_epochs": 3, "n_estimators": 2, "hidden": 8, "random_state": 0}
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pindown.learn.one_class.networks import build, initialise
+from pindown.learn.one_class._networks import build, initialise
 
 CRITIC = {"kind": "paper critic", "channels": 1, "width": 4}
 MAKER = {"kind": "paper generator", "channels": 3, "width": 4}

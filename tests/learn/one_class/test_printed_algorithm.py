@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from pindown.learn.one_class import printed_algorithm as losses
+from pindown.learn.one_class import _printed_algorithm as losses
 
 LOG2 = math.log(2.0)
 LOG3 = math.log(3.0)

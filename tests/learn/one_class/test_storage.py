@@ -6,7 +6,8 @@ from safetensors.numpy import load_file, save, save_file
 from sklearn.neighbors import NearestNeighbors
 
 from pindown.errors import ModelFileError
-from pindown.learn.one_class import LocalMaximaDetector, storage
+from pindown.learn.one_class import LocalMaximaDetector
+from pindown.learn.one_class import _storage as storage
 
 QUICK = {"max_epochs": 2, "n_estimators": 2, "random_state": 0}
 X = np.random.default_rng(0).normal(size=(60, 3))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from pindown.learn.one_class.negatives import generic_negatives, graded_pair
-from pindown.learn.one_class.plan import INGREDIENTS, Plan
-from pindown.learn.one_class.printed_algorithm import PrintedMember
-from pindown.learn.one_class.training import Member
+from pindown.learn.one_class._negatives import generic_negatives, graded_pair
+from pindown.learn.one_class._plan import INGREDIENTS, Plan
+from pindown.learn.one_class._printed_algorithm import PrintedMember
+from pindown.learn.one_class._training import Member
 
 D = 3
 NETS = ("c", "h", "g_c", "g_h")

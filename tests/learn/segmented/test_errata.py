@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, nnls
 
+from pindown.learn.segmented._problem import solve
 from pindown.learn.segmented.convex_programs import crossing_constraints, enumerate_programs, programs
-from pindown.learn.segmented.problem import solve
 
 # A set on which all five classes differ; also used with the last point moved.
 X = np.array([-2.0, -1.0, 0.0, 1.0, 2.0, 3.0])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pindown.learn.segmented.compiled.joints import best_in_gaps, improve, jump
-from pindown.learn.segmented.compiled.parabolas import moment_blocks, moments_between, two_passes
+from pindown.learn.segmented._compiled.joints import best_in_gaps, improve, jump
+from pindown.learn.segmented._compiled.parabolas import moment_blocks, moments_between, two_passes
 
 
 def points(n, seed=0):

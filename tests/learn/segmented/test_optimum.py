@@ -5,8 +5,8 @@ import pytest
 
 from pindown.deadline import Deadline
 from pindown.learn.segmented import SegmentedRegressor
+from pindown.learn.segmented._problem import solve
 from pindown.learn.segmented.convex_programs import enumerate_programs
-from pindown.learn.segmented.problem import solve
 
 LOSSES = ["squared", "absolute"]
 

@@ -272,7 +272,7 @@ def test_a_search_that_is_interrupted_or_late_claims_nothing(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pindown.symmetry.discovery.search.find_maps", interrupted)
+    monkeypatch.setattr("pindown.symmetry.discovery._search.find_maps", interrupted)
     assert "interrupted" in SymmetryLearner(random_state=0).fit(X).reason_
 
 

@@ -6,10 +6,8 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.stats import binom
 
 from pindown.symmetry import dihedral, symmetric
-from pindown.symmetry.discovery.atoms import group_recovery, learn_orbit
-from pindown.symmetry.discovery.held_out import _objection, closure, hard_negatives, judge
-from pindown.symmetry.discovery.orbits import noise_level, orbits_by_norm, pairs_of
-from pindown.symmetry.discovery.orthogonal_maps import (
+from pindown.symmetry.discovery._orbits import noise_level, orbits_by_norm, pairs_of
+from pindown.symmetry.discovery._orthogonal_maps import (
     NotClosedError,
     effect,
     exact_representation,
@@ -18,7 +16,9 @@ from pindown.symmetry.discovery.orthogonal_maps import (
     residuals,
     table_of,
 )
-from pindown.symmetry.discovery.relations import _chance_support, find_maps
+from pindown.symmetry.discovery._relations import _chance_support, find_maps
+from pindown.symmetry.discovery.atoms import group_recovery, learn_orbit
+from pindown.symmetry.discovery.held_out import _objection, closure, hard_negatives, judge
 from tests.symmetry.discovery.samples import GROUPS, orbits_of, rotation
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.datasets.synthetic import pattern_detection
-from pindown.learn.max_pooling.guarantee import (
+from pindown.learn.max_pooling._pooling import first_phase, initial_weights, pooled
+from pindown.learn.max_pooling.layerwise import (
+    layerwise_schedule,
     learns_pattern,
     separating_weights,
     unit_set_failure,
     unit_sets,
 )
-from pindown.learn.max_pooling.layerwise import layerwise_schedule
-from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
 from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ def gap_by_cells(
     Mukherjee 2020, Theorem 2.A.1.
     """
     from pindown.geometry.complex.polyhedral import polyhedral_complex
-    from pindown.geometry.facts.dual_bounds import upper_bounds
+    from pindown.geometry.facts._dual_bounds import upper_bounds
 
     deadline = Deadline.after(max(budget, 0.0))
     flat = bool(np.any(box.lower == box.upper))

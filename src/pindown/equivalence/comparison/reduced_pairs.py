@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from pindown.box import Box
-from pindown.deadline import Deadline
+from pindown.deadline import Deadline, OutOfTime
 from pindown.equivalence.comparison.matching import Matching, align_exactly, layer_differences, match
 from pindown.equivalence.comparison.run import Pair, Run
 from pindown.equivalence.sensitivity.changes import gap_of_changes
@@ -27,16 +27,20 @@ def paired(run: Run, turn: Callable[[], Deadline]) -> None:
     run.work_on(replace(pair, matched=True))
     try:
         matching = match(pair.a, pair.b, deadline=run.deadline)
-    except TimeoutError:
+    except OutOfTime:
         return
     if matching.symmetry is not None:
         run.layers = layer_differences(matching, pair.a)
     if not _is_close(matching) or run.deadline.passed:
         return
-    target = max(0.0, (run.tol or 0.0) - pair.slack)
     longest = FEW_BIASES_SHARE * run.deadline.left  # if all that differs are a few biases of one layer
     bound = gap_of_changes(
-        pair.a, matching.changes, box=run.box, target=target, budget=turn().left, longest=longest
+        pair.a,
+        matching.changes,
+        box=run.box,
+        target=run.tol_of_pair or 0.0,
+        budget=turn().left,
+        longest=longest,
     )
     run.take(f"units paired: {bound.method}", Bracket(0.0, bound.value))
     aligned = None if run.over else align_exactly(pair.b, matching)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.box import Box
 from pindown.deadline import Deadline, Stopwatch
-from pindown.geometry.complex.cells import full_box
+from pindown.geometry.complex._cells import full_box
 from pindown.geometry.tuning import SUBTREES_PER_THREAD
 from pindown.network import ReluNetwork
 from pindown.progress import Report
@@ -20,7 +20,7 @@ from pindown.text import card
 from pindown.validation import refuse
 
 if TYPE_CHECKING:
-    from pindown.geometry.complex.traversal import Walk
+    from pindown.geometry.complex._traversal import Walk
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,14 @@ def region_count(
     if net.size == 0:
         return result(1, True)
     if net.in_features == 1:
-        from pindown.geometry.complex.cell_search import cells_on_line
+        from pindown.geometry.complex._cell_search import cells_on_line
 
         found = cells_on_line(net, domain, certified, deadline)
         return result(found.cells.n, found.complete, found.growth, found.n_exact)
     walked = walk_in_threads(net, domain, certified, n_jobs, deadline, progress)
     n, growth, complete = walked.n_cells, walked.growth.copy(), walked.finished
     if len(walked.deferred):
-        from pindown.geometry.complex.cell_search import open_growth
+        from pindown.geometry.complex._cell_search import open_growth
         from pindown.geometry.exact.complex import exact_cells_within
 
         for states in walked.deferred:
@@ -153,7 +153,7 @@ def walk_in_threads(
     """Count cells with ``n_jobs`` threads: subtrees of the first layer are walked side by side."""
     from joblib import Parallel, delayed
 
-    from pindown.geometry.complex.traversal import Walk
+    from pindown.geometry.complex._traversal import Walk
 
     walk = Walk(net, box, counting=True, certified=certified)
     threads = n_threads(n_jobs)

@@ -21,9 +21,9 @@ from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline, Stopwatch
 from pindown.evidence import Kind
-from pindown.geometry.complex import skeleton
-from pindown.geometry.complex.cells import Cells, full_box
-from pindown.geometry.complex.skeleton import Dual, dual_graph, merge_pieces
+from pindown.geometry.complex import _skeleton as skeleton
+from pindown.geometry.complex._cells import Cells, full_box
+from pindown.geometry.complex._skeleton import Dual, dual_graph, merge_pieces
 from pindown.geometry.regions.region import Region
 from pindown.geometry.tuning import MAX_CELLS
 from pindown.network import ReluNetwork
@@ -233,7 +233,7 @@ def polyhedral_complex(
     Raises:
         ValueError: If the box does not fit, is flat, or has too many dimensions.
     """
-    from pindown.geometry.complex.cell_search import cells_of
+    from pindown.geometry.complex._cell_search import cells_of
 
     watch, deadline = Stopwatch(), Deadline.of(budget)
     domain = full_box(box, net.in_features)

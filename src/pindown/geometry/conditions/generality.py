@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike
 
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline
-from pindown.geometry.conditions.full_rank import rank_violations, seen_patterns, seen_rank_violations
-from pindown.geometry.conditions.generality_report import GeneralityReport, Violation
-from pindown.geometry.conditions.parallel_maps import parallel_violations, seen_parallel_violations
-from pindown.geometry.conditions.zero_optima import optimum_violations
+from pindown.geometry.conditions._full_rank import rank_violations, seen_patterns, seen_rank_violations
+from pindown.geometry.conditions._generality_report import GeneralityReport, Violation
+from pindown.geometry.conditions._parallel_maps import parallel_violations, seen_parallel_violations
+from pindown.geometry.conditions._zero_optima import optimum_violations
 from pindown.geometry.tuning import MAX_UNITS_ALL_MAPS, MAX_UNITS_ALL_RANKS, MAX_WEIGHT_ENTRIES
 from pindown.network import ReluNetwork
 from pindown.validation import integer

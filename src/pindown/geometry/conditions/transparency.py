@@ -24,7 +24,7 @@ from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline
 from pindown.evidence import Bracket
-from pindown.geometry.conditions.margins import by_cells, by_descent, by_intervals, by_program
+from pindown.geometry.conditions._margins import by_cells, by_descent, by_intervals, by_program
 from pindown.geometry.tuning import MAX_MARGIN_INPUTS_BY_CELLS
 from pindown.network import ReluNetwork
 from pindown.text import rounded_down, rounded_up

@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline
-from pindown.geometry.exact.integer_network import affine_map, integer_network
+from pindown.geometry.exact._integer_network import affine_map, integer_network
+from pindown.geometry.exact._traversal import Walk
 from pindown.geometry.exact.polytope import (
     Cell,
     facet_labels,
@@ -27,7 +28,6 @@ from pindown.geometry.exact.polytope import (
     signs,
     volume,
 )
-from pindown.geometry.exact.traversal import Walk
 from pindown.network import ReluNetwork
 from pindown.validation import positive
 

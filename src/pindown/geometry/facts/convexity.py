@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.facts.values_and_slopes import BoxLike, Ids, complex_of, slope_jumps, slope_signs
+from pindown.geometry.facts._values_and_slopes import BoxLike, Ids, complex_of, slope_jumps, slope_signs
 from pindown.network import ReluNetwork
 
 _CURVATURES = {(False, False): "affine", (True, False): "convex", (False, True): "concave"}
@@ -108,7 +108,7 @@ def convexity(
 
     Returns:
         A verdict for each output, with the facets that rule the others out. Jumps within rounding (see
-        :mod:`~pindown.geometry.facts.values_and_slopes`) count as none.
+        :mod:`~pindown.geometry.facts._values_and_slopes`) count as none.
 
     Raises:
         TypeError: If a network comes without a box, or a complex with one.

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from pindown.affine import Affine, Array, dense
 from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
-from pindown.geometry.facts.values_and_slopes import BoxLike, Ids
+from pindown.geometry.facts._values_and_slopes import BoxLike, Ids
 from pindown.network import ReluNetwork
 
 if TYPE_CHECKING:

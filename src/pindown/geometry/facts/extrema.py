@@ -27,8 +27,8 @@ from scipy.sparse.csgraph import connected_components
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.facts.dual_bounds import upper_bounds
-from pindown.geometry.facts.values_and_slopes import (
+from pindown.geometry.facts._dual_bounds import upper_bounds
+from pindown.geometry.facts._values_and_slopes import (
     BoxLike,
     Ids,
     complex_of,

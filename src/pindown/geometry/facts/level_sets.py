@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.facts.polylines import join_segments
-from pindown.geometry.facts.values_and_slopes import (
+from pindown.geometry.facts._polylines import join_segments
+from pindown.geometry.facts._values_and_slopes import (
     BoxLike,
     Ids,
     cell_edges,
@@ -162,7 +162,7 @@ def level_set(
 
     Returns:
         The parts, their sizes, and in the plane the contour lines. Values within rounding of t (see
-        :func:`~pindown.geometry.facts.values_and_slopes.value_ties`) count as t.
+        :func:`~pindown.geometry.facts._values_and_slopes.value_ties`) count as t.
 
     Raises:
         TypeError: If a network comes without a box, or a complex with one.
@@ -315,7 +315,7 @@ def polytope_volume(corners: Array) -> float:
     """Return the volume of the hull of corners in any order; 0 if it is flat to rounding."""
     from scipy.spatial import QhullError
 
-    from pindown.geometry.regions.hull import volume
+    from pindown.geometry.regions._hull import volume
 
     if corners.shape[1] == 2:
         arms = corners - corners.mean(axis=0)

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.evidence import Kind
-from pindown.geometry.complex.skeleton import equal_maps
+from pindown.geometry.complex._skeleton import equal_maps
 from pindown.network import ReluNetwork
 
 if TYPE_CHECKING:

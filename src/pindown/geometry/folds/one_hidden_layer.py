@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline
-from pindown.geometry.folds.bends import Bends, Circle, bends_of
+from pindown.geometry.folds._bends import Bends, Circle, bends_of
 from pindown.geometry.nearness import RESOLUTION, SAME
 from pindown.network import ReluNetwork
 

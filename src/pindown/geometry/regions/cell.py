@@ -63,7 +63,7 @@ class Cell:
         >>> Cell.from_vertices([[0, 0], [2, 0], [0, 2], [0.5, 0.5]]).volume
         2.0
         """
-        from pindown.geometry.regions.hull import hull_halfspaces
+        from pindown.geometry.regions._hull import hull_halfspaces
 
         return cls(hull_halfspaces(points))
 
@@ -105,7 +105,7 @@ class Cell:
         Raises:
             ValueError: If the cell is empty, flat or unbounded, or d is above MAX_CORNER_DIM.
         """
-        from pindown.geometry.regions.hull import corners
+        from pindown.geometry.regions._hull import corners
 
         _require_listable(self.dim)
         center, _ = _require_interior(self._ball)
@@ -116,7 +116,7 @@ class Cell:
     @cached_property
     def volume(self) -> float:
         """Length, area, volume, ... in d dimensions; 0 for a flat or empty cell."""
-        from pindown.geometry.regions.hull import volume
+        from pindown.geometry.regions._hull import volume
 
         return volume(self.vertices) if self.is_full_dimensional else 0.0
 
@@ -126,7 +126,7 @@ class Cell:
         >>> Cell([[1, 0, -1], [-1, 0, 0], [0, 1, -1], [0, -1, 0], [1, 1, -5]]).irredundant()
         Cell(2 dimensions, 4 half-spaces)
         """
-        from pindown.geometry.regions.redundancy import facet_rows
+        from pindown.geometry.regions._redundancy import facet_rows
 
         center, _ = _require_interior(self._ball)
         return Cell(self.halfspaces[facet_rows(self.halfspaces, center)])
@@ -137,7 +137,7 @@ class Cell:
         Uniform and independent up to d = 5 (from a triangulation); above that a hit-and-run walk,
         uniform in the limit, whose successive points depend on each other.
         """
-        from pindown.geometry.regions.hull import sample
+        from pindown.geometry.regions._hull import sample
 
         center, radius = _require_interior(self._ball)
         if radius == inf:

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline
-from pindown.geometry.regions.point_location import locate, pattern_along, step_inside
-from pindown.geometry.regions.polar import ScaledCell, deep_point
-from pindown.geometry.regions.redundancy import (
+from pindown.geometry.regions._point_location import locate, pattern_along, step_inside
+from pindown.geometry.regions._polar import ScaledCell, deep_point
+from pindown.geometry.regions._redundancy import (
     Separation,
     ahead_by_program,
     ahead_by_projection,

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.geometry.nearness import SAME
+from pindown.geometry.regions._point_location import Located, locate, unit_halfspaces, varying_sides
 from pindown.geometry.regions.cell import Cell, box_halfspaces, inside
-from pindown.geometry.regions.point_location import Located, locate, unit_halfspaces, varying_sides
 from pindown.network import ReluNetwork
 
 
@@ -129,7 +129,7 @@ class Region:
     @cached_property
     def volume(self) -> float:
         """Length, area, volume, ... of the cell."""
-        from pindown.geometry.regions.hull import volume
+        from pindown.geometry.regions._hull import volume
 
         return volume(self.vertices)
 
@@ -218,8 +218,8 @@ def region_at(net: ReluNetwork, x: ArrayLike, box: Box | tuple[Any, Any] | None 
 
 def bounded_region(net: ReluNetwork, box: Box | None, located: Located) -> Region:
     """Return a located cell with its facets."""
-    from pindown.geometry.regions.polar import deep_point
-    from pindown.geometry.regions.redundancy import facet_rows
+    from pindown.geometry.regions._polar import deep_point
+    from pindown.geometry.regions._redundancy import facet_rows
 
     inner = deep_point(located.sides, located.inner, box)
     rows = facet_rows(located.sides, inner, box)

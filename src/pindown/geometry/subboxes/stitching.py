@@ -26,11 +26,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.box import Box
 from pindown.deadline import Stopwatch
-from pindown.geometry.complex.cell_search import joined
-from pindown.geometry.complex.cells import Cells, full_box
+from pindown.geometry.complex._cell_search import joined
+from pindown.geometry.complex._cells import Cells, full_box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.nearness import same_place
-from pindown.geometry.subboxes.batches import (
+from pindown.geometry.subboxes._batches import (
     Patterns,
     cell_batches,
     cells_with_patterns,

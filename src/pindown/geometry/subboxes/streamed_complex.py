@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.errors import DataFileError
-from pindown.geometry.complex.cell_search import joined
+from pindown.geometry.complex._cell_search import joined
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.regions.region import Region
-from pindown.geometry.subboxes.shards import (
+from pindown.geometry.subboxes._shards import (
     NETWORK_FILE,
     as_bytes,
     box_of,

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.geometry.complex.cell_search import joined
-from pindown.geometry.complex.cells import Cells
+from pindown.geometry.complex._cell_search import joined
+from pindown.geometry.complex._cells import Cells
+from pindown.geometry.complex._skeleton import matched_by_place
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.complex.skeleton import matched_by_place
-from pindown.geometry.subboxes.batches import select
+from pindown.geometry.subboxes._batches import select
 from pindown.geometry.tuning import KEY_TABLE_BYTES_PER_CELL
 from pindown.network import ReluNetwork
 

@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.box import Box
 from pindown.errors import DataFileError
-from pindown.geometry.complex.cells import full_box
-from pindown.geometry.subboxes.batches import cells_with_patterns, distinct, is_among
-from pindown.geometry.subboxes.grid import Grid, Splits, as_grid
-from pindown.geometry.subboxes.shards import (
+from pindown.geometry.complex._cells import full_box
+from pindown.geometry.subboxes._batches import cells_with_patterns, distinct, is_among
+from pindown.geometry.subboxes._shards import (
     NETWORK_FILE,
     as_bytes,
     is_as_written,
@@ -34,6 +33,7 @@ from pindown.geometry.subboxes.shards import (
     write_cells,
     write_network,
 )
+from pindown.geometry.subboxes.grid import Grid, Splits, as_grid
 from pindown.geometry.subboxes.stitching import parts_of
 from pindown.geometry.subboxes.streamed_complex import FORMAT, VERSION, StreamedComplex, read_complex
 from pindown.geometry.tuning import MAX_BUCKETS, PATTERNS_PER_BUCKET

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.evidence import Kind
 from pindown.guarantees.bounds import Bound, held_out_bound
+from pindown.learn.distillation._teachers import TeacherAnswers, features_of, teacher_answers
 from pindown.learn.distillation.certificate import TransferCertificate, transfer_certificate
 from pindown.learn.distillation.estimator import LinearDistiller
 from pindown.learn.distillation.student import (
@@ -25,7 +26,6 @@ from pindown.learn.distillation.student import (
     null_part,
     probabilities,
 )
-from pindown.learn.distillation.teachers import TeacherAnswers, features_of, teacher_answers
 from pindown.learn.distillation.tuning import (
     CROWDED_RATIO,
     HEAD_TOLERANCE,

@@ -18,8 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
-from pindown.learn.exact.problem import Problem, Units, merged
-from pindown.learn.exact.search import Search, compile_loops, run
+from pindown.learn.exact._problem import Problem, Units, merged
+from pindown.learn.exact._search import Search, compile_loops, run
 from pindown.progress import progress_bar
 from pindown.validation import choice, integer, positive
 

@@ -229,7 +229,7 @@ class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore
         return found.n_steps - 1
 
     def _pass(self, Z: Array, y: Array, rows: Any) -> None:
-        from pindown.learn.gates.compiled import least_mean_squares
+        from pindown.learn.gates._compiled import least_mean_squares
 
         used = rows[y[rows] > self._recursion.noise_bound]
         least_mean_squares(Z, y, used, self._recursion.step, self._weights)

@@ -27,8 +27,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from pindown.affine import Array
 from pindown.evidence import Kind
+from pindown.learn.kernels._kernel_logistic_newton import Task, solve
 from pindown.learn.kernels.gram_matrix import gram, square
-from pindown.learn.kernels.kernel_logistic_newton import Task, solve
 from pindown.learn.kernels.mercer import is_semidefinite
 from pindown.learn.kernels.tuning import AUTO_LANDMARKS, MAX_EXACT_SAMPLES, MAX_NEWTON_WEIGHTS
 from pindown.validation import integer, is_integer, is_number, number, refuse

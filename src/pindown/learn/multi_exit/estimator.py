@@ -19,10 +19,11 @@ from torch import Tensor
 
 from pindown.affine import Array
 from pindown.deadline import Deadline, Stopwatch
+from pindown.learn._torch_isolation import own_torch, usable_device
+from pindown.learn.multi_exit._inputs import InputScaling, as_images, checked_rows
 from pindown.learn.multi_exit.calibration import MODES, ExitCalibration, timed_policy
 from pindown.learn.multi_exit.costs import ExitCosts, exit_costs, measured_costs
 from pindown.learn.multi_exit.inference import EarlyAnswers, FittedNetwork, anytime, early_exit
-from pindown.learn.multi_exit.inputs import InputScaling, as_images, checked_rows
 from pindown.learn.multi_exit.latency import LatencyCurve, latency_curve
 from pindown.learn.multi_exit.model import export_prefixes, prefix_network
 from pindown.learn.multi_exit.networks import NETWORKS, check_model, make_model
@@ -38,7 +39,6 @@ from pindown.learn.multi_exit.training import (
     train,
 )
 from pindown.learn.multi_exit.tuning import ROWS_PER_CHUNK, TIMED_CALLS
-from pindown.learn.torch_isolation import own_torch, usable_device
 from pindown.network import ReluNetwork
 from pindown.progress import watched
 from pindown.validation import choice, integer, is_number, number, optional, positive

@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.nn.functional import softmax
 
 from pindown.affine import Array
-from pindown.learn.multi_exit.inputs import InputScaling
+from pindown.learn._torch_isolation import PROCESSOR
+from pindown.learn.multi_exit._inputs import InputScaling
 from pindown.learn.multi_exit.model import MultiExitModel
 from pindown.learn.multi_exit.tuning import ROWS_PER_CHUNK
-from pindown.learn.torch_isolation import PROCESSOR
 
 # A threshold that no probability reaches: nobody leaves there, and the head is not computed.
 NO_EXIT = 2.0

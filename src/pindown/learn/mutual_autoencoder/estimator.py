@@ -14,6 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pindown.affine import Array
+from pindown.learn._torch_isolation import PROCESSOR, on_processor, own_torch, usable_device
+from pindown.learn.mutual_autoencoder._networks import (
+    CategoricalDecoder,
+    GaussianDecoder,
+    GaussianEncoder,
+    MixtureGuess,
+)
+from pindown.learn.mutual_autoencoder._rows import NumberRows, SymbolRows
 from pindown.learn.mutual_autoencoder.evaluation import (
     InformationReport,
     blockwise,
@@ -26,13 +34,6 @@ from pindown.learn.mutual_autoencoder.information import (
     measure_information,
     quick_information,
 )
-from pindown.learn.mutual_autoencoder.networks import (
-    CategoricalDecoder,
-    GaussianDecoder,
-    GaussianEncoder,
-    MixtureGuess,
-)
-from pindown.learn.mutual_autoencoder.rows import NumberRows, SymbolRows
 from pindown.learn.mutual_autoencoder.training import (
     Networks,
     Recipe,
@@ -48,7 +49,6 @@ from pindown.learn.mutual_autoencoder.tuning import (
     TOLD_MISS,
     TOLD_STANDARD_ERRORS,
 )
-from pindown.learn.torch_isolation import PROCESSOR, on_processor, own_torch, usable_device
 from pindown.validation import boolean, choice, integer, integers, optional, positive
 
 _ROUNDING = 1e-9  # nats by which a computed entropy may be too small

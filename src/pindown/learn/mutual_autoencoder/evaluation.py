@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from pindown.affine import Array
+from pindown.learn._torch_isolation import own_torch
+from pindown.learn.mutual_autoencoder._networks import normal_log_density, prior_log_density
+from pindown.learn.mutual_autoencoder._objective import divergence_from_prior
+from pindown.learn.mutual_autoencoder._rows import SymbolRows
 from pindown.learn.mutual_autoencoder.information import MeasuredInformation
-from pindown.learn.mutual_autoencoder.networks import normal_log_density, prior_log_density
-from pindown.learn.mutual_autoencoder.objective import divergence_from_prior
-from pindown.learn.mutual_autoencoder.rows import SymbolRows
 from pindown.learn.mutual_autoencoder.tuning import (
     ACTIVE_DIVERGENCE,
     HERMITE_NODES,
@@ -27,7 +28,6 @@ from pindown.learn.mutual_autoencoder.tuning import (
     ROW_BLOCK,
     SHARED_DRAWS,
 )
-from pindown.learn.torch_isolation import own_torch
 
 
 def blockwise(function: Callable[[Tensor], Tensor], rows: Tensor) -> Array:

@@ -23,16 +23,17 @@ import torch
 from torch import Tensor
 
 from pindown.affine import Array
-from pindown.learn.mutual_autoencoder.information import (
-    MeasuredInformation,
-    measure_information,
-    sampled_information,
-)
-from pindown.learn.mutual_autoencoder.networks import (
+from pindown.learn._torch_isolation import PROCESSOR, on_processor, own_torch, usable_device
+from pindown.learn.mutual_autoencoder._networks import (
     GaussianEncoder,
     MixtureGuess,
     SentenceDecoder,
     SentenceReader,
+)
+from pindown.learn.mutual_autoencoder.information import (
+    MeasuredInformation,
+    measure_information,
+    sampled_information,
 )
 from pindown.learn.mutual_autoencoder.training import Networks, Recipe, Trace, train
 from pindown.learn.mutual_autoencoder.tuning import (
@@ -41,7 +42,6 @@ from pindown.learn.mutual_autoencoder.tuning import (
     QUICK_ESTIMATE,
     SENTENCES_PER_CODE,
 )
-from pindown.learn.torch_isolation import PROCESSOR, on_processor, own_torch, usable_device
 from pindown.validation import integer, number, positive
 
 _WORDS = {

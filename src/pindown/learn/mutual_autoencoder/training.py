@@ -25,10 +25,10 @@ import torch
 from torch import Tensor
 
 from pindown.guarantees.bounds.mutual_information import standard_normal_entropy
+from pindown.learn.mutual_autoencoder._networks import MIN_LOG_DEVIATION, normal_log_density
+from pindown.learn.mutual_autoencoder._objective import evidence_bound, information_surrogate
 from pindown.learn.mutual_autoencoder.evaluation import evidence
 from pindown.learn.mutual_autoencoder.information import differentiable_information, quick_information
-from pindown.learn.mutual_autoencoder.networks import MIN_LOG_DEVIATION, normal_log_density
-from pindown.learn.mutual_autoencoder.objective import evidence_bound, information_surrogate
 from pindown.learn.mutual_autoencoder.tuning import (
     CORRECTED,
     ERROR_MEMORY,

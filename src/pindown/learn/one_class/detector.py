@@ -14,18 +14,19 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.learn.inputs import n_axes
-from pindown.learn.one_class.density import NeighbourDensity
-from pindown.learn.one_class.ensemble import Ensemble, warn_of_nothing_learned
-from pindown.learn.one_class.inputs import InputScaling, flat, image_layout, layout_text
-from pindown.learn.one_class.learning import learned
-from pindown.learn.one_class.plan import (
+from pindown.learn._inputs import n_axes
+from pindown.learn._torch_isolation import usable_device
+from pindown.learn.one_class._density import NeighbourDensity
+from pindown.learn.one_class._inputs import InputScaling, flat, image_layout, layout_text
+from pindown.learn.one_class._learning import learned
+from pindown.learn.one_class._plan import (
     Plan,
     check_goes_on,
     check_parameters,
     chosen_ingredients,
     plan_for,
 )
+from pindown.learn.one_class.ensemble import Ensemble, warn_of_nothing_learned
 from pindown.learn.one_class.report import (
     DetectorReport,
     detector_report,
@@ -35,7 +36,6 @@ from pindown.learn.one_class.report import (
 )
 from pindown.learn.one_class.scoring import Mixture, Path, Scorer, walk
 from pindown.learn.one_class.tuning import EDGE, OTHER_SCALE
-from pindown.learn.torch_isolation import usable_device
 from pindown.network import ReluNetwork
 from pindown.validation import integer, is_number, positive, refuse
 
@@ -435,7 +435,7 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted detector as a safetensors file; nothing in it is ever executed."""
-        from pindown.learn.one_class.storage import write
+        from pindown.learn.one_class._storage import write
 
         check_is_fitted(self)
         write(self, path)
@@ -447,6 +447,6 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             ValueError: If the file is missing, damaged, or something else.
         """
-        from pindown.learn.one_class.storage import read
+        from pindown.learn.one_class._storage import read
 
         return read(cls, path)

@@ -26,12 +26,13 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from pindown.affine import Array
-from pindown.learn.one_class.inputs import InputScaling, paper_inputs
-from pindown.learn.one_class.negatives import generic_negatives
-from pindown.learn.one_class.networks import build, initialise
-from pindown.learn.one_class.plan import Plan
-from pindown.learn.one_class.printed_algorithm import PrintedMember
-from pindown.learn.one_class.training import Member, membership_log_odds
+from pindown.learn._torch_isolation import PROCESSOR, own_torch
+from pindown.learn.one_class._inputs import InputScaling, paper_inputs
+from pindown.learn.one_class._negatives import generic_negatives
+from pindown.learn.one_class._networks import build, initialise
+from pindown.learn.one_class._plan import Plan
+from pindown.learn.one_class._printed_algorithm import PrintedMember
+from pindown.learn.one_class._training import Member, membership_log_odds
 from pindown.learn.one_class.tuning import (
     BETTER_ORDER,
     FOLDS,
@@ -42,7 +43,6 @@ from pindown.learn.one_class.tuning import (
     MIN_ROWS_TO_HOLD_OUT,
     STEPS_TO_LEARN,
 )
-from pindown.learn.torch_isolation import PROCESSOR, own_torch
 from pindown.parallel import each, n_workers
 
 _SEED = 0  # always the same negatives, and none of the numbers that training draws

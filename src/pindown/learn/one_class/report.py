@@ -15,8 +15,8 @@ import scipy.sparse as sp
 
 from pindown.affine import Array
 from pindown.evidence import Kind
+from pindown.learn.one_class._inputs import InputScaling
 from pindown.learn.one_class.ensemble import HeldOutLosses
-from pindown.learn.one_class.inputs import InputScaling
 from pindown.learn.one_class.scoring import Scorer
 from pindown.network import ReluNetwork
 

@@ -30,7 +30,7 @@ from sklearn.utils.validation import (
 
 from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
-from pindown.learn.segmented.problem import Function, SegmentedFit, as_network, compile_loops, solve
+from pindown.learn.segmented._problem import Function, SegmentedFit, as_network, compile_loops, solve
 from pindown.validation import choice, integer, refuse
 
 LOSSES = ("squared", "absolute")

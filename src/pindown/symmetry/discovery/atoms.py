@@ -25,9 +25,9 @@ import torch
 
 from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
+from pindown.symmetry.discovery._orbits import Pairs
+from pindown.symmetry.discovery._orthogonal_maps import Maps, nearest_orthogonal, residual_limit, settled
 from pindown.symmetry.discovery.gramians import gramian, gramian_automorphisms, sorted_signature
-from pindown.symmetry.discovery.orbits import Pairs
-from pindown.symmetry.discovery.orthogonal_maps import Maps, nearest_orthogonal, residual_limit, settled
 from pindown.symmetry.discovery.tuning import (
     ATOM_BATCH,
     ATOM_RATE,

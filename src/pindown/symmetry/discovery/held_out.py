@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.evidence import Assumption, Kind
+from pindown.symmetry.discovery._orbits import Pairs, pairs_of
+from pindown.symmetry.discovery._orthogonal_maps import nearest_elements, residual_limit
 from pindown.symmetry.discovery.gramians import separation
-from pindown.symmetry.discovery.orbits import Pairs, pairs_of
-from pindown.symmetry.discovery.orthogonal_maps import nearest_elements, residual_limit
 from pindown.symmetry.discovery.tuning import (
     HARD_NEGATIVE_MAPS,
     HARD_NEGATIVE_TURN,

@@ -14,16 +14,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
 from pindown.progress import silent
-from pindown.symmetry.discovery.identification import identify
-from pindown.symmetry.discovery.orbits import (
+from pindown.symmetry.discovery._orbits import (
     Pairs,
     checked_labels,
     orbits_by_label,
     orbits_by_norm,
     unit_of,
 )
-from pindown.symmetry.discovery.orthogonal_maps import Maps, nearest_elements
-from pindown.symmetry.discovery.search import Discovery, discover
+from pindown.symmetry.discovery._orthogonal_maps import Maps, nearest_elements
+from pindown.symmetry.discovery._search import Discovery, discover
+from pindown.symmetry.discovery.identification import identify
 from pindown.symmetry.groups import Group
 from pindown.validation import choice, integer, optional
 
