@@ -5,3 +5,4 @@ from pindown.learn.max_pooling.estimator import MaxPoolClassifier as MaxPoolClas
 from pindown.learn.max_pooling.layerwise import PatternGuarantee as PatternGuarantee
 from pindown.learn.max_pooling.layerwise import LayerwiseSchedule as LayerwiseSchedule
 from pindown.learn.max_pooling.layerwise import layerwise_schedule as layerwise_schedule
+from pindown.learn.max_pooling.layerwise import class_share_failure as class_share_failure

@@ -35,3 +35,6 @@ from pindown.learn.mutual_autoencoder.sentences import grammar_entropy as gramma
 from pindown.learn.mutual_autoencoder.sentences import exact_matches as exact_matches
 from pindown.learn.mutual_autoencoder.sentences import word_matches as word_matches
 from pindown.learn.mutual_autoencoder.sentences import position_baseline as position_baseline
+
+# Codes from the resampling encoder
+from pindown.learn.mutual_autoencoder._objective import resample as resample

@@ -7,6 +7,7 @@ from pindown.learn.sparse_coding.tied_autoencoder import TiedAutoencoder as Tied
 # Support recovery with its certificate.
 from pindown.learn.sparse_coding.support_recovery import RecoveryCertificate as RecoveryCertificate
 from pindown.learn.sparse_coding.support_recovery import certify_weights as certify_weights
+from pindown.learn.sparse_coding.support_recovery import exponents_recover as exponents_recover
 from pindown.learn.sparse_coding.support_recovery import recover_support as recover_support
 from pindown.learn.sparse_coding.support_recovery import recovery_certificate as recovery_certificate
 from pindown.learn.sparse_coding.support_recovery import recovery_threshold as recovery_threshold
@@ -20,6 +21,7 @@ from pindown.learn.sparse_coding.gradient_descent import reconstruction_loss as 
 
 # Expected gradients near the dictionary.
 from pindown.learn.sparse_coding.proxy_gradients import proxy_gradient as proxy_gradient
+from pindown.learn.sparse_coding.proxy_gradients import support_gradient as support_gradient
 from pindown.learn.sparse_coding.criticality import Criticality as Criticality
 from pindown.learn.sparse_coding.criticality import criticality_bounds as criticality_bounds
 from pindown.learn.sparse_coding.criticality import (
