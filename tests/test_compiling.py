@@ -1,9 +1,11 @@
 """Machine code on disk: what is damaged is compiled again, and nothing of it is ever run."""
 
 import importlib.util
+import pickle
 import re
 from pathlib import Path
 
+import numba
 import pytest
 
 import pindown
@@ -117,3 +119,19 @@ def test_doctor_knows_every_folder_with_compiled_loops():
     folders = {".".join(["pindown", *path.parent.relative_to(source).parts]) for path in users}
     for folder in folders - {"pindown"}:
         assert any(f"{name}.".startswith(f"{folder}.") for name in doctor.COMPILED), folder
+
+
+def test_an_index_that_names_what_has_moved_is_made_anew(function, kept):
+    index = next(path for path in kept if path.suffix == ".nbi")
+    content = pickle.dumps(numba.__version__) + b"cno_such_module\nThing\n."
+    index.write_bytes(content + compiling._seal(content))
+    dispatcher = compiled(function)
+    assert dispatcher(5) == 15 and from_disk(dispatcher) == 0
+    assert dispatcher._cache._cache_file.signatures()
+    assert from_disk_again(function)
+
+
+def from_disk_again(function):
+    again = compiled(function)
+    assert again(5) == 15
+    return from_disk(again) == 1

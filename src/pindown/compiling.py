@@ -71,7 +71,12 @@ class SealedFiles(IndexDataCacheFile):  # type: ignore[misc]
         return [key[0] for key, name in found if is_sealed(self._data_path(name))]
 
     def _load_index(self) -> dict[Any, str]:
-        return dict(super()._load_index()) if is_sealed(self._index_path) else {}
+        if not is_sealed(self._index_path):
+            return {}
+        try:
+            return dict(super()._load_index())
+        except Exception:  # a whole index of an earlier version names what has moved since
+            return {}
 
     def _load_data(self, name: str) -> Any:
         path = self._data_path(name)
