@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.circuits.arithmetic import (
+from pindown.circuits._arithmetic import (
     alike,
     compose,
     depth,

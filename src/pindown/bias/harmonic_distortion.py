@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.bias.evaluation import in_evaluation
+from pindown.bias._evaluation import in_evaluation
 from pindown.bias.tuning import PERIOD_SAMPLES
 from pindown.evidence import Kind
 from pindown.validation import integer, positive

@@ -33,9 +33,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.circuits._radon import Map, reduced_sets
 from pindown.circuits.max_affine import hinge_network
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D, compile_1d
-from pindown.circuits.radon import Map, reduced_sets
 from pindown.circuits.tuning import (
     AIMED_SHARE,
     FIRST_INTERVALS,

@@ -26,11 +26,11 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.box import Box, as_box
-from pindown.circuits.arithmetic import Net, alike, require_networks
+from pindown.circuits._arithmetic import Net, alike, require_networks
+from pindown.circuits._radon import Map
 from pindown.circuits.lattice import LatticeForm, compile_lattice
 from pindown.circuits.max_affine import MaxAffineSum, compile_max_affine
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D, compile_1d
-from pindown.circuits.radon import Map
 from pindown.circuits.tuning import MAX_CELLS, MAX_TERMS
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.exact.polytope import (

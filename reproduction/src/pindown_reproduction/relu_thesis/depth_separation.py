@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.box import Box
-from pindown.circuits.arithmetic import depth, size
+from pindown.circuits._arithmetic import depth, size
 from pindown.circuits.depth_separation import composed_zigzags
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
 from pindown.geometry.complex.polyhedral import polyhedral_complex

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.bias.margins._solvers import smallest_moduli
 from pindown.bias.margins.hard_margin import labelled, max_margin
-from pindown.bias.margins.solvers import smallest_moduli
 from pindown.bias.tuning import (
     HIGHER_SADDLE,
     MAX_MAJORISATIONS,

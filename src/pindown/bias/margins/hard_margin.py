@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.bias.margins.solvers import (
+from pindown.bias.margins._solvers import (
     TOO_NEAR,
     least_norm,
     nearest_weights,

@@ -8,7 +8,7 @@ are products of inner products, so that
     \,\langle \delta_l(x), \delta_l(x')\rangle
 
 (the 1 is for the bias) needs two Gram matrices per layer and never the parameters side by side. Other
-modules are differentiated row by row, in :mod:`pindown.bias.tangent_kernel.autodiff`.
+modules are differentiated row by row, in :mod:`pindown.bias.tangent_kernel._autodiff`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def empirical_ntk(
     memory = positive("memory", memory, infinite=True)
     module, layers = _read(module_or_net, biases, method)
     if layers is None or (method == "auto" and _acts_on_last_axis(module_or_net, X1)):
-        from pindown.bias.tangent_kernel.autodiff import autodiff_ntk
+        from pindown.bias.tangent_kernel._autodiff import autodiff_ntk
 
         first, second = as_pair(X1, X2, flat=False)
         return _within_floats(

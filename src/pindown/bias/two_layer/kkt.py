@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.bias.evaluation import in_evaluation
+from pindown.bias._evaluation import in_evaluation
 from pindown.bias.margins.hard_margin import signed_labels
 from pindown.bias.tuning import HOMOGENEITY_ERROR, ZERO_DEGREE
 from pindown.bias.two_layer.training import Neurons

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.bias.evaluation import in_evaluation
+from pindown.bias._evaluation import in_evaluation
 from pindown.bias.margins.hard_margin import labelled
 from pindown.bias.tuning import BLOCK_PRODUCTS, LAYER_BATCH, MAX_SHOWN_PRODUCTS
 from pindown.evidence import Kind

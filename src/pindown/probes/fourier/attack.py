@@ -20,7 +20,7 @@ from torch import Tensor
 
 from pindown.affine import Array
 from pindown.evidence import Kind
-from pindown.probes.fourier.model import Classifier, read_problem
+from pindown.probes.fourier._model import Classifier, read_problem
 from pindown.probes.tuning import FOURIER_ATTACK_REACH
 from pindown.validation import integer, positive
 

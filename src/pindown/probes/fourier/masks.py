@@ -18,6 +18,7 @@ from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
 from pindown.evidence import Kind
 from pindown.guarantees.certificate.run import own_randomness
+from pindown.probes.fourier._model import Classifier, read_problem
 from pindown.probes.fourier.filters import (
     FrequencyProfile,
     checked_mask,
@@ -26,7 +27,6 @@ from pindown.probes.fourier.filters import (
     mirrored,
     random_masks,
 )
-from pindown.probes.fourier.model import Classifier, read_problem
 from pindown.probes.fourier.training import Plan, behind, train_each, train_shared
 from pindown.probes.tuning import OPEN_MASK_PRICE, RANDOM_MASKS
 from pindown.validation import choice, integer, number, optional, positive

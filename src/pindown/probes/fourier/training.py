@@ -26,7 +26,7 @@ from torch.nn.functional import cross_entropy
 
 from pindown.affine import Array
 from pindown.deadline import Deadline
-from pindown.probes.fourier.model import Classifier
+from pindown.probes.fourier._model import Classifier
 from pindown.probes.tuning import FIRST_LOGIT, STRAIGHT_ABOVE
 from pindown.progress import watched
 
