@@ -22,8 +22,10 @@ import pindown
 from pindown import deadline, equivalence, geometry, guarantees, verification
 from pindown.equivalence.comparison import branching, cells, integer_programs, labels
 from pindown.geometry.complex import counting
-from pindown.relaxation import difference_norms, differential, linear
-from pindown.relaxation import lp_balls as balls
+from pindown.relaxation import _difference_norms as difference_norms
+from pindown.relaxation import _differential as differential
+from pindown.relaxation import _lp_balls as balls
+from pindown.relaxation import linear
 from pindown.verification import certificates
 from tests.soundness.cases import Case
 
@@ -41,14 +43,14 @@ _IMPORTS = {
     "pindown.equivalence.comparison.cells": (cells, "gap_by_cells"),
     "pindown.equivalence.comparison.labels": (labels, "label_bounds"),
     "pindown.equivalence.comparison.integer_programs": (integer_programs, "gap_by_milp"),
-    "pindown.relaxation.difference_norms": (difference_norms, "norm_gap"),
-    "pindown.relaxation.differential": (differential, "gap_bounds"),
+    "pindown.relaxation._difference_norms": (difference_norms, "norm_gap"),
+    "pindown.relaxation._differential": (differential, "gap_bounds"),
     "pindown.guarantees": (
         guarantees,
         "certified_accuracy lipschitz_bounds minimum_distance verify",
     ),
     "pindown.verification": (verification, "certified certified_radii"),
-    "pindown.relaxation.lp_balls": (balls, "Balls"),
+    "pindown.relaxation._lp_balls": (balls, "Balls"),
     "pindown.verification.certificates": (certificates, "margin_bounds"),
 }
 

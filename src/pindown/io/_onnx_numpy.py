@@ -1,8 +1,8 @@
 """What every ONNX operation computes, on arrays, straight from the operator specification.
 
 This is the reader's second opinion (:mod:`pindown.io._agreement`) and knows nothing of the first: not
-one line is shared with the rules that turn a graph into ReLUs. The functions take float64 arrays or object
-arrays of ``Fraction``, so that a graph can also be evaluated without rounding.
+one line is shared with the rules that turn a graph into ReLUs. The functions take float64 arrays or
+object arrays of ``Fraction``, so that a graph can also be evaluated without rounding.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pindown.optim.base import (
+from pindown.optim._base import (
     ForeachOptimizer,
     State,
     Work,

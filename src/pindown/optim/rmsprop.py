@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pindown.optim.base import (
+from pindown.optim._base import (
     ForeachOptimizer,
     State,
     count_steps,

@@ -26,7 +26,7 @@ from pindown.equivalence.comparison.parallel_branching import (
 )
 from pindown.equivalence.comparison.witness_search import gaps_at
 from pindown.parallel import workers
-from pindown.relaxation.differential import gap_bounds, proved_gap
+from pindown.relaxation._differential import gap_bounds, proved_gap
 from pindown.relaxation.linear import LinearForms
 from tests.equivalence.comparison.nets import exact_gap, perturbed, random_net, unit_box
 

@@ -10,10 +10,10 @@ from scipy.stats import binom
 
 from pindown import ReluNetwork
 from pindown.guarantees.bounds import local_maxima_bound
+from pindown.guarantees.bounds._samples import read_sample
 from pindown.guarantees.bounds.local_maxima import ball_maxima, mistakes, spectral_complexity
 from pindown.guarantees.bounds.pac_bayes import risk_from_level
 from pindown.guarantees.bounds.rescaled_weights import WeightList, homogeneous
-from pindown.guarantees.bounds.samples import read_sample
 
 
 def peak(height=1.0):

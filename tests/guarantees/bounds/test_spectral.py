@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from pindown import ReluNetwork
 from pindown.guarantees.bounds import WeightList, margin_risk, small_kl_inverse, spectral_margin_bound
-from pindown.guarantees.bounds.samples import row_norms_up
+from pindown.guarantees.bounds._samples import row_norms_up
 from pindown.guarantees.bounds.spectral import beta_interval, source_scale
 from pindown.guarantees.bounds.weight_noise import norm_level
 

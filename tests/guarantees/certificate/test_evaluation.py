@@ -9,10 +9,10 @@ from scipy.special import rel_entr
 from scipy.stats import beta, binom
 from torch import nn
 
-from pindown.guarantees.certificate.evaluation import Count, count_errors, evaluate, plan, wrong
-from pindown.guarantees.certificate.modules import Examples
+from pindown.guarantees.certificate._evaluation import Count, count_errors, evaluate, plan, wrong
+from pindown.guarantees.certificate._modules import Examples
+from pindown.guarantees.certificate._stages import Stage
 from pindown.guarantees.certificate.posterior import WeightPosterior
-from pindown.guarantees.certificate.stages import Stage
 
 
 @pytest.mark.parametrize("rows", [1, 4, 7])

@@ -22,8 +22,8 @@ from pindown.equivalence.comparison.witness_search import gaps_at
 from pindown.equivalence.tuning import CELL_CANDIDATES, CELL_WALK_SHARE, MAX_CELLS
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
-from pindown.relaxation.difference_network import difference
-from pindown.relaxation.differential import proved_gap
+from pindown.relaxation._difference_network import difference
+from pindown.relaxation._differential import proved_gap
 from pindown.rounding import add_up
 
 

@@ -27,7 +27,7 @@ from pindown.equivalence.shrinking.sign_proofs import prove_signs
 from pindown.equivalence.tuning import CHECKED_SAMPLES, PROOF_SHARE, SCALE_SAMPLES, SETTLING_SHARE
 from pindown.network import ReluNetwork
 from pindown.progress import Report, silent
-from pindown.relaxation.differential import proved_gap
+from pindown.relaxation._differential import proved_gap
 from pindown.validation import positive
 
 Rule = Callable[[Draft, int], bool]

@@ -32,8 +32,8 @@ from pindown.geometry.tuning import (
 )
 from pindown.network import ReluNetwork
 from pindown.programs import EXACT, LP_TOLERANCE, Rows, integer_program, linear_program
+from pindown.relaxation._mixed_integer import encode
 from pindown.relaxation.intervals import interval_bounds
-from pindown.relaxation.mixed_integer import encode
 
 if TYPE_CHECKING:
     from pindown.geometry.complex.polyhedral import PolyhedralComplex

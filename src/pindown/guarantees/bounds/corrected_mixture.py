@@ -28,11 +28,11 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.evidence import Assumption
+from pindown.guarantees.bounds._samples import Sample, reach_of_inputs, read_network, read_sample
 from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, outward
 from pindown.guarantees.bounds.priors import N_ANGLES, Niceness, beta_grid, niceness
 from pindown.guarantees.bounds.relative_entropy import mixture_exponent
 from pindown.guarantees.bounds.rescaled_weights import WeightList, representative
-from pindown.guarantees.bounds.samples import Sample, reach_of_inputs, read_network, read_sample
 from pindown.guarantees.bounds.spectral import (
     MARGIN_GRID,
     norm_assumption,

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array, dense
 from pindown.evidence import Assumption
+from pindown.guarantees.bounds._samples import reach_of_inputs
 from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, half_square, outward
 from pindown.guarantees.bounds.pac_bayes import risk_from_level
 from pindown.guarantees.bounds.pac_bayes_margins import conditioned_kl
@@ -33,7 +34,6 @@ from pindown.guarantees.bounds.rescaled_weights import (
     homogeneous_rows,
     representatives,
 )
-from pindown.guarantees.bounds.samples import reach_of_inputs
 from pindown.guarantees.bounds.weight_noise import noise_scale
 from pindown.guarantees.tuning import BALLS_AT_ONCE, LOCAL_MAXIMA_SUCCESSES
 from pindown.network import ReluNetwork

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.evidence import Assumption
+from pindown.guarantees.bounds._samples import margins_of
 from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, outward
 from pindown.guarantees.bounds.pac_bayes import clopper_pearson, risk_from_level
 from pindown.guarantees.bounds.rescaled_weights import (
@@ -28,7 +29,6 @@ from pindown.guarantees.bounds.rescaled_weights import (
     homogeneous,
     homogeneous_rows,
 )
-from pindown.guarantees.bounds.samples import margins_of
 from pindown.network import ReluNetwork
 from pindown.validation import integer, positive, probability, refuse, share
 

@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.evidence import Assumption
+from pindown.guarantees.bounds._samples import Sample, reach_of_inputs, read_network, read_sample
 from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, half_square, outward
 from pindown.guarantees.bounds.pac_bayes import risks_from_levels
 from pindown.guarantees.bounds.pac_bayes_margins import conditioned_kl
@@ -46,7 +47,6 @@ from pindown.guarantees.bounds.rescaled_weights import (
     WeightList,
     representative,
 )
-from pindown.guarantees.bounds.samples import Sample, reach_of_inputs, read_network, read_sample
 from pindown.guarantees.bounds.weight_noise import noise_scale
 from pindown.guarantees.tuning import MARGIN_QUANTILES, SPECTRAL_SUCCESSES
 from pindown.network import ReluNetwork

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array, dense
+from pindown.guarantees.bounds._samples import margins_of
 from pindown.guarantees.bounds.bound import Bound, shown_confidence
 from pindown.guarantees.bounds.pac_bayes import held_out_bound, occam_bound
 from pindown.guarantees.bounds.rescaled_weights import has_biases, homogeneous
-from pindown.guarantees.bounds.samples import margins_of
 from pindown.guarantees.bounds.spectral import spectral_margin_bound
 from pindown.guarantees.bounds.weight_noise import weight_noise_bound
 from pindown.network import ReluNetwork

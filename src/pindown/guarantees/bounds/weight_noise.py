@@ -25,12 +25,12 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.evidence import Assumption
+from pindown.guarantees.bounds._samples import margins_of, read_network
 from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, exp_up, half_square, outward
 from pindown.guarantees.bounds.pac_bayes import risk_from_level
 from pindown.guarantees.bounds.priors import scale_below
 from pindown.guarantees.bounds.relative_entropy import small_kl_inverse
 from pindown.guarantees.bounds.rescaled_weights import WeightList, homogeneous
-from pindown.guarantees.bounds.samples import margins_of, read_network
 from pindown.guarantees.tuning import DRAWS_DELTA_SHARE, RELATIVE_NOISE_SCALES, ROWS_PER_DRAW
 from pindown.network import ReluNetwork
 from pindown.rounding import norm_up

@@ -17,7 +17,7 @@ from torch import Tensor
 from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
 from pindown.evidence import Kind
-from pindown.guarantees.certificate.run import own_randomness
+from pindown.guarantees.certificate._run import own_randomness
 from pindown.probes.fourier._model import Classifier, read_problem
 from pindown.probes.fourier.filters import (
     FrequencyProfile,

@@ -13,11 +13,11 @@ from torch import nn
 
 from pindown.deadline import Deadline
 from pindown.guarantees.bounds.pac_bayes import maurer_bound
-from pindown.guarantees.certificate.evaluation import Count, count_errors, evaluate, plan
-from pindown.guarantees.certificate.modules import Examples
+from pindown.guarantees.certificate._evaluation import Count, count_errors, evaluate, plan
+from pindown.guarantees.certificate._modules import Examples
+from pindown.guarantees.certificate._prior import around, train
+from pindown.guarantees.certificate._stages import Stage
 from pindown.guarantees.certificate.posterior import Moves, Prior, WeightPosterior, descend
-from pindown.guarantees.certificate.prior import around, train
-from pindown.guarantees.certificate.stages import Stage
 from pindown.guarantees.tuning import (
     BOUND_LOOKS,
     ENOUGH_PRIOR_STEPS,

@@ -8,10 +8,10 @@ import warnings
 import torch
 from torch import nn
 
-from pindown.guarantees.certificate.evaluation import count_errors, module_errors
-from pindown.guarantees.certificate.modules import Examples, class_scores, dropped_inputs
+from pindown.guarantees.certificate._evaluation import count_errors, module_errors
+from pindown.guarantees.certificate._modules import Examples, class_scores, dropped_inputs
+from pindown.guarantees.certificate._stages import Stage
 from pindown.guarantees.certificate.posterior import Moves, Prior
-from pindown.guarantees.certificate.stages import Stage
 from pindown.guarantees.tuning import (
     MIN_NOISE_PASSES,
     MIN_NOISE_TRIALS,

@@ -35,9 +35,9 @@ from pindown.affine import Array
 from pindown.deadline import NEVER, Deadline
 from pindown.geometry.complex._proportional_units import proportional_units
 from pindown.geometry.exact._integer_network import exact_signs
-from pindown.relaxation.lp_balls import length_up
+from pindown.relaxation._lp_balls import length_up
 from pindown.rounding import add_up
-from pindown.verification.cell_forms import (
+from pindown.verification._cell_forms import (
     CellForms,
     Sides,
     cell_forms,
@@ -45,8 +45,8 @@ from pindown.verification.cell_forms import (
     exact_rows,
     rounded_forms,
 )
-from pindown.verification.distance_problem import DistanceState, Problem
-from pindown.verification.least_distance import contradiction, nearest_point
+from pindown.verification._distance_problem import DistanceState, Problem
+from pindown.verification._least_distance import contradiction, nearest_point
 from pindown.verification.tuning import WALK_CONTRADICTION_BOUND, WALK_MAX_RATIONAL_PARAMETERS
 
 _METHOD = "cell walking"
