@@ -77,3 +77,25 @@ def test_a_linear_map_that_rounds_to_zero_is_charged(outputs, with_box):
     assert result.network.size < net.size
     gap = abs(net.as_fractions()([-1, 0])[0] - result.network.as_fractions()([-1, 0])[0])
     assert 0 < gap <= Fraction(result.gap_upper) * (1 if with_box else 2)
+
+
+def test_rounding_of_a_linear_map_is_charged_where_inputs_are_far_from_zero():
+    """Units that carry an input as ``x - lower`` are small there; the map's rounding times x is not."""
+    rng = np.random.default_rng(0)
+    for _ in range(80):
+        first, lower = -rng.uniform(0.1, 1.0, 2), float(-rng.uniform(10, 90))
+        rows = np.column_stack([first, np.nextafter(first, 0.0)]).reshape(-1, 1)
+        factors = rng.normal(size=(3, 2)) * 10.0 ** rng.integers(1, 7)
+        cancelling = (factors[:, :, None] * [1.0, -1.0]).reshape(3, 4)
+        net = ReluNetwork.from_layers(
+            [
+                (rows, np.repeat(rng.normal(size=2), 2)),
+                (cancelling, np.zeros(3)),
+                (rng.normal(size=(4, 3)), np.zeros(4)),
+                (rng.normal(size=(2, 4)), np.zeros(2)),
+            ]
+        )
+        answer = shrink(net, box=([lower], [lower]), budget=5)
+        exact, ours = net.as_fractions()([lower]), answer.network.as_fractions()([lower])
+        assert max(abs(a - b) for a, b in zip(exact, ours, strict=True)) <= Fraction(answer.gap_upper)
+        assert answer.network.size < net.size

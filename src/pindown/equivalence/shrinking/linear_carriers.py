@@ -193,8 +193,19 @@ def _carry_inputs(draft: Draft, layer: int, product: Rounded, constant: Rounded)
     if layer == 0 and draft.box is not None:
         shift = shift_above(draft.box.lower[used])
         offset = affine_image(outward.value, -shift, constant.value)
-        offset = Rounded(offset.value, sum_up(offset.error, constant.error))
+        # The map's rounding is multiplied by the inputs, which may be larger than what the units carry.
+        lost = _spread_up(outward.error, shift)
+        offset = Rounded(offset.value, sum_up(sum_up(offset.error, constant.error), lost))
     return _Carriers(Rounded(compact(inward), 0.0), shift, outward, offset, True)
+
+
+def _spread_up(error: Matrix, sizes: Array) -> Array:
+    """Return an upper bound on ``error @ sizes``, of numbers >= 0; nothing where there is no error."""
+    if largest(error) == 0.0:
+        return np.zeros(error.shape[0])
+    with np.errstate(over="ignore", invalid="ignore"):  # twice, for the product is rounded too
+        total = 2.0 * np.asarray(error @ sizes) + len(sizes) * SMALLEST
+    return np.where(np.isnan(total), np.inf, total)
 
 
 def _propose(draft: Draft, layer: int, plan: _Plan, new: _Carriers) -> bool:
