@@ -80,9 +80,7 @@ def gramian_route() -> tuple[str, str]:
     for seed in range(3):
         x, y, _ = pairs_of("C6", 0.0, seed)
         start = time.process_time()
-        learner = SymmetryLearner("gramian", n_restarts=6, budget=120.0, random_state=seed).fit(
-            x, y
-        )
+        learner = SymmetryLearner("gramian", n_restarts=6, budget=120.0, random_state=seed).fit(x, y)
         spent += time.process_time() - start
         right += learner.claimed_ and learner.group_.name == "C6"
     return "C6, Gramian route, 6 starts", f"recovered {right} of 3 in {spent / 3:.1f} s"

@@ -10,7 +10,7 @@ from pindown.equivalence.flat_directions import (
     parameter_jacobian,
 )
 from pindown.equivalence.identifiable import identifiable_network
-from pindown.equivalence.recovery.last_layer import moved
+from pindown.equivalence.recovery._last_layer import moved
 from pindown.network import ReluNetwork
 
 

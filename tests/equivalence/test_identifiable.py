@@ -52,7 +52,7 @@ def test_larger_networks_are_transparent_on_samples_and_of_full_rank(widths):
 
 def test_some_input_switches_all_units_on():
     """The image of the box under the layers then has full dimension, as all rows are independent."""
-    from pindown.equivalence.recovery.known_layers import KnownLayers
+    from pindown.equivalence.recovery._known_layers import KnownLayers
 
     net = identifiable_network((4, 4, 3, 1), seed=2)
     points = KnownLayers(4, tuple((W, b) for W, b in net.layers[:-1])).inside_all_on(

@@ -16,7 +16,7 @@ import pindown as pn
 from pindown.parallel import each, n_workers, workers
 
 pytest.importorskip("distributed")
-from pindown.parallel import dask_workers
+from pindown.parallel import _dask_workers as dask_workers
 
 SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[3] / "shared"))
 FILES = ("results.json", "table.md", "figure.svg")

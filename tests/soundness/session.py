@@ -20,7 +20,10 @@ import scipy.sparse as sp
 
 import pindown
 from pindown import deadline, equivalence, geometry, guarantees, verification
-from pindown.equivalence.comparison import branching, cells, integer_programs, labels
+from pindown.equivalence.comparison import _branching as branching
+from pindown.equivalence.comparison import _cells as cells
+from pindown.equivalence.comparison import _integer_programs as integer_programs
+from pindown.equivalence.comparison import _labels as labels
 from pindown.geometry.complex import counting
 from pindown.relaxation import _difference_norms as difference_norms
 from pindown.relaxation import _differential as differential
@@ -39,10 +42,10 @@ _IMPORTS = {
     "pindown.geometry.complex.counting": (counting, "region_count"),
     "pindown.relaxation.linear": (linear, "linear_bounds"),
     "pindown.equivalence": (equivalence, "decide_shallow"),
-    "pindown.equivalence.comparison.branching": (branching, "gap_by_branching"),
-    "pindown.equivalence.comparison.cells": (cells, "gap_by_cells"),
-    "pindown.equivalence.comparison.labels": (labels, "label_bounds"),
-    "pindown.equivalence.comparison.integer_programs": (integer_programs, "gap_by_milp"),
+    "pindown.equivalence.comparison._branching": (branching, "gap_by_branching"),
+    "pindown.equivalence.comparison._cells": (cells, "gap_by_cells"),
+    "pindown.equivalence.comparison._labels": (labels, "label_bounds"),
+    "pindown.equivalence.comparison._integer_programs": (integer_programs, "gap_by_milp"),
     "pindown.relaxation._difference_norms": (difference_norms, "norm_gap"),
     "pindown.relaxation._differential": (differential, "gap_bounds"),
     "pindown.guarantees": (

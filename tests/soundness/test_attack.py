@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pindown.equivalence.comparison import reduced_pairs
-from pindown.equivalence.comparison.run import Run
+from pindown.equivalence.comparison import _reduced_pairs as reduced_pairs
+from pindown.equivalence.comparison._run import Run
 from pindown.equivalence.shrinking import engine
 from pindown.geometry.facts import extrema
 from pindown.geometry.facts import lipschitz as steepness

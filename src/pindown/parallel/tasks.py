@@ -154,7 +154,7 @@ def _configured(pool: Pool, bytes_per_task: float | None) -> Iterator[dict[str, 
 
     limits: dict[str, Any] = {}
     if pool.kind == "dask":
-        from pindown.parallel.dask_workers import DaskBackend, free_slots
+        from pindown.parallel._dask_workers import DaskBackend, free_slots
 
         slots = -1 if pool.whole else pool.n_jobs
         if bytes_per_task is not None:
@@ -169,7 +169,7 @@ def _configured(pool: Pool, bytes_per_task: float | None) -> Iterator[dict[str, 
     elif pool.kind == "ray":
         config = parallel_config(backend="ray", n_jobs=pool.n_jobs)
     else:
-        from pindown.parallel.loky_workers import OwnLokyBackend
+        from pindown.parallel._loky_workers import OwnLokyBackend
 
         slots = at_once(pool.n_jobs, bytes_per_task)
         if slots < pool.n_jobs:
@@ -198,7 +198,7 @@ def _stopped_early(results: Any) -> Iterator[Any]:
 
 
 def _lost_worker() -> tuple[type[BaseException], ...]:
-    dask = sys.modules.get("pindown.parallel.dask_workers")
+    dask = sys.modules.get("pindown.parallel._dask_workers")
     return (BrokenExecutor,) if dask is None else (BrokenExecutor, dask.LostWorkerError)
 
 

@@ -152,7 +152,7 @@ def _opened(n_jobs: int | None, cluster: Any, backend: str | None, stack: ExitSt
     if isinstance(cluster, str) and cluster != "local" and not _is_address(cluster):
         words = "'local', 'ray', the address of a Dask scheduler such as 'tcp://node7:8786', "
         refuse("cluster", f"{words}or a Dask client or cluster", cluster)
-    from pindown.parallel.dask_workers import opened_client
+    from pindown.parallel._dask_workers import opened_client
 
     wanted = None if n_jobs in (None, -1) else _count(n_jobs)
     client, cores = opened_client(cluster, wanted, stack)

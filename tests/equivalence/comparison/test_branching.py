@@ -7,8 +7,8 @@ import pytest
 
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
-from pindown.equivalence.comparison.branching import Cover, branch, cuts, halves
-from pindown.equivalence.comparison.parallel_branching import Part, branch_in_rounds, explore
+from pindown.equivalence.comparison._branching import Cover, branch, cuts, halves
+from pindown.equivalence.comparison._parallel_branching import Part, branch_in_rounds, explore
 from pindown.relaxation.linear import LinearForms
 
 LINE = Box([0.0], [1.0])

@@ -9,9 +9,9 @@ import pytest
 
 from pindown.box import Box
 from pindown.deadline import Deadline
-from pindown.equivalence.comparison.branching import gap_by_branching
-from pindown.equivalence.comparison.cells import gap_by_cells
-from pindown.equivalence.comparison.integer_programs import gap_by_milp, largest_output, open_units
+from pindown.equivalence.comparison._branching import gap_by_branching
+from pindown.equivalence.comparison._cells import gap_by_cells
+from pindown.equivalence.comparison._integer_programs import gap_by_milp, largest_output, open_units
 from pindown.network import ReluNetwork
 from pindown.programs import SOLVER_TOLERANCE
 from pindown.relaxation._difference_network import difference

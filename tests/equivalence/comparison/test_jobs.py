@@ -5,8 +5,9 @@ import pytest
 
 from pindown import Box
 from pindown.cli.main import main
-from pindown.equivalence.comparison import diff, methods, parallel_branching
-from pindown.equivalence.comparison.cells import gap_by_cells
+from pindown.equivalence.comparison import _parallel_branching as parallel_branching
+from pindown.equivalence.comparison import diff, methods
+from pindown.equivalence.comparison._cells import gap_by_cells
 from pindown.parallel import workers
 from tests.equivalence.comparison.nets import exact_gap, perturbed, random_net
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pindown.deadline import Deadline
-from pindown.equivalence.comparison.labels import (
+from pindown.equivalence.comparison._labels import (
     label_bounds,
     narrow_labels,
     proved_label_gap,

@@ -7,9 +7,9 @@ import pytest
 
 from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.comparison import GapState, narrow
-from pindown.equivalence.comparison.cells import gap_by_cells
+from pindown.equivalence.comparison._cells import gap_by_cells
+from pindown.equivalence.comparison._run import Pair, Run
 from pindown.equivalence.comparison.methods import Method, follow
-from pindown.equivalence.comparison.run import Pair, Run
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.relaxation._difference_norms import norm_gap

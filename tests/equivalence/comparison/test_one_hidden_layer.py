@@ -8,8 +8,8 @@ import pytest
 
 from pindown.box import Box
 from pindown.deadline import Deadline
-from pindown.equivalence.comparison.cells import gap_by_cells
-from pindown.equivalence.comparison.folds import Sum, near_multiples, relations, sides, sum_bound
+from pindown.equivalence.comparison._cells import gap_by_cells
+from pindown.equivalence.comparison._folds import Sum, near_multiples, relations, sides, sum_bound
 from pindown.equivalence.comparison.one_hidden_layer import decide_shallow, shallow_normal_form
 from pindown.network import ReluNetwork
 from tests.equivalence.comparison.nets import exact_gap, perturbed, random_net, unit_box

@@ -11,12 +11,11 @@ import pytest
 
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
-from pindown.equivalence.comparison import parallel_branching
-from pindown.equivalence.comparison.branching import Cover, cuts, gap_by_branching
-from pindown.equivalence.comparison.cells import gap_by_cells
-from pindown.equivalence.comparison.labels import narrow_labels
-from pindown.equivalence.comparison.methods import narrow
-from pindown.equivalence.comparison.parallel_branching import (
+from pindown.equivalence.comparison import _parallel_branching as parallel_branching
+from pindown.equivalence.comparison._branching import Cover, cuts, gap_by_branching
+from pindown.equivalence.comparison._cells import gap_by_cells
+from pindown.equivalence.comparison._labels import narrow_labels
+from pindown.equivalence.comparison._parallel_branching import (
     Frontier,
     Part,
     branch_in_rounds,
@@ -24,7 +23,8 @@ from pindown.equivalence.comparison.parallel_branching import (
     explore,
     gap_in_rounds,
 )
-from pindown.equivalence.comparison.witness_search import gaps_at
+from pindown.equivalence.comparison._witness_search import gaps_at
+from pindown.equivalence.comparison.methods import narrow
 from pindown.parallel import workers
 from pindown.relaxation._differential import gap_bounds, proved_gap
 from pindown.relaxation.linear import LinearForms

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pindown.box import Box
-from pindown.equivalence.comparison.witness_search import search
+from pindown.equivalence.comparison._witness_search import search
 from pindown.io import load
 from pindown.network import ReluNetwork
 from pindown.relaxation._differential import proved_gap

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pindown.box import Box
-from pindown.equivalence.recovery.kinks import kinks_on_lines, observe
-from pindown.equivalence.recovery.oracle import Oracle, StopAskingError
+from pindown.equivalence.recovery._kinks import kinks_on_lines, observe
+from pindown.equivalence.recovery._oracle import Oracle, StopAskingError
 from pindown.geometry.slices.segment import along_segment
 from pindown.network import ReluNetwork
 

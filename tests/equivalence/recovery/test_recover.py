@@ -9,8 +9,8 @@ from pindown.equivalence.comparison import diff
 from pindown.equivalence.comparison.matching import match
 from pindown.equivalence.identifiable import identifiable_network
 from pindown.equivalence.recovery import Recovered, recover
-from pindown.equivalence.recovery.known_layers import KnownLayers
-from pindown.equivalence.recovery.oracle import Oracle
+from pindown.equivalence.recovery._known_layers import KnownLayers
+from pindown.equivalence.recovery._oracle import Oracle
 from pindown.equivalence.recovery.recovering import excluded_share, proved
 from pindown.network import ReluNetwork
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pindown.deadline import Deadline
-from pindown.equivalence.sensitivity.concave_quadratics import corner_form, proved_form
-from pindown.equivalence.sensitivity.corners_of_changes import Cube, climb, climb_freely, cover
+from pindown.equivalence.sensitivity._concave_quadratics import corner_form, proved_form
+from pindown.equivalence.sensitivity._corners_of_changes import Cube, climb, climb_freely, cover
 from tests.equivalence.sensitivity.chains import largest_at, random_layers
 
 

@@ -10,9 +10,9 @@ import pytest
 from pindown.box import Box
 from pindown.deadline import Deadline
 from pindown.equivalence.comparison.methods import narrow
+from pindown.equivalence.sensitivity._few_changed_biases import bound_few_biases
+from pindown.equivalence.sensitivity._multipliers import SourceChain
 from pindown.equivalence.sensitivity.changes import Change, gap_of_changes
-from pindown.equivalence.sensitivity.few_changed_biases import bound_few_biases
-from pindown.equivalence.sensitivity.multipliers import SourceChain
 from pindown.network import ReluNetwork
 from tests.equivalence.nets import random_net
 

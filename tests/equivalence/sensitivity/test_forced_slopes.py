@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from pindown.equivalence.sensitivity.corners_of_changes import cover
-from pindown.equivalence.sensitivity.few_changed_biases import common_slopes
+from pindown.equivalence.sensitivity._corners_of_changes import cover
+from pindown.equivalence.sensitivity._few_changed_biases import common_slopes
 from tests.equivalence.sensitivity.chains import all_slopes, random_layers, reached
 
 

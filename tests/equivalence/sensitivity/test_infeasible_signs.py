@@ -5,7 +5,7 @@ import pytest
 
 from pindown.box import Box
 from pindown.deadline import Deadline
-from pindown.equivalence.sensitivity.infeasible_signs import no_such_input
+from pindown.equivalence.sensitivity._infeasible_signs import no_such_input
 from pindown.network import ReluNetwork
 from tests.equivalence.nets import random_net
 

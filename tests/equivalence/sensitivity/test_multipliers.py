@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pindown.equivalence.sensitivity.multipliers import (
+from pindown.equivalence.sensitivity._multipliers import (
     SourceChain,
     best_multipliers,
     evaluate,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pindown.equivalence.sensitivity.propagation import product_above, row_norms_above, sum_above
+from pindown.equivalence.sensitivity._propagation import product_above, row_norms_above, sum_above
 
 
 @pytest.mark.parametrize("as_matrix", [np.asarray, sp.csr_array])

@@ -9,7 +9,7 @@ import pytest
 
 from pindown.box import Box
 from pindown.equivalence.shrinking import shrink
-from pindown.equivalence.shrinking.proposals import error_bound
+from pindown.equivalence.shrinking._proposals import error_bound
 from pindown.network import ReluNetwork
 from tests.equivalence.shrinking.redundancy import pairs, random_net
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from pindown.affine import dense
-from pindown.equivalence.shrinking.rounded_matrices import (
+from pindown.equivalence.shrinking._rounded_matrices import (
     add,
     affine_image,
     matmul,

@@ -11,7 +11,7 @@ from pindown.box import Box
 from pindown.deadline import Deadline
 from pindown.equivalence.comparison import diff
 from pindown.equivalence.shrinking import shrink
-from pindown.equivalence.shrinking.sign_proofs import signs_by_splitting
+from pindown.equivalence.shrinking._sign_proofs import signs_by_splitting
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.linear import linear_bounds

@@ -6,12 +6,12 @@ import numpy as np
 
 from pindown.box import Box
 from pindown.deadline import NEVER
-from pindown.equivalence.shrinking.linear_carriers import _factored
-from pindown.equivalence.shrinking.linear_part import _dependencies, carry_pairs, shift_above
-from pindown.equivalence.shrinking.proposals import Draft
-from pindown.equivalence.shrinking.redundant_units import drop_units, ratio
-from pindown.equivalence.shrinking.rounding_cleanup import clear_faint
-from pindown.equivalence.shrinking.unit_facts import unit_bounds
+from pindown.equivalence.shrinking._linear_carriers import _factored
+from pindown.equivalence.shrinking._linear_part import _dependencies, carry_pairs, shift_above
+from pindown.equivalence.shrinking._proposals import Draft
+from pindown.equivalence.shrinking._redundant_units import drop_units, ratio
+from pindown.equivalence.shrinking._rounding_cleanup import clear_faint
+from pindown.equivalence.shrinking._unit_facts import unit_bounds
 from pindown.network import ReluNetwork
 
 

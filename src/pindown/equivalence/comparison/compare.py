@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline, checked_budget
+from pindown.equivalence.comparison._labels import compare_labels, unsearched
+from pindown.equivalence.comparison._run import Run
 from pindown.equivalence.comparison.bracket import GapState
-from pindown.equivalence.comparison.labels import compare_labels, unsearched
 from pindown.equivalence.comparison.methods import decide, require_fit
 from pindown.equivalence.comparison.result import Diff, verdict_of
-from pindown.equivalence.comparison.run import Run
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads, n_workers
 from pindown.progress import Report, silent

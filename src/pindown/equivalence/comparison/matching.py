@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, dense, is_finite
 from pindown.deadline import NEVER, Deadline, OutOfTime
+from pindown.equivalence.comparison._row_pairing import pair_units, times_powers, unit_rows
 from pindown.equivalence.comparison.result import LayerDifference
-from pindown.equivalence.comparison.row_pairing import pair_units, times_powers, unit_rows
 from pindown.equivalence.gauge_fixing import row_lengths
 from pindown.equivalence.sensitivity.sources import Change
 from pindown.equivalence.symmetry import (

@@ -9,7 +9,7 @@ interval decides or the time is over:
    then by what holds on the box;
 3. on any pair: bounds on the difference, until one decides.
 
-What a method proves is about the pair it works on; :class:`~pindown.equivalence.comparison.run.Run`
+What a method proves is about the pair it works on; :class:`~pindown.equivalence.comparison._run.Run`
 turns it into a statement about the networks that were given.
 """
 
@@ -25,15 +25,15 @@ import numpy as np
 
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
+from pindown.equivalence.comparison._branching import Cover, gap_by_branching
+from pindown.equivalence.comparison._cells import gap_by_cells
+from pindown.equivalence.comparison._integer_programs import gap_by_milp, open_units
+from pindown.equivalence.comparison._parallel_branching import Frontier, gap_in_rounds
+from pindown.equivalence.comparison._reduced_pairs import paired, paired_by_kinks, reduced
+from pindown.equivalence.comparison._run import Pair, Run
+from pindown.equivalence.comparison._witness_search import search
 from pindown.equivalence.comparison.bracket import PROGRAMS, GapState
-from pindown.equivalence.comparison.branching import Cover, gap_by_branching
-from pindown.equivalence.comparison.cells import gap_by_cells
-from pindown.equivalence.comparison.integer_programs import gap_by_milp, open_units
 from pindown.equivalence.comparison.one_hidden_layer import decide_shallow
-from pindown.equivalence.comparison.parallel_branching import Frontier, gap_in_rounds
-from pindown.equivalence.comparison.reduced_pairs import paired, paired_by_kinks, reduced
-from pindown.equivalence.comparison.run import Pair, Run
-from pindown.equivalence.comparison.witness_search import search
 from pindown.equivalence.tuning import (
     BRANCHING_FIRST_SHARE,
     CELLS_SHARE,

@@ -26,7 +26,7 @@ import numpy as np
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline, OutOfTime
-from pindown.equivalence.comparison.folds import (
+from pindown.equivalence.comparison._folds import (
     Fold,
     Sum,
     Vector,
@@ -40,7 +40,7 @@ from pindown.equivalence.comparison.folds import (
     sides,
     sum_bound,
 )
-from pindown.equivalence.comparison.witness_search import Witness, search
+from pindown.equivalence.comparison._witness_search import Witness, search
 from pindown.equivalence.related_units import ParallelUnits
 from pindown.equivalence.tuning import (
     COARSE_PARALLEL,

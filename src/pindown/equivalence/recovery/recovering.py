@@ -19,11 +19,11 @@ from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline, checked_budget
 from pindown.equivalence.flat_directions import n_parameters
-from pindown.equivalence.recovery.known_layers import KnownLayers
-from pindown.equivalence.recovery.last_layer import polish
-from pindown.equivalence.recovery.layer_by_layer import LayerSearch
-from pindown.equivalence.recovery.oracle import Oracle, Query, StopAskingError
-from pindown.equivalence.recovery.unit_candidates import LayerNotFoundError
+from pindown.equivalence.recovery._known_layers import KnownLayers
+from pindown.equivalence.recovery._last_layer import polish
+from pindown.equivalence.recovery._layer_by_layer import LayerSearch
+from pindown.equivalence.recovery._oracle import Oracle, Query, StopAskingError
+from pindown.equivalence.recovery._unit_candidates import LayerNotFoundError
 from pindown.equivalence.tuning import (
     DELTA,
     EXACT_NOISES,

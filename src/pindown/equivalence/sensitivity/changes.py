@@ -26,18 +26,18 @@ import numpy as np
 from pindown.affine import Array, dense
 from pindown.box import Box, as_box
 from pindown.deadline import NEVER, Deadline
-from pindown.equivalence.sensitivity.few_changed_biases import (
+from pindown.equivalence.sensitivity._few_changed_biases import (
     FewBiases,
     bound_few_biases,
     excluded_by_signs,
     is_for_corners,
 )
-from pindown.equivalence.sensitivity.multipliers import (
+from pindown.equivalence.sensitivity._multipliers import (
     SourceChain,
     best_multipliers,
     proved_bounds,
 )
-from pindown.equivalence.sensitivity.propagation import Propagation, activation_ranges, sum_above
+from pindown.equivalence.sensitivity._propagation import Propagation, activation_ranges, sum_above
 from pindown.equivalence.sensitivity.sources import Change, Source, balanced, find_sources
 from pindown.equivalence.tuning import BALANCING_SHARE, MAX_SYSTEM, MIN_EVALUATIONS, NORM_SHARE
 from pindown.network import ReluNetwork

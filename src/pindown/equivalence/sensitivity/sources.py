@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 from pindown.affine import Affine, Array, Matrix, is_finite
 from pindown.deadline import NEVER, Deadline
-from pindown.equivalence.sensitivity.propagation import (
+from pindown.equivalence.sensitivity._propagation import (
     Propagation,
     Range,
     Spread,

@@ -17,8 +17,8 @@ import numpy as np
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline
+from pindown.equivalence.comparison._witness_search import gaps_at
 from pindown.equivalence.comparison.bracket import GapState
-from pindown.equivalence.comparison.witness_search import gaps_at
 from pindown.equivalence.tuning import CELL_CANDIDATES, CELL_WALK_SHARE, MAX_CELLS
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork

@@ -27,18 +27,18 @@ from numpy.typing import NDArray
 from pindown.affine import Affine, Array, dense
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline, OutOfTime
-from pindown.equivalence.sensitivity.concave_quadratics import (
+from pindown.equivalence.sensitivity._concave_quadratics import (
     ConcaveQuadratic,
     linear_parts,
     quadratic_of,
 )
-from pindown.equivalence.sensitivity.corners_of_changes import (
+from pindown.equivalence.sensitivity._corners_of_changes import (
     CornerSearch,
     OpenCorner,
     cover,
 )
-from pindown.equivalence.sensitivity.infeasible_signs import no_such_input
-from pindown.equivalence.sensitivity.multipliers import SourceChain
+from pindown.equivalence.sensitivity._infeasible_signs import no_such_input
+from pindown.equivalence.sensitivity._multipliers import SourceChain
 from pindown.equivalence.tuning import (
     CORNER_SECONDS,
     MAX_CORNER_BITS,
@@ -229,7 +229,7 @@ def common_slopes(
     Raises:
         OutOfTime: If the time is over before all corners were asked.
 
-    >>> from pindown.equivalence.sensitivity.corners_of_changes import climb
+    >>> from pindown.equivalence.sensitivity._corners_of_changes import climb
     >>> layers, w = [np.array([[2.0], [1.0]])], np.array([1.0, -1.0])
     >>> found = climb(layers, w, np.ones((1, 1)))  # on and off: 2
     >>> at = OpenCorner(np.ones(1), found.multipliers(0, 0.01))

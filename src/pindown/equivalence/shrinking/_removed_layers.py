@@ -21,10 +21,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Matrix, compact
-from pindown.equivalence.shrinking.linear_part import LinearPart, linear_part
-from pindown.equivalence.shrinking.proposals import Draft, Errors, Layer, pick
-from pindown.equivalence.shrinking.result import Step
-from pindown.equivalence.shrinking.rounded_matrices import (
+from pindown.equivalence.shrinking._linear_part import LinearPart, linear_part
+from pindown.equivalence.shrinking._proposals import Draft, Errors, Layer, pick
+from pindown.equivalence.shrinking._rounded_matrices import (
     Mask,
     Rounded,
     affine_image,
@@ -36,6 +35,7 @@ from pindown.equivalence.shrinking.rounded_matrices import (
     stacked,
     used_columns,
 )
+from pindown.equivalence.shrinking.result import Step
 from pindown.relaxation.intervals import Interval
 
 

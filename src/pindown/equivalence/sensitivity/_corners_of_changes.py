@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.deadline import NEVER, Deadline
-from pindown.equivalence.sensitivity.concave_quadratics import corner_form, proved_form
-from pindown.equivalence.sensitivity.multipliers import SourceChain, first_multipliers
+from pindown.equivalence.sensitivity._concave_quadratics import corner_form, proved_form
+from pindown.equivalence.sensitivity._multipliers import SourceChain, first_multipliers
 from pindown.equivalence.tuning import (
     CLIMB_ROUNDS,
     CLIMB_STARTS,

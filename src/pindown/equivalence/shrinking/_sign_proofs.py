@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from pindown.affine import Affine, Array, stored_entries
 from pindown.box import Box
 from pindown.deadline import Deadline
-from pindown.equivalence.comparison.integer_programs import largest_output
-from pindown.equivalence.shrinking.proposals import Draft
-from pindown.equivalence.shrinking.rounded_matrices import Mask
+from pindown.equivalence.comparison._integer_programs import largest_output
+from pindown.equivalence.shrinking._proposals import Draft
+from pindown.equivalence.shrinking._rounded_matrices import Mask
 from pindown.equivalence.tuning import (
     FEW_INPUTS,
     FIRST_PROOF_SHARE,

@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline, Stopwatch
-from pindown.equivalence.comparison.bracket import GapState
-from pindown.equivalence.comparison.branching import (
+from pindown.equivalence.comparison._branching import (
     Cover,
     Value,
     best_corners,
@@ -35,7 +34,8 @@ from pindown.equivalence.comparison.branching import (
     halves,
     index_of_largest,
 )
-from pindown.equivalence.comparison.witness_search import gaps_at
+from pindown.equivalence.comparison._witness_search import gaps_at
+from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.tuning import (
     HEAD_WORK,
     MAX_BOXES,

@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 from pindown.affine import Affine, Array, Matrix, dense
 from pindown.deadline import OutOfTime
 from pindown.equivalence.related_units import ParallelUnits
-from pindown.equivalence.shrinking.proposals import Draft, Layer, pick
-from pindown.equivalence.shrinking.result import Step
-from pindown.equivalence.shrinking.rounded_matrices import (
+from pindown.equivalence.shrinking._proposals import Draft, Layer, pick
+from pindown.equivalence.shrinking._rounded_matrices import (
     Mask,
     Rounded,
     affine_image,
@@ -46,6 +45,7 @@ from pindown.equivalence.shrinking.rounded_matrices import (
     with_columns,
     zeros,
 )
+from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.tuning import MAX_KEPT_TRIED, NEAR_COPIES
 from pindown.rounding import SMALLEST, UNIT_ROUNDOFF, add_up, gamma
 

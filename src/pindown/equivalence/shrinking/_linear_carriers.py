@@ -29,11 +29,10 @@ from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, compact, dense
 from pindown.box import Box
-from pindown.equivalence.shrinking.linear_part import LinearPart, linear_part, shift_above
-from pindown.equivalence.shrinking.proposals import Draft, Errors, Layer, pick
-from pindown.equivalence.shrinking.redundant_units import ratio
-from pindown.equivalence.shrinking.result import Step
-from pindown.equivalence.shrinking.rounded_matrices import (
+from pindown.equivalence.shrinking._linear_part import LinearPart, linear_part, shift_above
+from pindown.equivalence.shrinking._proposals import Draft, Errors, Layer, pick
+from pindown.equivalence.shrinking._redundant_units import ratio
+from pindown.equivalence.shrinking._rounded_matrices import (
     Mask,
     Rounded,
     add,
@@ -53,7 +52,8 @@ from pindown.equivalence.shrinking.rounded_matrices import (
     with_columns,
     zeros,
 )
-from pindown.equivalence.shrinking.unit_facts import nothing_known
+from pindown.equivalence.shrinking._unit_facts import nothing_known
+from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.tuning import MAX_MAP_ENTRIES, RANK_NOISE
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import Interval, interval_bounds

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pindown.affine import Array
-from pindown.equivalence.recovery.kinks import Observations, observe
-from pindown.equivalence.recovery.known_layers import KnownLayers, across, beyond
-from pindown.equivalence.recovery.last_layer import fit_last, linear_rest, vote, with_partial
-from pindown.equivalence.recovery.oracle import Oracle
-from pindown.equivalence.recovery.unit_candidates import (
+from pindown.equivalence.recovery._kinks import Observations, observe
+from pindown.equivalence.recovery._known_layers import KnownLayers, across, beyond
+from pindown.equivalence.recovery._last_layer import fit_last, linear_rest, vote, with_partial
+from pindown.equivalence.recovery._oracle import Oracle
+from pindown.equivalence.recovery._unit_candidates import (
     LayerNotFoundError,
     Parts,
     Verdict,

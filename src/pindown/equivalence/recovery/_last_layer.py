@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.equivalence.flat_directions import n_parameters, parameter_jacobian
-from pindown.equivalence.recovery.kinks import Observations
-from pindown.equivalence.recovery.known_layers import KnownLayers
-from pindown.equivalence.recovery.oracle import Oracle
-from pindown.equivalence.recovery.unit_candidates import Parts
+from pindown.equivalence.recovery._kinks import Observations
+from pindown.equivalence.recovery._known_layers import KnownLayers
+from pindown.equivalence.recovery._oracle import Oracle
+from pindown.equivalence.recovery._unit_candidates import Parts
 from pindown.equivalence.tuning import (
     DEPENDENT,
     DESCENT_STEPS,

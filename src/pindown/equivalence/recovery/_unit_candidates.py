@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.equivalence.recovery.kinks import Observations
-from pindown.equivalence.recovery.known_layers import KnownLayers
-from pindown.equivalence.recovery.oracle import Oracle
+from pindown.equivalence.recovery._kinks import Observations
+from pindown.equivalence.recovery._known_layers import KnownLayers
+from pindown.equivalence.recovery._oracle import Oracle
 from pindown.equivalence.tuning import (
     ALIKE,
     ALIKE_ERRORS,

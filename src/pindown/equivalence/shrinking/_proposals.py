@@ -32,15 +32,15 @@ from pindown.box import Box
 from pindown.deadline import Deadline
 from pindown.equivalence.related_units import ParallelUnits, unit_relations
 from pindown.equivalence.sensitivity.changes import Change, gap_of_changes
-from pindown.equivalence.shrinking.result import Step
-from pindown.equivalence.shrinking.rounded_matrices import largest
-from pindown.equivalence.shrinking.unit_facts import (
+from pindown.equivalence.shrinking._rounded_matrices import largest
+from pindown.equivalence.shrinking._unit_facts import (
     Sides,
     both,
     nothing_known,
     parallel_units,
     unit_bounds,
 )
+from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.tuning import MAX_SHARPENING, ROUNDING_LIMIT, SHARPER_SECONDS
 from pindown.network import ReluNetwork
 from pindown.progress import Report, silent

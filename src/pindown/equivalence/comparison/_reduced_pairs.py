@@ -9,8 +9,8 @@ import numpy as np
 
 from pindown.box import Box
 from pindown.deadline import Deadline, OutOfTime
+from pindown.equivalence.comparison._run import Pair, Run
 from pindown.equivalence.comparison.matching import Matching, align_exactly, layer_differences, match
-from pindown.equivalence.comparison.run import Pair, Run
 from pindown.equivalence.sensitivity.changes import gap_of_changes
 from pindown.equivalence.shrinking import Shrunk, shrink_and_settle
 from pindown.equivalence.tuning import FEW_BIASES_SHARE, MAX_PAIRED_RESIDUAL, REDUCTION_LOSS

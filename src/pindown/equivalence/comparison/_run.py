@@ -9,8 +9,8 @@ from math import isfinite
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline
+from pindown.equivalence.comparison._parallel_branching import Frontier
 from pindown.equivalence.comparison.bracket import GapState
-from pindown.equivalence.comparison.parallel_branching import Frontier
 from pindown.equivalence.comparison.result import LayerDifference
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork

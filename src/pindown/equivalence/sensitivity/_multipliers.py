@@ -27,7 +27,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from pindown.affine import Array
 from pindown.deadline import NEVER, Deadline
-from pindown.equivalence.sensitivity.concave_quadratics import (
+from pindown.equivalence.sensitivity._concave_quadratics import (
     LOST,
     MODERATE,
     ConcaveQuadratic,

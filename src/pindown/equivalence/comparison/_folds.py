@@ -211,7 +211,7 @@ def fractions(values: Array) -> Vector:
 def sum_bound(total: Sum, near: Near, box: Box | None) -> float:
     r"""Bound :math:`\max_k |f_k(x)|` on a box, or that over :math:`1 + \|x\|_2` without one.
 
-    >>> from pindown.equivalence.comparison.folds import near_multiples, relations
+    >>> from pindown.equivalence.comparison._folds import near_multiples, relations
     >>> rows = np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 0.001]])  # relu(2x) - relu(x) - relu(x + .001)
     >>> total = Sum(rows, np.array([[-1.0, 1.0, -1.0]]), np.zeros((0, 2)), np.zeros((1, 0)))
     >>> round(sum_bound(total, near_multiples(total, relations(total, 0.01)), Box([-1], [1])), 6)

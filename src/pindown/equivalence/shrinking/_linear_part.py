@@ -30,10 +30,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Array, Matrix, dense
-from pindown.equivalence.shrinking.proposals import Draft, Layer, pick
-from pindown.equivalence.shrinking.redundant_units import Opposites, opposite_pairs
-from pindown.equivalence.shrinking.result import Step
-from pindown.equivalence.shrinking.rounded_matrices import (
+from pindown.equivalence.shrinking._proposals import Draft, Layer, pick
+from pindown.equivalence.shrinking._redundant_units import Opposites, opposite_pairs
+from pindown.equivalence.shrinking._rounded_matrices import (
     Mask,
     Rounded,
     add,
@@ -46,6 +45,7 @@ from pindown.equivalence.shrinking.rounded_matrices import (
     used_rows,
     with_columns,
 )
+from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.tuning import COEFFICIENT_STEP, MAX_FACTORED_ENTRIES, RANK_TOLERANCE, SHIFT_BITS
 from pindown.relaxation.intervals import Interval
 from pindown.rounding import SMALLEST

@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
+from pindown.equivalence.comparison._branching import branch
+from pindown.equivalence.comparison._parallel_branching import branch_in_rounds
+from pindown.equivalence.comparison._run import Run
+from pindown.equivalence.comparison._witness_search import first_points, gradients, values_at
 from pindown.equivalence.comparison.bracket import GapState
-from pindown.equivalence.comparison.branching import branch
-from pindown.equivalence.comparison.parallel_branching import branch_in_rounds
 from pindown.equivalence.comparison.result import LabelDiff, verdict_of
-from pindown.equivalence.comparison.run import Run
-from pindown.equivalence.comparison.witness_search import first_points, gradients, values_at
 from pindown.equivalence.tuning import (
     LABEL_PART,
     LABEL_PRECISION,

@@ -26,7 +26,7 @@ import numpy as np
 from pindown.affine import Array, dense
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
-from pindown.equivalence.sensitivity.concave_quadratics import LOST
+from pindown.equivalence.sensitivity._concave_quadratics import LOST
 from pindown.equivalence.tuning import MAX_PROGRAM_SECONDS, MAX_UNKNOWNS, MIN_PROGRAM_SECONDS
 from pindown.network import ReluNetwork
 from pindown.programs import Attempt, linear_program

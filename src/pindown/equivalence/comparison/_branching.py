@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline, Stopwatch
+from pindown.equivalence.comparison._witness_search import gaps_at
 from pindown.equivalence.comparison.bracket import GapState
-from pindown.equivalence.comparison.witness_search import gaps_at
 from pindown.equivalence.tuning import BRANCHING_TURN_SECONDS, MAX_BOXES, MAX_BOXES_AT_ONCE
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork

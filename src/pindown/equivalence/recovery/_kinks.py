@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.equivalence.recovery.oracle import Oracle
+from pindown.equivalence.recovery._oracle import Oracle
 from pindown.equivalence.tuning import (
     GRADIENT_NOISES,
     KINK_BESIDE,

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from pindown.affine import Affine, Array, Matrix
 from pindown.box import Box
 from pindown.equivalence.related_units import unit_relations
-from pindown.equivalence.shrinking.rounded_matrices import exact_terms, row, rows_of, used_rows
+from pindown.equivalence.shrinking._rounded_matrices import exact_terms, row, rows_of, used_rows
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import Interval, interval_bounds
 from pindown.rounding import SMALLEST, add_down, add_up, gamma

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
-from pindown.equivalence.shrinking.rounded_matrices import Mask, affine_image, sum_up
+from pindown.equivalence.shrinking._rounded_matrices import Mask, affine_image, sum_up
 from pindown.equivalence.tuning import NEAR_KEYS
 from pindown.rounding import SMALLEST, add_down, add_up, gamma
 

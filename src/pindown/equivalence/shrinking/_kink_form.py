@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, Matrix, compact, dense
-from pindown.equivalence.shrinking.kink_relations import (
+from pindown.equivalence.shrinking._kink_relations import (
     CANCELLED,
     Places,
     Sums,
@@ -33,9 +33,8 @@ from pindown.equivalence.shrinking.kink_relations import (
     decided_signs,
     table,
 )
-from pindown.equivalence.shrinking.proposals import Draft, Errors, Layer
-from pindown.equivalence.shrinking.result import Step
-from pindown.equivalence.shrinking.rounded_matrices import (
+from pindown.equivalence.shrinking._proposals import Draft, Errors, Layer
+from pindown.equivalence.shrinking._rounded_matrices import (
     Mask,
     Rounded,
     add,
@@ -44,7 +43,8 @@ from pindown.equivalence.shrinking.rounded_matrices import (
     matmul,
     sum_up,
 )
-from pindown.equivalence.shrinking.unit_facts import nothing_known
+from pindown.equivalence.shrinking._unit_facts import nothing_known
+from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.tuning import MAX_KINK_ENTRIES, SECONDS_PER_PRODUCT
 from pindown.network import ReluNetwork
 from pindown.rounding import SMALLEST, gamma
