@@ -16,7 +16,7 @@ from pindown import ReluNetwork
 from pindown._audit import audit
 from pindown.evidence import Assumption
 from pindown.findings import CATALOGUE
-from pindown.findings.registry import QUESTIONS
+from pindown.findings.questions import QUESTIONS
 
 DATA = Path(__file__).parent / "data"
 PATIENT = 300.0  # seconds: enough for everything, compilers on their first run included

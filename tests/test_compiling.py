@@ -107,7 +107,7 @@ def test_doctor_reads_what_is_kept_and_removes_what_is_damaged(function, kept, m
     broken.write_bytes(kept[broken][:100])
     check = next(check for check in doctor.diagnose("kernels").checks if check.name == "cache")
     assert check.status == "note" and str(broken) in check.found and "--compile" in check.remedy
-    monkeypatch.setattr("pindown.geometry._compile_times.compile_now", lambda work: None)
+    monkeypatch.setattr("pindown.geometry.compile_times.compile_now", lambda work: None)
     doctor.compile_loops()
     assert not broken.exists() and not compiling.damaged_files()
 

@@ -18,6 +18,7 @@ SOURCES = (
     "Brutzkus and Globerson 2021",
     "Lecture course",
 )
+LIBRARY = ("pindown", "pindown_reproduction")
 COLUMNS = 4  # source, printed, corrected, test
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
@@ -80,7 +81,7 @@ def calls_the_library(path, name, above=()):
     top = [n for n in parsed(path) if isinstance(n, ast.ImportFrom)]
     names = imported([*top, node])
     called = {first_name(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
-    if any(names.get(n, ("",))[0].split(".")[0] == "pindown" and not n.isupper() for n in called):
+    if any(names.get(n, ("",))[0].split(".")[0] in LIBRARY and not n.isupper() for n in called):
         return True
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     used |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}  # fixtures

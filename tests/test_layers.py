@@ -14,8 +14,8 @@ SOURCE = Path(pindown.__file__).parent
 # From the ground up. A room may import what stands in a line above its own. Rooms in one line do not
 # know each other, except for those in the first line.
 FOUNDATION = (
-    "affine box compiling deadline errors evidence interrupts json_files lazy parallel programs "
-    "progress rounding text validation whole_files"
+    "affine atomic_files box compiling deadline errors evidence interrupts json_files lazy parallel "
+    "programs progress rounding text torch_modules validation"
 )
 LAYERS = (
     FOUNDATION,
@@ -109,6 +109,18 @@ def test_foundation_has_no_circle():
     while ready := {room for room, needs in edges.items() if needs <= done} - done:
         done |= ready
     assert done == edges.keys(), edges.keys() - done
+
+
+def test_what_begins_with_an_underscore_belongs_to_its_room():
+    foreign = [
+        f"{name} imports {imported}"
+        for name, path in modules()
+        for imported in imports_of(path)
+        if room_of(imported) != room_of(name)
+        and any(part.startswith("_") for part in imported.split(".")[2:])
+        and (room_of(name), room_of(imported)) not in EXCEPTIONS
+    ]
+    assert not foreign
 
 
 def test_exceptions_are_needed():

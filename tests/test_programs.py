@@ -20,7 +20,7 @@ from pindown.programs import (
 )
 
 
-def knapsack(n=60, m=20, seed=0):
+def knapsack(n=200, m=60, seed=0):
     """A program whose proof takes the solver much longer than its first point."""
     A = np.random.default_rng(seed).integers(1, 100, (m, n)).astype(float)
     return -A[0] - A[1], Rows(A, -inf, A.sum(axis=1) / 2), np.ones(n)

@@ -10,12 +10,13 @@ from typing import TypeAlias
 
 from numpy.typing import ArrayLike
 
+from pindown.atomic_files import written
 from pindown.deadline import Deadline, checked_budget
 from pindown.findings import CATALOGUE, Finding, Question
 from pindown.findings.comparison import Comparison, Distance, changes
 from pindown.findings.opening_paragraph import Passage, paragraph, passages
 from pindown.findings.question_budget import Turn
-from pindown.findings.registry import chosen_questions
+from pindown.findings.questions import chosen_questions
 from pindown.findings.subject import Subject, reference_box
 from pindown.findings.tuning import AFTER_SHARE, BEFORE_SHARE
 from pindown.findings.wording import count
@@ -25,7 +26,6 @@ from pindown.network import ReluNetwork
 from pindown.progress import Report
 from pindown.text import printable
 from pindown.validation import integer
-from pindown.whole_files import written
 
 Found: TypeAlias = Callable[[Finding], None]
 __all__ = ["Audit", "audit", "compare_audits"]

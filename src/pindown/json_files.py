@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pindown.atomic_files import reason_of, whole_file, writing_to
 from pindown.errors import DataFileError
 from pindown.text import escaped
-from pindown.whole_files import reason_of, whole_file, writing_to
 
 CHECKSUM = "checksum"  # the key of a record's checksum
 _MAX_BYTES = 2**28

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pindown.box import Box
-from pindown.circuits._arithmetic import size
+from pindown.circuits.arithmetic import size
 from pindown.circuits.depth_separation import (
     composed_zigzags,
     depth_gap,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.circuits._arithmetic import depth, hidden_widths, size
+from pindown.circuits.arithmetic import depth, hidden_widths, size
 from pindown.circuits.depth_separation import (
     composed_zigzags,
     even_sawtooth,

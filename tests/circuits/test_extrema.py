@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.circuits._arithmetic import (
+from pindown.circuits.arithmetic import (
     alike,
     compose,
     depth,

@@ -6,7 +6,7 @@ from math import ceil, log2
 import numpy as np
 import pytest
 
-from pindown.circuits._arithmetic import depth, size
+from pindown.circuits.arithmetic import depth, size
 from pindown.circuits.lattice import LatticeForm, compile_lattice
 from pindown.circuits.piecewise import compile_function
 from tests.circuits.rationals import Evaluator

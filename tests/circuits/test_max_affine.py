@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import linprog
 
 from pindown import ReluNetwork
-from pindown.circuits._arithmetic import depth, size
 from pindown.circuits._radon import expand, reduced_sets, without_dominated
+from pindown.circuits.arithmetic import depth, size
 from pindown.circuits.max_affine import MaxAffineSum, compile_max_affine
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D, compile_1d
 from pindown.rational import null_vector, reduce_rows, solve

@@ -10,7 +10,7 @@ from scipy.interpolate import LinearNDInterpolator
 from scipy.spatial import Delaunay
 
 from pindown import ReluNetwork
-from pindown.circuits._arithmetic import depth, network
+from pindown.circuits.arithmetic import depth, network
 from pindown.circuits.piecewise import compile_function, extract, from_triangulation
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.rational import RationalNetwork

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.circuits._arithmetic import network
+from pindown.circuits.arithmetic import network
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.slices.segment import count_pieces_on_line

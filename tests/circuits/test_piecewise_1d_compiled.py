@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.circuits._arithmetic import size
+from pindown.circuits.arithmetic import size
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D, balancing_kinks, compile_1d
 from pindown.geometry.counts.bounds import min_size
 

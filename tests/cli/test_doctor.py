@@ -20,7 +20,7 @@ from pindown.cli.doctor_checks import (
     release,
     requirements,
 )
-from pindown.geometry import _compile_times as compiled
+from pindown.geometry import compile_times as compiled
 from tests.cli.test_main import run  # noqa: F401
 
 

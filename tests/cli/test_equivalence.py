@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork, load
-from pindown.equivalence.symmetry import apply, random_symmetry
+from pindown.equivalence.weight_symmetry import apply, random_symmetry
 from tests.cli.test_main import run  # noqa: F401
 from tests.equivalence.shrinking.redundancy import random_net, redundant
 

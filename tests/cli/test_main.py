@@ -237,7 +237,7 @@ def test_the_demo_network_survives_the_file(tmp_path):
 # An audit whose third question takes long, and says when it has begun.
 SLOW_AUDIT = """
 import signal, sys, time
-from pindown.findings.registry import Question
+from pindown.findings.questions import Question
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start background jobs without it
 answer, asked = Question.answer, []
 def slow(question, subject):

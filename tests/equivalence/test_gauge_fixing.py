@@ -8,7 +8,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.affine import dense
 from pindown.equivalence.gauge_fixing import canonical, canonical_form, row_lengths
-from pindown.equivalence.symmetry import apply, random_symmetry
+from pindown.equivalence.weight_symmetry import apply, random_symmetry
 from tests.equivalence.nets import random_net
 
 

@@ -8,7 +8,7 @@ import torch
 
 from pindown.circuits import indicator_network
 from pindown.symmetry import cyclic
-from pindown.symmetry.discovery.atoms import sorted_gram_penalty
+from pindown.symmetry.discovery.group_from_gramian import sorted_gram_penalty
 
 
 def bump(value, places, width=0.2):

@@ -7,7 +7,7 @@ import pytest
 from pindown.deadline import OutOfTime
 from pindown.findings import CATALOGUE, GROUPS, KINDS, Assumption, Finding, Quantity
 from pindown.findings.question_budget import NotApplicable, Turn
-from pindown.findings.registry import QUESTIONS, Question, question
+from pindown.findings.questions import QUESTIONS, Question, question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import at_least, at_most, count, percent
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pindown.geometry._compile_times import _SECONDS, compile_now, compile_seconds
+from pindown.geometry.compile_times import _SECONDS, compile_now, compile_seconds
 
 
 @pytest.mark.parametrize("work", ["segments", "plane"])
@@ -12,7 +12,7 @@ def test_what_was_compiled_costs_nothing(work):
 
 
 def test_what_was_not_compiled_costs_seconds(monkeypatch):
-    monkeypatch.setattr("pindown.geometry._compile_times._signatures", lambda dispatcher: [])
+    monkeypatch.setattr("pindown.geometry.compile_times._signatures", lambda dispatcher: [])
     assert all(compile_seconds(work) == seconds > 1 for work, seconds in _SECONDS.items())
 
 
@@ -22,7 +22,7 @@ def test_other_kinds_of_work_do_not_count(monkeypatch):
     full_plane = [types.int64] * 13
     full_plane[4] = full_plane[5] = full_plane[11] = types.none
     monkeypatch.setattr(
-        "pindown.geometry._compile_times._signatures", lambda dispatcher: [tuple(full_plane)]
+        "pindown.geometry.compile_times._signatures", lambda dispatcher: [tuple(full_plane)]
     )
     assert compile_seconds("plane") == 0.0
     assert min(map(compile_seconds, ("plane count", "space", "space count"))) > 1

@@ -14,7 +14,7 @@ from pindown.errors import UnsupportedModelError
 from pindown.io import _agreement as agreement
 from pindown.io import _expression as expression
 from pindown.io import _lowering as lowering
-from pindown.io import _onnx_moves as onnx_moves
+from pindown.io import _onnx_data_movement as onnx_moves
 from pindown.io import _onnx_ops as onnx_ops
 from pindown.io._onnx_evaluate import GraphEvaluator
 from pindown.io._onnx_numpy import EVALUATE

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io import _files as files
-from pindown.io import load
+from pindown.io import files, load
 from pindown.io._onnx_reader import network_from_onnx
 from tests.io.onnx_models import dense_model, i64, make_model, read, refusal
 

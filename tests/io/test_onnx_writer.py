@@ -149,7 +149,7 @@ def test_failed_writes_leave_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("pindown.whole_files.os.fsync", fail)
+    monkeypatch.setattr("pindown.atomic_files.os.fsync", fail)
     with pytest.raises(ModelFileError, match="disk full"):
         save(random_net((3, 2)), path)
     assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["net.onnx"]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from pindown.learn._torch_isolation import on_processor
 from pindown.learn.max_pooling.estimator import MaxPoolClassifier
 from pindown.learn.multi_exit.estimator import MultiExitClassifier
 from pindown.learn.mutual_autoencoder._networks import (
@@ -17,6 +16,7 @@ from pindown.learn.mutual_autoencoder._objective import evidence_bound, informat
 from pindown.learn.mutual_autoencoder.estimator import MutualAutoencoder
 from pindown.learn.mutual_autoencoder.sentences import fit_sentences
 from pindown.learn.one_class.detector import LocalMaximaDetector
+from pindown.torch_modules import on_processor
 
 X = np.random.default_rng(0).standard_normal((24, 2))
 Y = np.arange(24) % 2

@@ -43,8 +43,8 @@ def test_a_fault_that_is_nowhere_is_refused():
 )
 def test_a_run_tells_them_apart(old, new, outcome):
     """A wrong name is noticed, the same program is not, and a misspelt fault proves nothing."""
-    tests = ("test_whole_files::test_the_message_is_about_the_file_that_was_asked_for",)
-    fault = Fault("_about", old, new, tests, "here", within="whole_files")
+    tests = ("test_atomic_files::test_the_message_is_about_the_file_that_was_asked_for",)
+    fault = Fault("_about", old, new, tests, "here", within="atomic_files")
     code = f"from tests.mutants.run import tested, Fault; f = {fault!r}; print(tested(f.tests, f)[0])"
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=100

@@ -16,9 +16,9 @@ from pindown.probes import (
     noise_tail_bound,
     noise_versus_adversarial,
 )
-from pindown.relaxation._lp_balls import NORMS, lengths
+from pindown.relaxation.lp_balls import NORMS, lengths
 from pindown.verification import minimum_distance
-from pindown.verification._classes import classifier, margin_slopes
+from pindown.verification.classes import classifier, margin_slopes
 from tests.verification.nets import random_network
 
 

@@ -10,8 +10,8 @@ from pindown.probes import (
     linear_minimum_norm_attack,
     linear_regularised_attack,
 )
-from pindown.relaxation._lp_balls import DUALS, NORMS, lengths, project, steepest_step
-from pindown.verification._least_distance import nearest_point
+from pindown.relaxation.lp_balls import DUALS, NORMS, lengths, project, steepest_step
+from pindown.verification.least_distance import nearest_point
 from tests.verification.nets import random_changes
 
 

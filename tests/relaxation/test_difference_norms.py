@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pindown.network import ReluNetwork
-from pindown.relaxation._difference_norms import norm_gap
+from pindown.relaxation.difference_norms import norm_gap
 
 
 def line(weights, biases):

@@ -6,9 +6,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from pindown.deadline import NEVER
 from pindown.geometry import Box
 from pindown.network import ReluNetwork
-from pindown.relaxation import _mixed_integer as module
-from pindown.relaxation._mixed_integer import encode
+from pindown.relaxation import mixed_integer as module
 from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.mixed_integer import encode
 
 
 def largest(encoding, output):

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from pindown.whole_files import written
+from pindown.atomic_files import written
 
 
 @pytest.fixture

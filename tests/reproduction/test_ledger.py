@@ -11,7 +11,7 @@ import pytest
 from pindown.json_files import sealed
 from pindown_reproduction import EXPERIMENTS, Experiment, Outcome, read_ledger, reproduce
 from pindown_reproduction import write_ledger as write_all
-from pindown_reproduction.declaration import Declared, SourceData
+from pindown_reproduction.experiment import Declared, SourceData
 from pindown_reproduction.ledger import ERROR, MARK
 from pindown_reproduction.ledger_page import FIGURES, LARGEST_SVG, SUBJECTS, subject, write_page
 

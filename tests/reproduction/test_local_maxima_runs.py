@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pindown_reproduction import EXPERIMENTS, reproduce
-from pindown_reproduction.declaration import Experiment
+from pindown_reproduction.experiment import Experiment
 from pindown_reproduction.local_maxima import local_maxima_ablations as ablations
 
 SMALL = {

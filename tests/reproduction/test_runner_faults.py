@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pindown.whole_files import FolderInUseError, only_writer
+from pindown.atomic_files import FolderInUseError, only_writer
 
 # Workers and the runs that are killed import this module: matplotlib waits until it is needed.
 from pindown_reproduction import Experiment, Outcome, reproduce

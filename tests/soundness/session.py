@@ -25,10 +25,8 @@ from pindown.equivalence.comparison import _cells as cells
 from pindown.equivalence.comparison import _integer_programs as integer_programs
 from pindown.equivalence.comparison import _labels as labels
 from pindown.geometry.complex import counting
-from pindown.relaxation import _difference_norms as difference_norms
-from pindown.relaxation import _differential as differential
-from pindown.relaxation import _lp_balls as balls
-from pindown.relaxation import linear
+from pindown.relaxation import difference_norms, differential, linear
+from pindown.relaxation import lp_balls as balls
 from pindown.verification import certificates
 from tests.soundness.cases import Case
 
@@ -46,14 +44,14 @@ _IMPORTS = {
     "pindown.equivalence.comparison._cells": (cells, "gap_by_cells"),
     "pindown.equivalence.comparison._labels": (labels, "label_bounds"),
     "pindown.equivalence.comparison._integer_programs": (integer_programs, "gap_by_milp"),
-    "pindown.relaxation._difference_norms": (difference_norms, "norm_gap"),
-    "pindown.relaxation._differential": (differential, "gap_bounds"),
+    "pindown.relaxation.difference_norms": (difference_norms, "norm_gap"),
+    "pindown.relaxation.differential": (differential, "gap_bounds"),
     "pindown.guarantees": (
         guarantees,
         "certified_accuracy lipschitz_bounds minimum_distance verify",
     ),
     "pindown.verification": (verification, "certified certified_radii"),
-    "pindown.relaxation._lp_balls": (balls, "Balls"),
+    "pindown.relaxation.lp_balls": (balls, "Balls"),
     "pindown.verification.certificates": (certificates, "margin_bounds"),
 }
 

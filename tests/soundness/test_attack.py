@@ -13,10 +13,9 @@ from pindown.equivalence.comparison._run import Run
 from pindown.equivalence.shrinking import engine
 from pindown.geometry.facts import extrema
 from pindown.geometry.facts import lipschitz as steepness
-from pindown.relaxation import _lp_balls as balls
-from pindown.relaxation import _optimised_slopes as optimised_slopes
-from pindown.relaxation import intervals, lipschitz
+from pindown.relaxation import intervals, lipschitz, optimised_slopes
 from pindown.relaxation import linear as linear_bounds
+from pindown.relaxation import lp_balls as balls
 from pindown.verification import branch_and_bound as verification
 from pindown.verification import certificates, distance
 from tests.soundness.attack import main

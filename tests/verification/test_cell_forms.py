@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
-from pindown.relaxation._linear_on_balls import interval_margins
-from pindown.relaxation._lp_balls import NORMS, Balls, length_up
-from pindown.relaxation._optimised_slopes import margin_bounds
 from pindown.relaxation.linear import LinearForms
+from pindown.relaxation.linear_on_balls import interval_margins
+from pindown.relaxation.lp_balls import NORMS, Balls, length_up
+from pindown.relaxation.optimised_slopes import margin_bounds
 from pindown.verification._cell_forms import Sides, cell_forms, contradict, exact_rows, rounded_forms
-from pindown.verification._distance_problem import DistanceState, Problem
 from pindown.verification._distance_walk import walk_cells
+from pindown.verification.distance_problem import DistanceState, Problem
 
 
 def rationals(values):

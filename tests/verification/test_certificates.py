@@ -11,10 +11,10 @@ import pindown as pn
 from pindown import ReluNetwork
 from pindown.box import Box
 from pindown.probes import linear_distance
-from pindown.relaxation._linear_on_balls import interval_margins, relax_balls
-from pindown.relaxation._lp_balls import NORMS, Balls
-from pindown.relaxation._optimised_slopes import margin_bounds
 from pindown.relaxation.linear import linear_bounds
+from pindown.relaxation.linear_on_balls import interval_margins, relax_balls
+from pindown.relaxation.lp_balls import NORMS, Balls
+from pindown.relaxation.optimised_slopes import margin_bounds
 from pindown.verification import certified, certified_accuracy, certified_radii, minimum_distance
 from tests.verification.nets import SHARED, random_changes, random_network
 

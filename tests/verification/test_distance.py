@@ -13,8 +13,8 @@ from pindown.geometry.exact.complex import exact_complex
 from pindown.guarantees import minimum_distance
 from pindown.probes import linear_distance
 from pindown.programs import SOLVER_TOLERANCE
-from pindown.relaxation._lp_balls import NORMS, lengths
-from pindown.verification._classes import classifier
+from pindown.relaxation.lp_balls import NORMS, lengths
+from pindown.verification.classes import classifier
 from pindown.verification.counterexamples import float32_outputs
 from tests.geometry.hostile import HOSTILE, hostile_network
 from tests.verification.nets import random_changes, random_network

@@ -5,9 +5,9 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.probes import linear_distance, noise_versus_adversarial
-from pindown.relaxation._lp_balls import NORMS, lengths
+from pindown.relaxation.lp_balls import NORMS, lengths
 from pindown.verification import certified, certified_accuracy, minimum_distance, verify
-from pindown.verification._least_distance import nearest_point
+from pindown.verification.least_distance import nearest_point
 from tests.verification.nets import random_network
 
 

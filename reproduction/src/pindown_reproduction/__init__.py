@@ -6,12 +6,12 @@ underscore hold what several share. Modules are imported when their experiments 
 published but not run is in ``declared.py``; :func:`write_ledger` puts all of it on one page.
 """
 
-from pindown_reproduction.declaration import Declared, Experiment, Outcome
-from pindown_reproduction.declared import DECLARED
-from pindown_reproduction.every import Finished, reproduce_all
+from pindown_reproduction.experiment import Declared, Experiment, Outcome
 from pindown_reproduction.ledger import Ledger, read_ledger
 from pindown_reproduction.ledger_page import write_ledger
+from pindown_reproduction.not_run import DECLARED
 from pindown_reproduction.register import EXPERIMENTS
+from pindown_reproduction.run_all import Finished, reproduce_all
 from pindown_reproduction.runner import Reproduction, reproduce
 
 __version__ = "0.1.0"

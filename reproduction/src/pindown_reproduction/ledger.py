@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pindown.json_files import read_record
-from pindown_reproduction.declaration import Cell, Declared, Experiment
+from pindown_reproduction.experiment import Cell, Declared, Experiment
 
 ERROR = "error.txt"  # the last words of a run that stopped, beside its cells
 MARK = "◇"  # an outcome on other data than the source's

@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from pindown.atomic_files import together
 from pindown.text import printable
-from pindown.whole_files import together
-from pindown_reproduction.declaration import Declared
-from pindown_reproduction.declared import DECLARED
+from pindown_reproduction.experiment import Declared
 from pindown_reproduction.ledger import MARK, Entry, Ledger, read_ledger
+from pindown_reproduction.not_run import DECLARED
 from pindown_reproduction.register import EXPERIMENTS
 from pindown_reproduction.storage import write_whole
 

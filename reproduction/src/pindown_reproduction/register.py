@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from pindown_reproduction.declaration import Experiment
+from pindown_reproduction.experiment import Experiment
 
 # The folders of the sources, in the order of lists and pages.
 SOURCES = (

@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pindown.atomic_files import only_writer, together, writing_to
 from pindown.errors import DataFileError
 from pindown.json_files import CHECKSUM, sealed
 from pindown.parallel import each, workers
-from pindown.whole_files import only_writer, together, writing_to
-from pindown_reproduction.declaration import Cell, Experiment, Outcome
+from pindown_reproduction.experiment import Cell, Experiment, Outcome
 from pindown_reproduction.storage import (
     CELL_SCHEMA,
     SCHEMA,

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pindown.atomic_files import whole_file, writing_to
 from pindown.errors import DataFileError
 from pindown.json_files import CHECKSUM, read_record
-from pindown.whole_files import whole_file, writing_to
-from pindown_reproduction.declaration import Cell
+from pindown_reproduction.experiment import Cell
 
 SCHEMA = 1
 CELL_SCHEMA = 2

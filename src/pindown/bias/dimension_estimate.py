@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.bias._evaluation import in_evaluation
 from pindown.bias.tuning import CURVATURE_BIAS, EDGE_BIAS, INTERVAL_LEVEL, MIN_POINTS, SHARED_NEIGHBOURS
 from pindown.evidence import Kind
+from pindown.torch_modules import in_evaluation
 from pindown.validation import choice, number, table
 
 

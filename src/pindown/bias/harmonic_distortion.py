@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.bias._evaluation import in_evaluation
 from pindown.bias.tuning import PERIOD_SAMPLES
 from pindown.evidence import Kind
+from pindown.torch_modules import in_evaluation
 from pindown.validation import integer, positive
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.circuits._arithmetic import Net, Number, alike, network
+from pindown.circuits.arithmetic import Net, Number, alike, network
 from pindown.network import ReluNetwork
 from pindown.validation import integer, positive
 

@@ -24,7 +24,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any, Literal
 
-from pindown.circuits._arithmetic import Net, Number, alike, compose
+from pindown.circuits.arithmetic import Net, Number, alike, compose
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D, compile_1d
 from pindown.geometry.counts.bounds import min_size
 from pindown.validation import at_least, choice

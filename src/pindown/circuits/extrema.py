@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Array, compact
-from pindown.circuits._arithmetic import (
+from pindown.circuits.arithmetic import (
     Net,
     compose,
     depth,

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.circuits._arithmetic import Net, alike, network
 from pindown.circuits._radon import Map
+from pindown.circuits.arithmetic import Net, alike, network
 from pindown.circuits.extrema import maximum, minimum
 from pindown.circuits.max_affine import MaxAffineSum, compile_max_affine, map_row
 from pindown.circuits.tuning import MAX_TERMS

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from pindown.circuits._arithmetic import Number
+from pindown.circuits.arithmetic import Number
 from pindown.rational import RationalNetwork
 
 

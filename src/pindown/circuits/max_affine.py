@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.circuits._arithmetic import (
+from pindown.circuits._radon import Map, reduced_sets, without_dominated
+from pindown.circuits.arithmetic import (
     Net,
     alike,
     compose,
     linear_combination,
     network,
 )
-from pindown.circuits._radon import Map, reduced_sets, without_dominated
 from pindown.circuits.extrema import rectified_maxima
 from pindown.circuits.tuning import MAX_TERMS
 

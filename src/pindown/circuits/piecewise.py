@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.box import Box, as_box
-from pindown.circuits._arithmetic import Net, alike, require_networks
 from pindown.circuits._radon import Map
+from pindown.circuits.arithmetic import Net, alike, require_networks
 from pindown.circuits.lattice import LatticeForm, compile_lattice
 from pindown.circuits.max_affine import MaxAffineSum, compile_max_affine
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D, compile_1d

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.circuits._arithmetic import Net, Number, alike, network, rational, size
+from pindown.circuits.arithmetic import Net, Number, alike, network, rational, size
 from pindown.circuits.tuning import MAX_KINKS
 from pindown.geometry.nearness import SAME
 from pindown.rational import RationalNetwork, Rationals
@@ -222,7 +222,7 @@ class PiecewiseLinear1D:
 
     def plot(self, lower: float, upper: float, ax: Any = None) -> Any:
         """Draw the function between two numbers, with a dot at every kink; return the axes."""
-        from pindown.geometry.plots._style import COLOURS, new_axes
+        from pindown.geometry.plots.style import COLOURS, new_axes
 
         if not lower < upper:
             raise ValueError(f"a picture needs lower < upper; got {lower} and {upper}.")
@@ -309,7 +309,7 @@ def compile_1d(f: PiecewiseLinear1D, *, minimize: bool = False) -> Net:
     Example:
         Slopes 1, 3, 2, 5: four ReLUs by the simple ways, but the drop from 3 to 2 makes up for the 1.
 
-        >>> from pindown.circuits._arithmetic import size
+        >>> from pindown.circuits.arithmetic import size
         >>> f = PiecewiseLinear1D([0, 1, 2], [0, 3, 5], left_slope=1, right_slope=5)
         >>> size(compile_1d(f)), size(compile_1d(f, minimize=True))
         (4, 3)

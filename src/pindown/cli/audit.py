@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pindown.atomic_files import together
 from pindown.cli.completion import complete_codes, complete_model, complete_table
 from pindown.cli.options import (
     OWN_FAULT,
@@ -27,7 +28,6 @@ from pindown.cli.options import (
 )
 from pindown.interrupts import INTERRUPTED
 from pindown.text import printable
-from pindown.whole_files import together
 
 if TYPE_CHECKING:
     from pindown._audit import Audit

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from pindown.atomic_files import together, whole_file
 from pindown.cli.audit import audit
 from pindown.cli.options import Budget, Json, check_outputs, say
-from pindown.whole_files import together, whole_file
 
 Folder = Annotated[Path, typer.Option("--out", help="Folder for the model, the data and the page.")]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pindown.atomic_files import together
 from pindown.cli.completion import complete_detector, complete_table
 from pindown.cli.options import (
     Html,
@@ -21,7 +22,6 @@ from pindown.cli.options import (
     say,
 )
 from pindown.interrupts import INTERRUPTED
-from pindown.whole_files import together
 
 if TYPE_CHECKING:
     from pindown.datasets.feature_files import FeatureTable
@@ -250,7 +250,7 @@ def _deliver(
     scores: tuple[Path | None, Callable[[], str] | None] = (None, None),
 ) -> list[str | Path]:
     """Write what was asked for, and return the files; stdout carries the summary, or the JSON."""
-    from pindown.whole_files import written
+    from pindown.atomic_files import written
 
     wanted = (scores, (html, answer.to_html), (json, answer.to_json))
     files = [(place, render) for place, render in wanted if place not in (None, "-") and render]

@@ -57,7 +57,7 @@ def _deliver(answer: Diagnosis, json: str | None) -> None:
         say(answer.to_json(), nl=False)
         return
     if json is not None:
-        from pindown.whole_files import written
+        from pindown.atomic_files import written
 
         written(answer.to_json(), json)
     print_diagnosis(answer)

@@ -156,10 +156,9 @@ def _data() -> Iterator[Check]:
 
 def _compiled_loops() -> Iterator[Check]:
     try:
-        from pindown.geometry._compile_times import Work, compile_seconds
-        from pindown.geometry._compiled.segments import find_crossings
+        from pindown.geometry.compile_times import Work, compile_folder, compile_seconds
 
-        cache = getattr(getattr(find_crossings, "_cache", None), "cache_path", None)
+        cache = compile_folder()
         waiting = {work: compile_seconds(work) for work in get_args(Work)}
     except Exception as error:  # numba and NumPy that do not fit together fail in many ways
         yield _failed("kernels", "numba", error, pip_install("numba", "--upgrade"))
@@ -199,7 +198,7 @@ def compile_loops(report: Report | None = None) -> None:
     """Compile the loops of the geometry now, so that nobody waits for that later."""
     for path in _damaged():
         path.unlink(missing_ok=True)
-    from pindown.geometry._compile_times import Work, compile_now
+    from pindown.geometry.compile_times import Work, compile_now
 
     works = get_args(Work)
     for i, work in enumerate(works):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pindown.atomic_files import together, whole_file
 from pindown.cli.completion import complete_model
 from pindown.cli.options import (
     Activation,
@@ -24,7 +25,6 @@ from pindown.cli.options import (
 )
 from pindown.interrupts import INTERRUPTED
 from pindown.text import printable
-from pindown.whole_files import together, whole_file
 
 if TYPE_CHECKING:
     from pindown.equivalence.comparison import Diff
@@ -190,7 +190,7 @@ def _deliver_network(
     net: ReluNetwork, out: Path, lines: list[str], json: str | None, document: str
 ) -> None:
     """Write a network, and say what was done: in words, or as the document."""
-    from pindown.whole_files import written
+    from pindown.atomic_files import written
 
     try:
         with together():

@@ -183,7 +183,7 @@ def _as_json(content: list[dict[str, Any]]) -> str:
 
 def _deliver(text: str, target: str) -> None:
     """Write a document, or print it."""
-    from pindown.whole_files import written
+    from pindown.atomic_files import written
 
     if target == "-":
         say(text, nl=False)

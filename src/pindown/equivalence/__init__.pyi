@@ -13,7 +13,7 @@ from pindown.equivalence.comparison.one_hidden_layer import shallow_normal_form 
 # What a change of weights does
 from pindown.equivalence.sensitivity.changes import GapBound as GapBound
 from pindown.equivalence.sensitivity.changes import gap_of_changes as gap_of_changes
-from pindown.equivalence.sensitivity.sources import Change as Change
+from pindown.equivalence.sensitivity.weight_changes import Change as Change
 
 # How small can a network be?
 from pindown.equivalence.shrinking.engine import shrink as shrink
@@ -36,9 +36,9 @@ from pindown.equivalence.recovery.recovering import Recovered as Recovered
 from pindown.equivalence.recovery.recovering import recover as recover
 
 # Reordering and rescaling units
-from pindown.equivalence.symmetry import Symmetry as Symmetry
-from pindown.equivalence.symmetry import apply as apply
-from pindown.equivalence.symmetry import compose as compose
-from pindown.equivalence.symmetry import identity as identity
-from pindown.equivalence.symmetry import inverse as inverse
-from pindown.equivalence.symmetry import random_symmetry as random_symmetry
+from pindown.equivalence.weight_symmetry import Symmetry as Symmetry
+from pindown.equivalence.weight_symmetry import apply as apply
+from pindown.equivalence.weight_symmetry import compose as compose
+from pindown.equivalence.weight_symmetry import identity as identity
+from pindown.equivalence.weight_symmetry import inverse as inverse
+from pindown.equivalence.weight_symmetry import random_symmetry as random_symmetry

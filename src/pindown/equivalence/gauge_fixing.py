@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Array, Matrix
-from pindown.equivalence.symmetry import (
+from pindown.equivalence.tuning import BALANCING_SETTLED, BALANCING_SWEEPS
+from pindown.equivalence.weight_symmetry import (
     Permutation,
     Symmetry,
     apply,
@@ -27,7 +28,6 @@ from pindown.equivalence.symmetry import (
     moved_columns,
     scaled_rows,
 )
-from pindown.equivalence.tuning import BALANCING_SETTLED, BALANCING_SWEEPS
 from pindown.network import ReluNetwork
 from pindown.rounding import TINY
 from pindown.validation import choice

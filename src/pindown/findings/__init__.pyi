@@ -9,6 +9,6 @@ from pindown.evidence import KINDS as KINDS
 
 # the questions
 from pindown.findings.catalogue import CATALOGUE as CATALOGUE
-from pindown.findings.registry import GROUPS as GROUPS
-from pindown.findings.registry import Question as Question
-from pindown.findings.registry import question as question
+from pindown.findings.questions import GROUPS as GROUPS
+from pindown.findings.questions import Question as Question
+from pindown.findings.questions import question as question

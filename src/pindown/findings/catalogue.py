@@ -16,7 +16,7 @@ from pindown.findings.how_far import (
     robustness,
     symmetries,
 )
-from pindown.findings.registry import QUESTIONS, Question
+from pindown.findings.questions import QUESTIONS, Question
 from pindown.findings.which_function import (
     architecture,
     cell_picture,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pindown.findings.catalogue import CATALOGUE
 from pindown.findings.finding import Finding, Status
-from pindown.findings.registry import COULD_BE_GIVEN
+from pindown.findings.questions import COULD_BE_GIVEN
 from pindown.findings.tuning import MAX_REASONS, MAX_SENTENCES
 from pindown.findings.wording import count
 

@@ -21,7 +21,7 @@ from pindown.io._limits import (
     check_multiplications,
     check_shape,
 )
-from pindown.io._windows import Window, averaging_matrix, convolution_matrix
+from pindown.io._sliding_windows import Window, averaging_matrix, convolution_matrix
 
 
 @dataclass(frozen=True)

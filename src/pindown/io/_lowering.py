@@ -30,7 +30,7 @@ from pindown.io._limits import (
     check_entries,
     check_shape,
 )
-from pindown.io._windows import Window, window_positions
+from pindown.io._sliding_windows import Window, window_positions
 from pindown.network import ReluNetwork
 
 # Adding a number this many times larger than a value, and taking it off again, costs digits that matter.

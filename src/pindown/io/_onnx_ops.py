@@ -15,9 +15,9 @@ from pindown.affine import Array
 from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io._expression import Expression, constant, per_channel
 from pindown.io._limits import MAX_UNITS, check_entries, check_multiplications
-from pindown.io._onnx_moves import MOVES, moved, together
+from pindown.io._onnx_data_movement import MOVES, moved, together
 from pindown.io._onnx_node import Node, Value
-from pindown.io._windows import Window
+from pindown.io._sliding_windows import Window
 
 # A bound this large is how old exporters write "no bound".
 _NO_BOUND = float(np.finfo(np.float32).max)

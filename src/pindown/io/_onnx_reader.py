@@ -27,7 +27,6 @@ from pindown.io._agreement import (
     sample_rows,
 )
 from pindown.io._expression import Expression, constant
-from pindown.io._files import read_bytes, read_gzip
 from pindown.io._limits import (
     MAX_EXACT_PARAMETERS,
     MAX_TOTAL_ENTRIES,
@@ -58,6 +57,7 @@ from pindown.io._onnx_tensors import (
     damaged,
     decode_tensor,
 )
+from pindown.io.files import read_bytes, read_gzip
 from pindown.network import ReluNetwork
 
 _LARGE = 1e19  # the product of two of these is beyond float32

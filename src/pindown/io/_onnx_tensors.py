@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io._files import require_file
 from pindown.io._limits import MAX_FIELDS, MAX_PACKED_INTEGERS, check_entries, check_rank
+from pindown.io.files import require_file
 
 _BFLOAT16 = 16
 _FIELD_DTYPES = {

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from pindown.affine import dense
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io._files import choose_dtype, narrowed, write_atomically
 from pindown.io._limits import MAX_FILE_BYTES
+from pindown.io.files import choose_dtype, narrowed, write_atomically
 from pindown.network import ReluNetwork
 
 _OPSET, _IR_VERSION = 13, 8  # read by every runtime since 2021

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, is_finite
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io._files import choose_dtype, narrowed, read_bytes, require_file, write_atomically
 from pindown.io._limits import (
     MAX_CHAIN_STEPS,
     MAX_FILE_BYTES,
@@ -33,6 +32,7 @@ from pindown.io._limits import (
     check_file_bytes,
     check_rank,
 )
+from pindown.io.files import choose_dtype, narrowed, read_bytes, require_file, write_atomically
 from pindown.network import ReluNetwork
 
 PICKLE_REFUSAL = (

@@ -21,7 +21,7 @@ from pindown.affine import Array
 from pindown.errors import UnsupportedModelError
 from pindown.io._expression import Expression, concatenate, constant, per_channel
 from pindown.io._lowering import Lowering
-from pindown.io._windows import Window
+from pindown.io._sliding_windows import Window
 
 OUTPUT_ACTIVATIONS: dict[Any, str] = {
     nn.Softmax: "softmax",

@@ -24,10 +24,10 @@ from pindown.deadline import NEVER
 from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 from pindown.probes.tuning import FOOLBOX_WIDER, MIN_FOOLBOX_WIDTH
-from pindown.relaxation._lp_balls import Norm, as_norm, lengths
-from pindown.verification._classes import BoxLike, as_inputs, classifier, predicted
-from pindown.verification._distance_problem import DistanceState, Problem
+from pindown.relaxation.lp_balls import Norm, as_norm, lengths
+from pindown.verification.classes import BoxLike, as_inputs, classifier, predicted
 from pindown.verification.distance import attacked
+from pindown.verification.distance_problem import DistanceState, Problem
 
 OURS = "ours"
 # Those that minimise a norm; foolbox spells the maximum norm in two ways.

@@ -42,11 +42,11 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.network import ReluNetwork
 from pindown.probes.tuning import OVERSHOOT
-from pindown.relaxation._lp_balls import DUALS, Norm, as_norm, lengths, steepest_step
+from pindown.relaxation.lp_balls import DUALS, Norm, as_norm, lengths, steepest_step
 from pindown.validation import integer, number, positive
-from pindown.verification._classes import as_classes, classifier, margin_rows
-from pindown.verification._least_distance import nearest_point
+from pindown.verification.classes import as_classes, classifier, margin_rows
 from pindown.verification.counterexamples import AttackResult
+from pindown.verification.least_distance import nearest_point
 
 
 class _Scores(NamedTuple):

@@ -119,15 +119,15 @@ class Detection:
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return the page, written to the path if there is one."""
+        from pindown.atomic_files import written
         from pindown.report.detection_formats import render_detection
-        from pindown.whole_files import written
 
         return written(render_detection(self), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Return JSON, written to the path if there is one."""
+        from pindown.atomic_files import written
         from pindown.report.detection_formats import render_detection_json
-        from pindown.whole_files import written
 
         return written(render_detection_json(self), path)
 

@@ -50,7 +50,7 @@ from pindown.symmetry.measure.orbit_distances import orbit_report as orbit_repor
 from pindown.symmetry.layers.basis import equivariant_basis as equivariant_basis
 from pindown.symmetry.layers.basis import expected_dimension as expected_dimension
 from pindown.symmetry.layers.basis import invariant_basis as invariant_basis
-from pindown.symmetry.layers.blueprint import validate_blueprint as validate_blueprint
+from pindown.symmetry.layers.equivariance_check import validate_blueprint as validate_blueprint
 from pindown.symmetry.signatures.estimator import OrbitSignature as OrbitSignature
 from pindown.symmetry.signatures.simple_complex import SimpleComplex as SimpleComplex
 from pindown.symmetry.kernels import invariant_gram as invariant_gram

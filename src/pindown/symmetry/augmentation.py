@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.symmetry.families import Family
 from pindown.symmetry.groups import Group
-from pindown.symmetry.measure.models import is_module
+from pindown.torch_modules import is_module
 from pindown.validation import choice, integer, positive, refuse
 
 

@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
-from pindown.geometry.exact._integer_network import integer_network
-from pindown.geometry.facts._dual_bounds import SMALLEST_PRODUCT, smallest_product
+from pindown.geometry.exact.integer_network import integer_network
+from pindown.geometry.facts.dual_bounds import SMALLEST_PRODUCT, smallest_product
 from pindown.network import ReluNetwork
 from pindown.rational import solve
-from pindown.relaxation._lp_balls import DUALS, Norm, lengths
+from pindown.relaxation.lp_balls import DUALS, Norm, lengths
 from pindown.rounding import SMALLEST, TINY, UNIT_ROUNDOFF, gamma
 
 _COARSE = 1e-9

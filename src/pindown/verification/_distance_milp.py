@@ -20,11 +20,11 @@ import scipy.sparse as sp
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
-from pindown.geometry.regions._point_location import varying_sides
+from pindown.geometry.regions.point_location import varying_sides
 from pindown.programs import SOLVER_TOLERANCE, Rows, integer_program
-from pindown.relaxation._lp_balls import Balls, lengths
-from pindown.relaxation._mixed_integer import Encoding, tight_encoding
-from pindown.verification._distance_problem import DistanceState, Problem, beyond
+from pindown.relaxation.lp_balls import Balls, lengths
+from pindown.relaxation.mixed_integer import Encoding, tight_encoding
+from pindown.verification.distance_problem import DistanceState, Problem, beyond
 from pindown.verification.tuning import MILP_BOUNDS_SHARE, MILP_MIN_SECONDS
 
 _METHOD = "mixed-integer programs"

@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.deadline import NEVER, Deadline
-from pindown.geometry.complex._proportional_units import proportional_units
-from pindown.geometry.exact._integer_network import exact_signs
-from pindown.relaxation._lp_balls import length_up
+from pindown.geometry.complex.proportional_units import proportional_units
+from pindown.geometry.exact.integer_network import exact_signs
+from pindown.relaxation.lp_balls import length_up
 from pindown.rounding import add_up
 from pindown.verification._cell_forms import (
     CellForms,
@@ -45,8 +45,8 @@ from pindown.verification._cell_forms import (
     exact_rows,
     rounded_forms,
 )
-from pindown.verification._distance_problem import DistanceState, Problem
-from pindown.verification._least_distance import contradiction, nearest_point
+from pindown.verification.distance_problem import DistanceState, Problem
+from pindown.verification.least_distance import contradiction, nearest_point
 from pindown.verification.tuning import WALK_CONTRADICTION_BOUND, WALK_MAX_RATIONAL_PARAMETERS
 
 _METHOD = "cell walking"

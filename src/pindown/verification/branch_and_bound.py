@@ -27,12 +27,12 @@ from pindown.deadline import Deadline
 from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
-from pindown.relaxation._linear_on_balls import balls_at_once, interval_margins
-from pindown.relaxation._lp_balls import Balls
-from pindown.relaxation._optimised_slopes import margin_forms
 from pindown.relaxation.linear import LinearForms
+from pindown.relaxation.linear_on_balls import balls_at_once, interval_margins
+from pindown.relaxation.lp_balls import Balls
+from pindown.relaxation.optimised_slopes import margin_forms
 from pindown.rounding import add_up
-from pindown.verification._classes import BoxLike
+from pindown.verification.classes import BoxLike
 from pindown.verification.counterexamples import float32_outputs
 from pindown.verification.tuning import CUT_WIDTH_SHARE, VERIFY_MAX_RATIONAL_PARAMETERS, VERIFY_SAMPLES
 

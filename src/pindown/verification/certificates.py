@@ -1,7 +1,7 @@
 r"""Certificates: is the class the same on a whole ball? Proved yes, or not known.
 
 Margins are bounded by linear relaxation, with optimised slopes where that does not suffice
-(:mod:`~pindown.relaxation._optimised_slopes`). Bisection gives certified radii. On a data set, at radius
+(:mod:`~pindown.relaxation.optimised_slopes`). Bisection gives certified radii. On a data set, at radius
 :math:`\epsilon`, with every input either proved safe, attacked, or neither,
 
 .. math::
@@ -30,15 +30,15 @@ from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 from pindown.parallel import each
 from pindown.progress import watched
-from pindown.relaxation._linear_on_balls import (
+from pindown.relaxation.linear_on_balls import (
     balls_at_once,
     interval_margins,
 )
-from pindown.relaxation._lp_balls import Balls, Norm, as_norm
-from pindown.relaxation._optimised_slopes import (
+from pindown.relaxation.lp_balls import Balls, Norm, as_norm
+from pindown.relaxation.optimised_slopes import (
     margin_bounds,
 )
-from pindown.verification._classes import (
+from pindown.verification.classes import (
     BoxLike,
     as_classes,
     as_inputs,
@@ -47,8 +47,8 @@ from pindown.verification._classes import (
     margin_rows,
     predicted,
 )
-from pindown.verification._distance_problem import Problem, distance_up
 from pindown.verification.counterexamples import gradient_attack
+from pindown.verification.distance_problem import Problem, distance_up
 from pindown.verification.tuning import ACCURACY_ATTACK_SHARE, ACCURACY_BLOCK_INPUTS, MIN_BALLS_TOGETHER
 
 _WITHIN = 1.0 - 1e-10  # of a radius: so that rounding leads no attack out of the ball

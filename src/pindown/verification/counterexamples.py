@@ -38,7 +38,7 @@ from pindown.affine import Array, dense
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
 from pindown.network import ReluNetwork
-from pindown.relaxation._lp_balls import (
+from pindown.relaxation.lp_balls import (
     DUALS,
     Norm,
     as_norm,
@@ -46,7 +46,7 @@ from pindown.relaxation._lp_balls import (
     project,
     steepest_step,
 )
-from pindown.verification._classes import (
+from pindown.verification.classes import (
     BoxLike,
     as_classes,
     as_inputs,

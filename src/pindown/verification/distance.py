@@ -25,22 +25,22 @@ from pindown.deadline import Deadline
 from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
-from pindown.relaxation._lp_balls import DUALS, Norm, as_norm, lengths
 from pindown.relaxation.intervals import interval_bounds
+from pindown.relaxation.lp_balls import DUALS, Norm, as_norm, lengths
 from pindown.text import card
 from pindown.validation import choice
-from pindown.verification._classes import BoxLike, classifier, margin_slopes, one_input
 from pindown.verification._distance_milp import distance_by_programs
-from pindown.verification._distance_problem import (
+from pindown.verification._distance_walk import walk_cells
+from pindown.verification.certificates import certified_radii
+from pindown.verification.classes import BoxLike, classifier, margin_slopes, one_input
+from pindown.verification.counterexamples import deepfool, gradient_attack
+from pindown.verification.distance_problem import (
     NUDGES,
     DistanceState,
     Problem,
     float32_margins,
     stepped_in,
 )
-from pindown.verification._distance_walk import walk_cells
-from pindown.verification.certificates import certified_radii
-from pindown.verification.counterexamples import deepfool, gradient_attack
 from pindown.verification.tuning import (
     ATTACK_SHRINK,
     DISTANCE_ATTACK_SHARE,

@@ -10,7 +10,7 @@ from pindown.equivalence.comparison import diff
 from pindown.equivalence.comparison._cells import gap_by_cells
 from pindown.equivalence.comparison._integer_programs import gap_by_milp
 from pindown.equivalence.comparison.matching import align_exactly, match
-from pindown.equivalence.symmetry import apply, random_symmetry
+from pindown.equivalence.weight_symmetry import apply, random_symmetry
 from tests.equivalence.shrinking.redundancy import KINDS, pairs, random_net, redundant
 from tests.io.onnx_models import SHARED
 

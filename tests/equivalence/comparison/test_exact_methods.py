@@ -14,8 +14,8 @@ from pindown.equivalence.comparison._cells import gap_by_cells
 from pindown.equivalence.comparison._integer_programs import gap_by_milp, largest_output, open_units
 from pindown.network import ReluNetwork
 from pindown.programs import SOLVER_TOLERANCE
-from pindown.relaxation._difference_network import difference
-from pindown.relaxation._mixed_integer import encode
+from pindown.relaxation.difference_network import difference
+from pindown.relaxation.mixed_integer import encode
 from tests.equivalence.comparison.nets import perturbed, random_net, unit_box
 
 SHAPES = [

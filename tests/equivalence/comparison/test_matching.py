@@ -11,7 +11,7 @@ from pindown import ReluNetwork
 from pindown.affine import dense
 from pindown.deadline import Deadline
 from pindown.equivalence.comparison.matching import match
-from pindown.equivalence.symmetry import Symmetry, apply, inverse, random_symmetry
+from pindown.equivalence.weight_symmetry import Symmetry, apply, inverse, random_symmetry
 from tests.equivalence.nets import changed, random_net
 
 

@@ -26,7 +26,7 @@ from pindown.equivalence.comparison._parallel_branching import (
 from pindown.equivalence.comparison._witness_search import gaps_at
 from pindown.equivalence.comparison.methods import narrow
 from pindown.parallel import workers
-from pindown.relaxation._differential import gap_bounds, proved_gap
+from pindown.relaxation.differential import gap_bounds, proved_gap
 from pindown.relaxation.linear import LinearForms
 from tests.equivalence.comparison.nets import exact_gap, perturbed, random_net, unit_box
 

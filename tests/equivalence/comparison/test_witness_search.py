@@ -12,7 +12,7 @@ from pindown.box import Box
 from pindown.equivalence.comparison._witness_search import search
 from pindown.io import load
 from pindown.network import ReluNetwork
-from pindown.relaxation._differential import proved_gap
+from pindown.relaxation.differential import proved_gap
 from tests.equivalence.comparison.nets import exact_gap, perturbed, random_net, unit_box
 
 SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[4] / "shared")) / "models"

@@ -15,7 +15,7 @@ from pindown.affine import dense
 from pindown.box import Box
 from pindown.equivalence.comparison.matching import match
 from pindown.equivalence.sensitivity.changes import Change, gap_of_changes
-from pindown.equivalence.symmetry import apply, random_symmetry
+from pindown.equivalence.weight_symmetry import apply, random_symmetry
 from tests.equivalence.nets import changed, random_net
 
 MODELS = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[4] / "shared")) / "models"

@@ -12,7 +12,7 @@ from pindown.equivalence.comparison.matching import match
 from pindown.equivalence.shrinking import shrink, shrink_and_settle
 from pindown.equivalence.shrinking._proposals import Draft
 from pindown.equivalence.shrinking._rounding_cleanup import move_off_zero
-from pindown.equivalence.symmetry import apply, random_symmetry
+from pindown.equivalence.weight_symmetry import apply, random_symmetry
 from pindown.relaxation.intervals import Interval
 from tests.equivalence.shrinking.redundancy import dyadic_points, random_net, redundant
 

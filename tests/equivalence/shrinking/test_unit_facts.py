@@ -6,10 +6,10 @@ import numpy as np
 
 from pindown.box import Box
 from pindown.deadline import NEVER
+from pindown.equivalence.shrinking._duplicate_and_dead_units import drop_units, ratio
 from pindown.equivalence.shrinking._linear_carriers import _factored
 from pindown.equivalence.shrinking._linear_part import _dependencies, carry_pairs, shift_above
 from pindown.equivalence.shrinking._proposals import Draft
-from pindown.equivalence.shrinking._redundant_units import drop_units, ratio
 from pindown.equivalence.shrinking._rounding_cleanup import clear_faint
 from pindown.equivalence.shrinking._unit_facts import unit_bounds
 from pindown.network import ReluNetwork

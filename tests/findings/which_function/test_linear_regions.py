@@ -10,7 +10,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown._audit import audit
 from pindown.findings.pictures import Curves, PlaneMap
-from pindown.findings.which_function import cells as shared
+from pindown.findings.which_function import _cells as shared
 from pindown.findings.which_function.linear_regions import _median_error
 from pindown.geometry.complex.counting import count_regions
 from pindown.geometry.plots import folds as raster

@@ -11,7 +11,7 @@ from pindown.box import Box
 from pindown.geometry.conditions._full_rank import rank_violations, seen_patterns, seen_rank_violations
 from pindown.geometry.conditions._parallel_maps import parallel_violations, seen_parallel_violations
 from pindown.geometry.conditions.generality import check_generality
-from pindown.geometry.exact._linear_algebra import (
+from pindown.geometry.exact.linear_algebra import (
     PRIME,
     as_integers,
     direction,

@@ -13,7 +13,7 @@ from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.conditions._margins import at_point, by_cells, by_intervals, by_program, on_cell
 from pindown.geometry.conditions.transparency import check_transparency, dead_zones
 from pindown.programs import SOLVER_TOLERANCE
-from pindown.relaxation._mixed_integer import encode
+from pindown.relaxation.mixed_integer import encode
 from tests.geometry.fold_nets import gaussian, symmetric_copy, transparent
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pindown.box import Box
-from pindown.geometry.exact._integer_network import exact_signs
 from pindown.geometry.exact.complex import exact_cells_within, exact_complex, exact_count
+from pindown.geometry.exact.integer_network import exact_signs
 from pindown.geometry.exact.polytope import face_numbers
 from pindown.network import ReluNetwork
 from tests.geometry.oracles import (

@@ -7,7 +7,7 @@ import pytest
 
 from pindown.box import Box
 from pindown.geometry.complex.polyhedral import polyhedral_complex
-from pindown.geometry.facts._dual_bounds import _forms, upper_bounds
+from pindown.geometry.facts.dual_bounds import _forms, upper_bounds
 from pindown.network import ReluNetwork
 from tests.geometry.exact_extrema import exact_cell_values
 from tests.geometry.oracles import cube, degenerate_network, random_network

@@ -7,7 +7,7 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.geometry.complex.polyhedral import polyhedral_complex
-from pindown.geometry.facts._plane_areas import class_areas, level_areas
+from pindown.geometry.facts.plane_areas import class_areas, level_areas
 
 
 def random_cells(widths, seed=0, box=(-1, 1)):

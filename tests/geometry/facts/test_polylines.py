@@ -11,8 +11,8 @@ import pytest
 from pindown import ReluNetwork
 from pindown.box import Box
 from pindown.geometry.complex.polyhedral import polyhedral_complex
-from pindown.geometry.facts._plane_areas import class_areas
-from pindown.geometry.facts._polylines import Grid, join_segments, outlines, path_data, polylines
+from pindown.geometry.facts.plane_areas import class_areas
+from pindown.geometry.facts.polylines import Grid, join_segments, outlines, path_data, polylines
 from pindown.geometry.folds.fold_set import fold_set
 
 

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from pindown import ReluNetwork
 from pindown.geometry.regions import fold_distance
-from pindown.geometry.regions._point_location import unit_forms
 from pindown.geometry.regions.fold_distance import distance_to_nearest_fold
+from pindown.geometry.regions.point_location import unit_forms
 
 
 def random_net(rng, widths):

@@ -12,9 +12,9 @@ import pindown as pn
 from pindown import ReluNetwork
 from pindown.box import Box
 from pindown.geometry.exact.complex import exact_complex
-from pindown.geometry.regions._point_location import unit_forms
 from pindown.geometry.regions.fold_distance import distance_to_nearest_fold
 from pindown.geometry.regions.neighbours import crossings, neighbours
+from pindown.geometry.regions.point_location import unit_forms
 from pindown.geometry.regions.region import Region, region_at
 from pindown.geometry.slices.segment import along_segments
 from tests.geometry.oracles import (

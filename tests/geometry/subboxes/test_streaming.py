@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
+from pindown.atomic_files import FolderInUseError, only_writer
 from pindown.errors import DataFileError
 from pindown.geometry import Grid, polyhedral_complex, read_complex, stream_complex
 from pindown.geometry.subboxes import _shards as folder_module
@@ -19,7 +20,6 @@ from pindown.geometry.subboxes import streaming
 from pindown.geometry.subboxes._shards import as_bytes
 from pindown.geometry.tuning import LIBRARY_BYTES
 from pindown.json_files import sealed
-from pindown.whole_files import FolderInUseError, only_writer
 from tests.geometry.oracles import cube, degenerate_network, random_network, reference_network
 
 ROOT = Path(__file__).parents[3]

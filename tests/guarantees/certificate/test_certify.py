@@ -10,7 +10,7 @@ from scipy.stats import binom, norm
 from torch import nn
 
 from pindown.guarantees import Bound, certify
-from pindown.guarantees.certificate import _run as run_module
+from pindown.guarantees.certificate import run as run_module
 
 QUICK = {"learning_rate": 0.02, "epochs": 15, "steps": 20, "draws": 5000}
 

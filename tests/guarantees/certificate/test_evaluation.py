@@ -10,8 +10,8 @@ from scipy.stats import beta, binom
 from torch import nn
 
 from pindown.guarantees.certificate._evaluation import Count, count_errors, evaluate, plan, wrong
-from pindown.guarantees.certificate._modules import Examples
 from pindown.guarantees.certificate._stages import Stage
+from pindown.guarantees.certificate.modules import Examples
 from pindown.guarantees.certificate.posterior import WeightPosterior
 
 

@@ -7,8 +7,8 @@ from torch import nn
 from torch.nn.utils import prune
 
 from pindown.guarantees import certify
-from pindown.guarantees.certificate import _run as run_module
-from pindown.guarantees.certificate._modules import (
+from pindown.guarantees.certificate import run as run_module
+from pindown.guarantees.certificate.modules import (
     check_outputs,
     only_linear,
     read_examples,

@@ -9,8 +9,8 @@ from scipy.special import rel_entr
 from scipy.stats import ks_2samp, norm
 from torch import nn
 
-from pindown.guarantees.certificate._modules import only_linear, read_examples, read_module, start_again
 from pindown.guarantees.certificate._prior import around
+from pindown.guarantees.certificate.modules import only_linear, read_examples, read_module, start_again
 from pindown.guarantees.certificate.posterior import (
     Moves,
     Prior,

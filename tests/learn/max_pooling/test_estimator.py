@@ -12,9 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pindown.datasets.synthetic import digit_patterns, pattern_detection
 from pindown.guarantees.bounds import linear_margin_bound
-from pindown.learn.max_pooling import MaxPoolClassifier
+from pindown.learn.max_pooling import MaxPoolClassifier, pooling
 from pindown.learn.max_pooling import _max_margin as max_margin
-from pindown.learn.max_pooling import _pooling as pooling
 from pindown.learn.max_pooling.layerwise import independent_halves
 
 

@@ -6,7 +6,6 @@ from scipy.stats import binom
 
 from pindown.datasets.synthetic import pattern_detection
 from pindown.guarantees.bounds import linear_margin_bound, max_pooling_bound
-from pindown.learn.max_pooling._pooling import first_phase, initial_weights, pooled
 from pindown.learn.max_pooling.layerwise import (
     LayerwiseSchedule,
     UnitSets,
@@ -20,6 +19,7 @@ from pindown.learn.max_pooling.layerwise import (
     unit_set_failure,
     unit_sets,
 )
+from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
 
 
 @pytest.mark.parametrize("d", [3, 4, 6, 9])

@@ -6,8 +6,8 @@ from sklearn.svm import SVC
 
 from pindown.datasets.synthetic import pattern_detection
 from pindown.learn.max_pooling._max_margin import max_margin_descent
-from pindown.learn.max_pooling._pooling import first_phase, initial_weights, pooled
 from pindown.learn.max_pooling.layerwise import layerwise_schedule
+from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
 
 
 def features(d, seed, m=160):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pindown.learn.max_pooling import _pooling as pooling
-from pindown.learn.max_pooling._pooling import first_phase, initial_weights, max_pool_network, pooled
+from pindown.learn.max_pooling import pooling
 from pindown.learn.max_pooling.layerwise import layerwise_schedule
+from pindown.learn.max_pooling.pooling import first_phase, initial_weights, max_pool_network, pooled
 
 
 def problem(seed, m=7, n=4, d=3, k=5):
@@ -18,7 +18,7 @@ def test_pooling_by_loops(monkeypatch):
     X, _, W, _ = problem(0)
     slow = [[max(0.0, *(w @ patch for patch in x)) for w in W] for x in X]
     np.testing.assert_allclose(pooled(X, W), slow)
-    monkeypatch.setattr("pindown.learn.max_pooling._pooling.MAX_CHUNK_NUMBERS", 1)  # one point at a time
+    monkeypatch.setattr("pindown.learn.max_pooling.pooling.MAX_CHUNK_NUMBERS", 1)  # one point at a time
     np.testing.assert_allclose(pooled(X, W), slow)
 
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 from sklearn.model_selection import GridSearchCV
 
-from pindown.learn._torch_isolation import usable_device
 from pindown.learn.one_class import LocalMaximaDetector, ensemble
 from pindown.learn.one_class import _training as training
 from pindown.learn.one_class._inputs import image_layout
 from pindown.learn.one_class._plan import networks_for
 from pindown.learn.one_class._training import Member
+from pindown.torch_modules import usable_device
 
 QUICK = {"max_epochs": 2, "n_estimators": 2, "random_state": 0}
 X = np.random.default_rng(0).normal(size=(50, 3))

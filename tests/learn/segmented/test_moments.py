@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pindown.learn.segmented._compiled.joints import best_in_gaps, improve, jump
+from pindown.learn.segmented._compiled.breakpoints import best_in_gaps, improve, jump
 from pindown.learn.segmented._compiled.parabolas import moment_blocks, moments_between, two_passes
 
 

@@ -17,7 +17,7 @@ from pindown.symmetry.discovery._orthogonal_maps import (
     table_of,
 )
 from pindown.symmetry.discovery._relations import _chance_support, find_maps
-from pindown.symmetry.discovery.atoms import group_recovery, learn_orbit
+from pindown.symmetry.discovery.group_from_gramian import group_recovery, learn_orbit
 from pindown.symmetry.discovery.held_out import _objection, closure, hard_negatives, judge
 from tests.symmetry.discovery.samples import GROUPS, orbits_of, rotation
 

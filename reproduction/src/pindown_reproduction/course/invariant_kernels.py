@@ -15,7 +15,7 @@ import numpy as np
 from pindown.affine import Array
 from pindown.symmetry.groups import Group, cyclic, dihedral
 from pindown.symmetry.sample_gain import invariance_gain
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -24,7 +24,7 @@ from pindown.datasets.public_data import (
     load_mnist,
     small_digits,
 )
-from pindown_reproduction.declaration import Cell, Results, Verdict
+from pindown_reproduction.experiment import Cell, Results, Verdict
 
 PRESETS = ("paper", "auto")
 PRESET_NAMES = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
 from pindown_reproduction.local_maxima._detectors import (
     PRESET_NAMES,
     auc,

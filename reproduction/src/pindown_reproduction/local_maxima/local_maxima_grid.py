@@ -15,7 +15,7 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.datasets.synthetic import gaussian_grid, grid_modes
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 from pindown_reproduction.local_maxima._detectors import PRESET_NAMES, fitted, seen, verdict_of
 
 if TYPE_CHECKING:

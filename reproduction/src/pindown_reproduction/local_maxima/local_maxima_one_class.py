@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.affine import Array
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
 from pindown_reproduction.local_maxima._detectors import (
     PRESET_NAMES,
     PRESETS,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.datasets.public_data import SurvivalTable, has_data, load_survival
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
 from pindown_reproduction.local_maxima._detectors import PRESET_NAMES, PRESETS, fitted, seen, verdict_of
 
 FOLDS = 10  # a tenth of the rows is for testing, as published

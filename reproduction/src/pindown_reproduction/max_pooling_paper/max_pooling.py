@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.datasets.synthetic import pattern_detection
-from pindown.learn.max_pooling._pooling import first_phase, initial_weights, pooled
 from pindown.learn.max_pooling.layerwise import (
     layerwise_schedule,
     learns_pattern,
@@ -16,7 +15,8 @@ from pindown.learn.max_pooling.layerwise import (
     unit_set_failure,
     unit_sets,
 )
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown.learn.max_pooling.pooling import first_phase, initial_weights, pooled
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

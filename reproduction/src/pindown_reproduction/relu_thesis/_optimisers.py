@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from pindown.datasets.files import load_arrays
 from pindown.datasets.public_data import read_idx
-from pindown_reproduction.declaration import Outcome, Results
+from pindown_reproduction.experiment import Outcome, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

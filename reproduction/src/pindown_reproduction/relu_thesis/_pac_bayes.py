@@ -15,7 +15,7 @@ from pindown.guarantees.bounds.corrected_mixture import mixture_bound
 from pindown.guarantees.bounds.priors import N_ANGLES, ClusterPriors, angle, niceness
 from pindown.guarantees.bounds.rescaled_weights import WeightList
 from pindown.guarantees.bounds.spectral import MARGIN_GRID, spectral_margin_bound
-from pindown_reproduction.declaration import Cell, Outcome, Results
+from pindown_reproduction.experiment import Cell, Outcome, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.box import Box
-from pindown.circuits._arithmetic import depth, size
+from pindown.circuits.arithmetic import depth, size
 from pindown.circuits.depth_separation import composed_zigzags
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.counts.piece_families import zonotope_family
 from pindown.geometry.exact.complex import exact_complex
 from pindown.network import ReluNetwork
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pindown_reproduction.declaration import Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Experiment, Outcome, Results, SourceData
 from pindown_reproduction.relu_thesis._optimisers import (
     QUICK_STEPS,
     Claim,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pindown_reproduction.declaration import Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Experiment, Outcome, Results, SourceData
 from pindown_reproduction.relu_thesis._optimisers import (
     QUICK_STEPS,
     Claim,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
 from pindown_reproduction.relu_thesis._optimisers import (
     Claim,
     at_the_end,

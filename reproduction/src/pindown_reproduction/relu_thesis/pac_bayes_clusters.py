@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from pindown.affine import Array
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 from pindown_reproduction.relu_thesis import _pac_bayes as protocol
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.datasets.public_data import read_idx
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
 from pindown_reproduction.relu_thesis._optimisers import data_folder
 
 

@@ -20,7 +20,7 @@ from pindown.datasets.sparse_codes import (
 )
 from pindown.learn.sparse_coding.gradient_descent import dead_fraction, loss_and_gradient
 from pindown.learn.sparse_coding.support_recovery import recovery_certificate, recovery_threshold
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 
 # Share of the theorem's threshold 2 m1 k (delta + mu / sqrt n).
 BIASES = {"theorem": 1.0, "half": 0.5, "zero": 0.0}

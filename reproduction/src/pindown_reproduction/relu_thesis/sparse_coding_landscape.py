@@ -10,7 +10,7 @@ import numpy as np
 from pindown.datasets.sparse_codes import perturbed
 from pindown.learn.sparse_coding.gradient_descent import dead_fraction, loss_and_gradient
 from pindown.learn.sparse_coding.support_recovery import recovery_threshold
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 from pindown_reproduction.relu_thesis.sparse_coding_gradient import BIASES, model_of
 
 if TYPE_CHECKING:

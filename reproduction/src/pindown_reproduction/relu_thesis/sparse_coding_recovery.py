@@ -13,7 +13,7 @@ from typing import Any
 from pindown.datasets.sparse_codes import SparseCodingModel, hadamard_dictionary, perturbed
 from pindown.learn.sparse_coding.gradient_descent import dead_fraction, descend, dictionary_error
 from pindown.learn.sparse_coding.support_recovery import recovery_certificate, recovery_threshold
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 from pindown_reproduction.relu_thesis.sparse_coding_gradient import BIASES, model_of
 
 # Table 4.6.2: decrease of the mean distance in percent, by h and p.

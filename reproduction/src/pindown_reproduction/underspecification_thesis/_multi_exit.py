@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pindown.datasets.files import load_arrays
 from pindown.datasets.public_data import ImageClasses, load_mnist, small_digits
-from pindown_reproduction.declaration import Cell, Results
+from pindown_reproduction.experiment import Cell, Results
 from pindown_reproduction.relu_thesis._optimisers import data_folder
 
 if TYPE_CHECKING:

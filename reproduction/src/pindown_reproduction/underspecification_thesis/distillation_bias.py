@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
 from pindown_reproduction.local_maxima._detectors import verdict_of
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from pindown.equivalence.comparison import diff
 from pindown.equivalence.comparison.matching import match
 from pindown.equivalence.flat_directions import functional_dimension
 from pindown.equivalence.identifiable import identifiable_network
-from pindown.equivalence.symmetry import apply, random_symmetry
+from pindown.equivalence.weight_symmetry import apply, random_symmetry
 from pindown.network import ReluNetwork
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 from pindown_reproduction.underspecification_thesis._random_networks import (
     fit_student,
     parameters,

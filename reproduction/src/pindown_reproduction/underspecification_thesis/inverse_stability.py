@@ -16,7 +16,7 @@ import numpy as np
 from pindown.box import Box
 from pindown.equivalence.flat_directions import functional_dimension
 from pindown.equivalence.identifiable import identifiable_network
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 from pindown_reproduction.underspecification_thesis._random_networks import random_network
 
 if TYPE_CHECKING:

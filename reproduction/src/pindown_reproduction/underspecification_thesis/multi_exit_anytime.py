@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pindown_reproduction.declaration import Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Experiment, Outcome, Results, SourceData
 from pindown_reproduction.underspecification_thesis._multi_exit import (
     LOSSES,
     PAPER,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 from pindown_reproduction.underspecification_thesis.mutual_autoencoder_categorical import (
     SYMBOLS,
     symbol_model,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.datasets.synthetic import orthogonally_separable
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 from pindown_reproduction.underspecification_thesis.two_layer_margin import descend
 
 if TYPE_CHECKING:

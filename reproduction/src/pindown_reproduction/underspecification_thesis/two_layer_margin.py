@@ -15,7 +15,7 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.datasets.synthetic import orthogonally_separable
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 
 if TYPE_CHECKING:
     import torch

@@ -8,7 +8,7 @@ from typing import Any
 from pindown.box import Box
 from pindown.equivalence.flat_directions import functional_dimension
 from pindown.equivalence.identifiable import check_identifiable
-from pindown_reproduction.declaration import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 from pindown_reproduction.underspecification_thesis._random_networks import (
     random_network,
     trained_network,

@@ -36,11 +36,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.bias._evaluation import in_evaluation
 from pindown.bias.least_squares.gradient_descent import Reduction, gradient_factor, scaled_squares
 from pindown.bias.tuning import MAX_MASKED_INPUTS
 from pindown.errors import ParameterError
 from pindown.evidence import Kind
+from pindown.torch_modules import in_evaluation
 from pindown.validation import array, choice, integer, labelled, number, positive, refuse, share, vector
 
 

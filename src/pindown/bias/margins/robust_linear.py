@@ -33,7 +33,7 @@ from pindown.affine import Array
 from pindown.bias.margins import fourier_norm, max_fourier_margin, max_margin, signed_labels, spectrum
 from pindown.bias.margins import worst_fourier_perturbation as _worst_in_frequencies
 from pindown.evidence import Kind
-from pindown.relaxation._lp_balls import DUALS, as_norm, lengths, steepest_step
+from pindown.relaxation.lp_balls import DUALS, as_norm, lengths, steepest_step
 from pindown.rounding import gamma
 from pindown.text import rounded_down, rounded_up
 

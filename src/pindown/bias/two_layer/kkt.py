@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.bias._evaluation import in_evaluation
 from pindown.bias.margins.hard_margin import signed_labels
 from pindown.bias.tuning import HOMOGENEITY_ERROR, ZERO_DEGREE
 from pindown.bias.two_layer.training import Neurons
 from pindown.evidence import Kind
 from pindown.network import ReluNetwork
+from pindown.torch_modules import in_evaluation
 
 
 @dataclass(frozen=True)

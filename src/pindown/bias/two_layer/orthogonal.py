@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.bias._evaluation import in_evaluation
 from pindown.bias.margins.hard_margin import labelled
 from pindown.bias.tuning import BLOCK_PRODUCTS, LAYER_BATCH, MAX_SHOWN_PRODUCTS
 from pindown.evidence import Kind
 from pindown.network import ReluNetwork
+from pindown.torch_modules import in_evaluation
 from pindown.validation import integer, optional
 
 # A cosine of this size is zero up to the rounding of an inner product.

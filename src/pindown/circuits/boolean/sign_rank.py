@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from pindown.circuits.boolean.cube import fractions_of, require_cube, vertices
 from pindown.circuits.tuning import MAX_RANK_ROWS
-from pindown.geometry.exact._linear_algebra import integer_rank
+from pindown.geometry.exact.linear_algebra import integer_rank
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork
 

@@ -26,7 +26,7 @@ from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.tuning import BRANCHING_TURN_SECONDS, MAX_BOXES, MAX_BOXES_AT_ONCE
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
-from pindown.relaxation._differential import gap_bounds, proved_gap
+from pindown.relaxation.differential import gap_bounds, proved_gap
 from pindown.relaxation.linear import LinearForms
 
 Bounder = Callable[[Array, Array], tuple[Array, LinearForms]]

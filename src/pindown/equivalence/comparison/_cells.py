@@ -22,8 +22,8 @@ from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.tuning import CELL_CANDIDATES, CELL_WALK_SHARE, MAX_CELLS
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
-from pindown.relaxation._difference_network import difference
-from pindown.relaxation._differential import proved_gap
+from pindown.relaxation.difference_network import difference
+from pindown.relaxation.differential import proved_gap
 from pindown.rounding import add_up
 
 
@@ -50,7 +50,7 @@ def gap_by_cells(
     Mukherjee 2020, Theorem 2.A.1.
     """
     from pindown.geometry.complex.polyhedral import polyhedral_complex
-    from pindown.geometry.facts._dual_bounds import upper_bounds
+    from pindown.geometry.facts.dual_bounds import upper_bounds
 
     deadline = Deadline.after(max(budget, 0.0))
     flat = bool(np.any(box.lower == box.upper))

@@ -3,7 +3,7 @@ r"""The largest gap as two mixed-integer programs per output, solved by HiGHS.
 The difference network on the box is written with one binary variable for each unit whose sign is open,
 and :math:`\pm(a_k - b_k)` is maximised. If time ends, the solver's dual bound still bounds the gap. All
 bounds are widened by what the solver's tolerance can do, as
-:class:`~pindown.relaxation._mixed_integer.Encoding` says.
+:class:`~pindown.relaxation.mixed_integer.Encoding` says.
 
 Tjeng, Xiao and Tedrake 2019, "Evaluating robustness of neural networks with mixed integer programming".
 """
@@ -23,10 +23,10 @@ from pindown.equivalence.tuning import PROGRAM_BOUNDS_SHARE, PROGRAM_SOLVER_SHAR
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.programs import SOLVER_TOLERANCE, integer_program
-from pindown.relaxation._difference_network import difference
-from pindown.relaxation._differential import proved_gap
-from pindown.relaxation._mixed_integer import Encoding, tight_encoding
+from pindown.relaxation.difference_network import difference
+from pindown.relaxation.differential import proved_gap
 from pindown.relaxation.linear import linear_bounds
+from pindown.relaxation.mixed_integer import Encoding, tight_encoding
 from pindown.rounding import add_up
 
 _SLOPE_TOLERANCE = 1e-7  # HiGHS takes a slope of an objective of size one for zero below this

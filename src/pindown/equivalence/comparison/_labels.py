@@ -46,7 +46,7 @@ from pindown.equivalence.tuning import (
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.parallel import n_workers
-from pindown.relaxation._differential import sum_of_forms, tied
+from pindown.relaxation.differential import sum_of_forms, tied
 from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.linear import LinearForms, largest, relax
 from pindown.rounding import add_down, gamma, norm_up

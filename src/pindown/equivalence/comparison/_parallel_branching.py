@@ -51,7 +51,7 @@ from pindown.equivalence.tuning import (
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.parallel import each, n_workers
-from pindown.relaxation._differential import gap_bounds, proved_gap
+from pindown.relaxation.differential import gap_bounds, proved_gap
 from pindown.relaxation.linear import LinearForms
 
 # From boxes (n, d), (n, d) and ``deadline=`` to upper bounds (n,) and linear forms above the function.

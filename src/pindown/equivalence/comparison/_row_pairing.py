@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pindown.affine import Affine, Array, Matrix, dense, is_finite
 from pindown.deadline import NEVER, Deadline, OutOfTime
 from pindown.equivalence.gauge_fixing import row_lengths
-from pindown.equivalence.symmetry import moved_columns
 from pindown.equivalence.tuning import ASSIGNMENT_SECONDS, NEAR_ROWS, PARALLEL_ROWS, ROW_KEYS
+from pindown.equivalence.weight_symmetry import moved_columns
 from pindown.rounding import TINY
 
 _SEED = 0

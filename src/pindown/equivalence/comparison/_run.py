@@ -15,7 +15,7 @@ from pindown.equivalence.comparison.result import LayerDifference
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.progress import Report, silent
-from pindown.relaxation._differential import proved_gap
+from pindown.relaxation.differential import proved_gap
 from pindown.rounding import add_up
 from pindown.text import interval_text
 

@@ -33,7 +33,7 @@ from pindown.equivalence.tuning import (
     SEARCH_WORK,
 )
 from pindown.network import ReluNetwork
-from pindown.relaxation._differential import proved_gap
+from pindown.relaxation.differential import proved_gap
 
 _RADII = 10.0 ** np.arange(-3, 7)  # without a box, how far out samples are drawn
 _FAR = 1e8  # so far that offsets no longer count, and products of weights stay in float64

@@ -24,8 +24,9 @@ from pindown.deadline import NEVER, Deadline, OutOfTime
 from pindown.equivalence.comparison._row_pairing import pair_units, times_powers, unit_rows
 from pindown.equivalence.comparison.result import LayerDifference
 from pindown.equivalence.gauge_fixing import row_lengths
-from pindown.equivalence.sensitivity.sources import Change
-from pindown.equivalence.symmetry import (
+from pindown.equivalence.sensitivity.weight_changes import Change
+from pindown.equivalence.tuning import MATCH_SECONDS_PER_WEIGHT, MAX_DENSE_ENTRIES, NEAR_ONE
+from pindown.equivalence.weight_symmetry import (
     Permutation,
     Symmetry,
     apply,
@@ -34,7 +35,6 @@ from pindown.equivalence.symmetry import (
     moved_layer,
     scaled_rows,
 )
-from pindown.equivalence.tuning import MATCH_SECONDS_PER_WEIGHT, MAX_DENSE_ENTRIES, NEAR_ONE
 from pindown.network import ReluNetwork
 from pindown.rounding import SMALLEST, TINY, UNIT_ROUNDOFF
 from pindown.validation import positive

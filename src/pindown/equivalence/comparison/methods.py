@@ -61,8 +61,8 @@ from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.parallel import n_workers
 from pindown.progress import Report, silent
-from pindown.relaxation._difference_norms import norm_gap
-from pindown.relaxation._differential import gap_bounds, interval_gap
+from pindown.relaxation.difference_norms import norm_gap
+from pindown.relaxation.differential import gap_bounds, interval_gap
 
 Turn: TypeAlias = Callable[[], Deadline]
 

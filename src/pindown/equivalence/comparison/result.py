@@ -8,12 +8,12 @@ from os import PathLike
 from typing import Literal, TypeAlias
 
 from pindown.affine import Array
+from pindown.atomic_files import written
 from pindown.box import Box
 from pindown.equivalence.comparison.bracket import TRUSTED, Progress
 from pindown.evidence import Kind
 from pindown.network import ReluNetwork
 from pindown.text import card, interval_text, rounded_down, rounded_up
-from pindown.whole_files import written
 
 Verdict: TypeAlias = Literal["same", "different", "undecided"]
 

@@ -38,7 +38,7 @@ from pindown.equivalence.sensitivity._multipliers import (
     proved_bounds,
 )
 from pindown.equivalence.sensitivity._propagation import Propagation, activation_ranges, sum_above
-from pindown.equivalence.sensitivity.sources import Change, Source, balanced, find_sources
+from pindown.equivalence.sensitivity.weight_changes import Change, Source, balanced, find_sources
 from pindown.equivalence.tuning import BALANCING_SHARE, MAX_SYSTEM, MIN_EVALUATIONS, NORM_SHARE
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads

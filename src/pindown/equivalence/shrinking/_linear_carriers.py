@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, compact, dense
 from pindown.box import Box
+from pindown.equivalence.shrinking._duplicate_and_dead_units import ratio
 from pindown.equivalence.shrinking._linear_part import LinearPart, linear_part, shift_above
 from pindown.equivalence.shrinking._proposals import Draft, Errors, Layer, pick
-from pindown.equivalence.shrinking._redundant_units import ratio
 from pindown.equivalence.shrinking._rounded_matrices import (
     Mask,
     Rounded,

@@ -30,8 +30,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Array, Matrix, dense
+from pindown.equivalence.shrinking._duplicate_and_dead_units import Opposites, opposite_pairs
 from pindown.equivalence.shrinking._proposals import Draft, Layer, pick
-from pindown.equivalence.shrinking._redundant_units import Opposites, opposite_pairs
 from pindown.equivalence.shrinking._rounded_matrices import (
     Mask,
     Rounded,

@@ -25,8 +25,8 @@ import scipy.sparse as sp
 from pindown.affine import Affine, Array, Matrix, dense
 from pindown.deadline import OutOfTime
 from pindown.equivalence.related_units import ParallelUnits
+from pindown.equivalence.shrinking._duplicate_and_dead_units import near_ratio
 from pindown.equivalence.shrinking._proposals import Draft, Errors, Layer
-from pindown.equivalence.shrinking._redundant_units import near_ratio
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.tuning import CANCELLING_SHARE, MAX_WRITTEN_OUT, NEAR_OPPOSITES
 from pindown.rounding import SMALLEST, gamma

@@ -38,9 +38,9 @@ from pindown.equivalence.tuning import (
     SPLIT_BATCH_ENTRIES,
 )
 from pindown.network import ReluNetwork
-from pindown.relaxation._mixed_integer import encode
 from pindown.relaxation.intervals import Interval
 from pindown.relaxation.linear import linear_bounds, relax
+from pindown.relaxation.mixed_integer import encode
 from pindown.relaxation.tuning import FLOPS_PER_SECOND
 from pindown.rounding import add_up
 

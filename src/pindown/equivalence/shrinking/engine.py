@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike
 
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline, checked_budget
-from pindown.equivalence.shrinking._kink_form import settle, settling_seconds
-from pindown.equivalence.shrinking._linear_carriers import narrow_by_rank, narrow_linear
-from pindown.equivalence.shrinking._linear_part import carry_pairs, merge_dependent
-from pindown.equivalence.shrinking._proposals import Draft
-from pindown.equivalence.shrinking._redundant_units import (
+from pindown.equivalence.shrinking._duplicate_and_dead_units import (
     drop_negligible,
     drop_units,
     merge_copies,
     merge_near_copies,
 )
+from pindown.equivalence.shrinking._kink_form import settle, settling_seconds
+from pindown.equivalence.shrinking._linear_carriers import narrow_by_rank, narrow_linear
+from pindown.equivalence.shrinking._linear_part import carry_pairs, merge_dependent
+from pindown.equivalence.shrinking._proposals import Draft
 from pindown.equivalence.shrinking._removed_layers import remove_layer
 from pindown.equivalence.shrinking._rounding_cleanup import clear_faint, move_off_zero, snap_opposites
 from pindown.equivalence.shrinking._sign_proofs import prove_signs
@@ -27,7 +27,7 @@ from pindown.equivalence.shrinking.result import Shrunk
 from pindown.equivalence.tuning import CHECKED_SAMPLES, PROOF_SHARE, SCALE_SAMPLES, SETTLING_SHARE
 from pindown.network import ReluNetwork
 from pindown.progress import Report, silent
-from pindown.relaxation._differential import proved_gap
+from pindown.relaxation.differential import proved_gap
 from pindown.validation import positive
 
 Rule = Callable[[Draft, int], bool]

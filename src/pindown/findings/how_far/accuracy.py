@@ -12,7 +12,7 @@ from pindown.evidence import Assumption
 from pindown.findings.finding import Cell, Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark, drawable
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.samples import Observed, Sample, Targets, margins, predicted_classes
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import MAX_CLASSES_SHOWN, WORST_ROWS_SHOWN

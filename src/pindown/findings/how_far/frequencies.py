@@ -15,7 +15,7 @@ from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.pictures import Curves
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.samples import Sample
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (

@@ -8,7 +8,7 @@ from pindown.evidence import Assumption
 from pindown.findings.finding import Cell, Finding, Quantity, Table
 from pindown.findings.pictures import Mark, Scale, drawable
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.samples import Sample, margins
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (

@@ -15,7 +15,7 @@ from pindown.evidence import Assumption
 from pindown.findings.finding import Cell, Finding, Quantity, Table
 from pindown.findings.pictures import Mark, Scale, StackedBars, drawable
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.samples import margins
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
@@ -25,7 +25,7 @@ from pindown.findings.tuning import (
     SECONDS_PER_PARAMETER,
     SLOPE_STEPS,
 )
-from pindown.findings.which_function.cells import Regions, known_regions, regions
+from pindown.findings.which_function._cells import Regions, known_regions, regions
 from pindown.findings.wording import at_least, at_most, count, number_text, percent
 from pindown.geometry.facts.lipschitz import LipschitzConstant, lipschitz_constant
 from pindown.relaxation import LipschitzBounds, lipschitz_bounds

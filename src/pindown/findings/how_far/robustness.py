@@ -14,7 +14,7 @@ from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     CERTIFIED_ROWS_PER_LOOK,

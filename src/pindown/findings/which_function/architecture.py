@@ -17,7 +17,7 @@ from pindown.equivalence.related_units import LayerRelations
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.pictures import StackedBars
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import SECONDS_PER_PARAMETER
 from pindown.findings.wording import count, memory, percent, shape

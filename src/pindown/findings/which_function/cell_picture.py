@@ -15,7 +15,7 @@ from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity
 from pindown.findings.pictures import Curves, Dot, Picture
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.samples import Sample
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
@@ -28,7 +28,7 @@ from pindown.findings.tuning import (
     PLANE_SHARE,
     PLANE_TRIES,
 )
-from pindown.findings.which_function.cells import (
+from pindown.findings.which_function._cells import (
     Domain,
     domain,
     regions,

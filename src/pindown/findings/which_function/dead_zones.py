@@ -14,7 +14,7 @@ from pindown.deadline import OutOfTime
 from pindown.evidence import Assumption
 from pindown.findings.finding import Cell, Finding, Quantity, Table
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.samples import chunk_rows
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
@@ -24,7 +24,7 @@ from pindown.findings.tuning import (
     DELTA,
     SECONDS_PER_PARAMETER,
 )
-from pindown.findings.which_function.cells import domain, regions
+from pindown.findings.which_function._cells import domain, regions
 from pindown.findings.wording import percent
 from pindown.geometry import interval_bounds
 from pindown.network import ReluNetwork

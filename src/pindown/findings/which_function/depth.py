@@ -10,7 +10,7 @@ from pindown.box import Box
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     DEPTH_SHARE,
@@ -20,7 +20,7 @@ from pindown.findings.tuning import (
     MAX_DEPTHS_LISTED,
     SEGMENTS_PER_LOOK,
 )
-from pindown.findings.which_function.cells import require_compiled, require_sane
+from pindown.findings.which_function._cells import require_compiled, require_sane
 from pindown.findings.wording import count, number_text
 from pindown.geometry.counts.bounds import min_size
 from pindown.geometry.slices.segment import along_segments

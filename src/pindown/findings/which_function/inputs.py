@@ -10,7 +10,7 @@ from pindown.affine import Array, stored_entries
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     INPUTS_LISTED,

@@ -15,7 +15,7 @@ from pindown.evidence import Assumption
 from pindown.findings.finding import Cell, Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     FLOPS_PER_SECOND,
@@ -26,7 +26,7 @@ from pindown.findings.tuning import (
     MIN_FOLD_ROWS,
     PAIRS_FOR_SPREAD,
 )
-from pindown.findings.which_function.cells import Regions, regions, require_sane
+from pindown.findings.which_function._cells import Regions, regions, require_sane
 from pindown.findings.wording import count, number_text, percent
 from pindown.geometry.counts.bounds import max_regions, zaslavsky
 from pindown.geometry.regions.fold_distance import FoldDistances, distance_to_nearest_fold

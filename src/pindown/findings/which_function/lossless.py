@@ -10,7 +10,7 @@ from pindown.deadline import OutOfTime
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     JACOBIAN_SECONDS_PER_ENTRY,
@@ -19,7 +19,7 @@ from pindown.findings.tuning import (
     MAX_SHRINK_STEPS_SHOWN,
     SHRINK_SECONDS_PER_PARAMETER,
 )
-from pindown.findings.which_function.cells import require_sane
+from pindown.findings.which_function._cells import require_sane
 from pindown.findings.wording import at_most, count, shape
 from pindown.relaxation.intervals import interval_bounds
 

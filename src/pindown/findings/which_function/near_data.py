@@ -12,7 +12,7 @@ from pindown.evidence import Assumption
 from pindown.findings.finding import Cell, Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.samples import chunk_rows
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
@@ -24,7 +24,7 @@ from pindown.findings.tuning import (
     SEGMENT_SHARE,
     SEGMENTS_PER_LOOK,
 )
-from pindown.findings.which_function.cells import require_compiled, require_sane
+from pindown.findings.which_function._cells import require_compiled, require_sane
 from pindown.findings.wording import count, number_text
 from pindown.geometry.slices.segment import along_segments
 

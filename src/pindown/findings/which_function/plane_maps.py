@@ -15,8 +15,8 @@ from pindown.findings.pictures import Dot, MapArea, PlaneMap
 from pindown.findings.tuning import LABEL_GRID, LABEL_ROOM, MAX_CELLS_AS_LINES, VALUE_BANDS
 from pindown.findings.wording import number_text
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.facts._plane_areas import Areas, class_areas, level_areas
-from pindown.geometry.facts._polylines import Grid, outlines, path_data, polylines
+from pindown.geometry.facts.plane_areas import Areas, class_areas, level_areas
+from pindown.geometry.facts.polylines import Grid, outlines, path_data, polylines
 from pindown.geometry.folds.fold_set import fold_set
 
 

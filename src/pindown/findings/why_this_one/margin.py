@@ -9,7 +9,7 @@ import numpy as np
 from pindown.evidence import Assumption, Kind
 from pindown.findings.finding import Cell, Finding, Quantity, Table
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     MARGIN_SECONDS_PER_ENTRY,

@@ -22,7 +22,7 @@ from pindown.bias.tuning import LAZY, RICH
 from pindown.evidence import Assumption
 from pindown.findings.finding import Cell, Finding, Quantity, Table
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import FRESH_KERNELS, MAX_TANGENT_ROWS, TANGENT_SECONDS_PER_STEP
 from pindown.findings.why_this_one.training_theorems import Setting, read_setting

@@ -17,7 +17,7 @@ from pindown.affine import Array, dense
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.registry import question
+from pindown.findings.questions import question
 from pindown.findings.samples import Targets, margins
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import MAX_TRAINING_ROWS, SEPARABILITY_SECONDS_PER_PRODUCT

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
-from pindown.geometry.complex._proportional_units import proportional_units
+from pindown.geometry.complex.proportional_units import proportional_units
 from pindown.network import ReluNetwork
 
 Integers = NDArray[np.int64]

@@ -15,7 +15,7 @@ from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
 from pindown.geometry.complex._cells import Cells, Found, pack_patterns
-from pindown.geometry.complex._proportional_units import (
+from pindown.geometry.complex.proportional_units import (
     ProportionalUnits,
     flip_hashes,
     proportional_units,

@@ -26,7 +26,7 @@ from pindown.affine import Array, dense
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
 from pindown.geometry.conditions._generality_report import Violation, say_pattern
-from pindown.geometry.exact._linear_algebra import (
+from pindown.geometry.exact.linear_algebra import (
     Integers,
     Residues,
     as_integers,

@@ -32,8 +32,8 @@ from pindown.geometry.tuning import (
 )
 from pindown.network import ReluNetwork
 from pindown.programs import EXACT, LP_TOLERANCE, Rows, integer_program, linear_program
-from pindown.relaxation._mixed_integer import encode
 from pindown.relaxation.intervals import interval_bounds
+from pindown.relaxation.mixed_integer import encode
 
 if TYPE_CHECKING:
     from pindown.geometry.complex.polyhedral import PolyhedralComplex
@@ -182,7 +182,7 @@ def _slack(A: Array, c: Array, box: Box) -> float:
 
 def _polished(g: ReluNetwork, box: Box, x: Array, deadline: Deadline) -> Bracket:
     """Return the bound from a point, and from the minimum of its own cell."""
-    from pindown.geometry.regions._point_location import unit_halfspaces
+    from pindown.geometry.regions.point_location import unit_halfspaces
 
     point = np.clip(x, box.lower, box.upper)
     first, pattern = at_point(g, box, point), g.pattern(point)

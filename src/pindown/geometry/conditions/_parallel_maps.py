@@ -33,7 +33,7 @@ from pindown.geometry.conditions._full_rank import (
     on_units,
 )
 from pindown.geometry.conditions._generality_report import Violation, say_pattern
-from pindown.geometry.exact._linear_algebra import (
+from pindown.geometry.exact.linear_algebra import (
     PRIME,
     Integers,
     Residues,

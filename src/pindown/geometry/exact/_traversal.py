@@ -10,7 +10,7 @@ import numpy as np
 
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
-from pindown.geometry.exact._integer_network import IntegerNetwork, Integers, integer_network
+from pindown.geometry.exact.integer_network import IntegerNetwork, Integers, integer_network
 from pindown.geometry.exact.polytope import Cell, Vertex, bits_of, corners, cut, signs, value_at
 from pindown.network import ReluNetwork
 

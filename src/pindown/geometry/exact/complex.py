@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline
-from pindown.geometry.exact._integer_network import affine_map, integer_network
 from pindown.geometry.exact._traversal import Walk
+from pindown.geometry.exact.integer_network import affine_map, integer_network
 from pindown.geometry.exact.polytope import (
     Cell,
     facet_labels,

@@ -19,8 +19,8 @@ from pindown.box import Box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts._values_and_slopes import Ids
 from pindown.geometry.nearness import RESOLUTION
-from pindown.geometry.regions._point_location import locate
 from pindown.geometry.regions.fold_distance import FoldDistances, distance_to_nearest_fold
+from pindown.geometry.regions.point_location import locate
 from pindown.geometry.slices.segment import along_segments
 from pindown.network import ReluNetwork
 from pindown.validation import integer

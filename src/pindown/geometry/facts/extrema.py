@@ -27,7 +27,6 @@ from scipy.sparse.csgraph import connected_components
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.facts._dual_bounds import upper_bounds
 from pindown.geometry.facts._values_and_slopes import (
     BoxLike,
     Ids,
@@ -38,6 +37,7 @@ from pindown.geometry.facts._values_and_slopes import (
     value_ties,
     vertex_values,
 )
+from pindown.geometry.facts.dual_bounds import upper_bounds
 from pindown.geometry.nearness import SAME
 from pindown.geometry.tuning import MAX_RATIONAL_PARAMETERS
 from pindown.network import ReluNetwork

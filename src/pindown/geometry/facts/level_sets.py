@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.facts._polylines import join_segments
 from pindown.geometry.facts._values_and_slopes import (
     BoxLike,
     Ids,
@@ -26,6 +25,7 @@ from pindown.geometry.facts._values_and_slopes import (
     value_ties,
     vertex_values,
 )
+from pindown.geometry.facts.polylines import join_segments
 from pindown.geometry.folds.fold_set import polygon_area
 from pindown.network import ReluNetwork
 from pindown.validation import number

@@ -23,7 +23,7 @@ from pindown.affine import Array, dense
 from pindown.box import Box
 from pindown.deadline import Deadline, Stopwatch
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.exact._integer_network import affine_map, integer_network
+from pindown.geometry.exact.integer_network import affine_map, integer_network
 from pindown.geometry.facts._values_and_slopes import (
     BoxLike,
     Ids,

@@ -27,7 +27,7 @@ from pindown.box import Box
 from pindown.deadline import Deadline
 from pindown.geometry.folds.fold_set import FoldSet, fold_set
 from pindown.geometry.nearness import SAME
-from pindown.geometry.regions._point_location import unit_forms
+from pindown.geometry.regions.point_location import unit_forms
 from pindown.geometry.tuning import CHART_OVERLAP
 from pindown.network import ReluNetwork
 

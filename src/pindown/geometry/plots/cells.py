@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.facts._plane_areas import class_areas
-from pindown.geometry.plots._style import (
+from pindown.geometry.facts.plane_areas import class_areas
+from pindown.geometry.plots.style import (
     COLOURS,
     FAINT,
     INK,

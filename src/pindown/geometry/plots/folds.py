@@ -13,7 +13,7 @@ from pindown.affine import Array
 from pindown.box import Box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.folds.fold_set import FoldSet, fold_set
-from pindown.geometry.plots._style import (
+from pindown.geometry.plots.style import (
     COLOURS,
     FAINT,
     MANY,

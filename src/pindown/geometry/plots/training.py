@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from pindown.box import Box
 from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
-from pindown.geometry.plots._style import shape
 from pindown.geometry.plots.cells import plot_cells
 from pindown.geometry.plots.folds import plot_folds
+from pindown.geometry.plots.style import shape
 from pindown.network import ReluNetwork
 from pindown.validation import positive, refuse
 

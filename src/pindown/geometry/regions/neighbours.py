@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline
-from pindown.geometry.regions._point_location import locate, pattern_along, step_inside
 from pindown.geometry.regions._polar import ScaledCell, deep_point
 from pindown.geometry.regions._redundancy import (
     Separation,
@@ -22,6 +21,7 @@ from pindown.geometry.regions._redundancy import (
     first_met,
     independent_rows,
 )
+from pindown.geometry.regions.point_location import locate, pattern_along, step_inside
 from pindown.geometry.regions.region import Region, bounded_region
 from pindown.geometry.tuning import (
     FEW_SEPARATION_STEPS,

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.geometry.nearness import SAME
-from pindown.geometry.regions._point_location import Located, locate, unit_halfspaces, varying_sides
 from pindown.geometry.regions.cell import Cell, box_halfspaces, inside
+from pindown.geometry.regions.point_location import Located, locate, unit_halfspaces, varying_sides
 from pindown.network import ReluNetwork
 
 

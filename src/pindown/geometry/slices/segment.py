@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.evidence import Kind
 from pindown.geometry.nearness import SAME
-from pindown.geometry.regions._point_location import pattern_along
+from pindown.geometry.regions.point_location import pattern_along
 from pindown.geometry.slices._segment_sweep import Integers, Sweep, Swept
 from pindown.geometry.tuning import FIRST_SEGMENT_GROUP, SEGMENT_GROUP_KNOTS
 from pindown.network import ReluNetwork

@@ -14,8 +14,8 @@ from pindown.geometry._compiled import arrays
 from pindown.geometry._compiled.finished_cells import CellStore, new_cell_store
 from pindown.geometry.complex._cell_search import cells_of, from_exact
 from pindown.geometry.complex._cells import Cells, unpack_patterns
-from pindown.geometry.complex._proportional_units import ProportionalUnits, flip_hashes
 from pindown.geometry.complex._traversal import Walk
+from pindown.geometry.complex.proportional_units import ProportionalUnits, flip_hashes
 from pindown.geometry.exact.complex import exact_cells_within
 from pindown.geometry.nearness import same_place, zero_bounds
 from pindown.geometry.tuning import BATCH_WALK_STEPS, UNLIMITED_CELLS

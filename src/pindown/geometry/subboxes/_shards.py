@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pindown.atomic_files import whole_file, writing_to
 from pindown.box import Box
 from pindown.errors import DataFileError
 from pindown.geometry.complex._cell_search import unit_hashes
 from pindown.geometry.complex._cells import Cells
-from pindown.geometry.complex._proportional_units import flip_hashes, proportional_units
+from pindown.geometry.complex.proportional_units import flip_hashes, proportional_units
 from pindown.geometry.tuning import CELL_COPIES, LIBRARY_BYTES, MAX_CELLS_PER_BATCH, MIN_CELL_BYTES
 from pindown.network import ReluNetwork
 from pindown.validation import is_number, refuse
-from pindown.whole_files import whole_file, writing_to
 
 NETWORK_FILE = "network.npz"
 _ARRAYS = ("vertex_starts", "facet_starts", "coords", "facets", "patterns", "keys", "maps")

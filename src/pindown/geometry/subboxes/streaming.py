@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pindown.atomic_files import only_writer
 from pindown.box import Box
 from pindown.errors import DataFileError
 from pindown.geometry.complex._cells import full_box
@@ -41,7 +42,6 @@ from pindown.json_files import CHECKSUM, read_record, write_record
 from pindown.network import ReluNetwork
 from pindown.parallel import each
 from pindown.progress import Report
-from pindown.whole_files import only_writer
 
 
 class _Job(NamedTuple):

@@ -24,8 +24,8 @@ from torch import Tensor
 
 from pindown.guarantees.bounds.bound import outward
 from pindown.guarantees.bounds.relative_entropy import small_kl_inverse
-from pindown.guarantees.certificate._modules import Examples
 from pindown.guarantees.certificate._stages import Stage
+from pindown.guarantees.certificate.modules import Examples
 from pindown.guarantees.certificate.posterior import WeightPosterior
 from pindown.guarantees.tuning import COUNTING_DRAWS, COUNTING_ROWS, MIN_COUNTING_PASSES
 from pindown.validation import integer, probability
@@ -102,7 +102,7 @@ def batches(examples: Examples, size: int) -> list[Examples]:
 
 def module_errors(module: torch.nn.Module, examples: Examples) -> int:
     """Return the errors of a network without noise."""
-    from pindown.guarantees.certificate._modules import class_scores
+    from pindown.guarantees.certificate.modules import class_scores
 
     with torch.no_grad():
         return sum(

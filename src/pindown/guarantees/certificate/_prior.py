@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from pindown.guarantees.certificate._evaluation import count_errors, module_errors
-from pindown.guarantees.certificate._modules import Examples, class_scores, dropped_inputs
 from pindown.guarantees.certificate._stages import Stage
+from pindown.guarantees.certificate.modules import Examples, class_scores, dropped_inputs
 from pindown.guarantees.certificate.posterior import Moves, Prior
 from pindown.guarantees.tuning import (
     MIN_NOISE_PASSES,

@@ -36,8 +36,8 @@ from torch.func import functional_call
 
 from pindown.guarantees.bounds.bound import outward
 from pindown.guarantees.bounds.relative_entropy import small_kl_inverse
-from pindown.guarantees.certificate._modules import Examples, class_scores
 from pindown.guarantees.certificate._stages import Stage
+from pindown.guarantees.certificate.modules import Examples, class_scores
 from pindown.guarantees.tuning import (
     LOSS_MEMORY,
     MAX_MOVE,

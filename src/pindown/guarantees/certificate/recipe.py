@@ -27,7 +27,7 @@ from pindown.evidence import Assumption
 from pindown.guarantees.bounds.bound import INDEPENDENT, Bound
 from pindown.guarantees.bounds.pac_bayes import held_out_bound, maurer_bound
 from pindown.guarantees.certificate._evaluation import Count, module_errors
-from pindown.guarantees.certificate._modules import (
+from pindown.guarantees.certificate.modules import (
     check_outputs,
     only_linear,
     part,
@@ -35,10 +35,11 @@ from pindown.guarantees.certificate._modules import (
     read_module,
     start_again,
 )
-from pindown.guarantees.certificate._run import Run, own_randomness
 from pindown.guarantees.certificate.posterior import WeightPosterior
+from pindown.guarantees.certificate.run import Run
 from pindown.guarantees.tuning import PRIOR_SHARES
 from pindown.text import rounded_up
+from pindown.torch_modules import own_randomness
 from pindown.validation import choice, integer, number, positive, probability
 
 

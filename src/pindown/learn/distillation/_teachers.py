@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.learn.distillation.student import Labels, answers, as_logits, probabilities
 from pindown.learn.distillation.tuning import MAX_LOGIT, MIN_SCORE_AGREEMENT
+from pindown.torch_modules import in_evaluation, is_module
 
 _SAME = 1e-6  # a decision function whose softmax is predict_proba within this holds the logits
 
@@ -165,29 +165,17 @@ def features_of(features: Any, X: Any, batch_size: int = 1024) -> Array:
     return table.reshape(len(table), -1)
 
 
-def is_module(thing: Any) -> bool:
-    """Whether this is a torch module; torch is not loaded to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(thing, torch.nn.Module)
-
-
 def through_module(module: Any, X: Any, batch_size: int) -> Array:
     """Return a module's outputs in evaluation mode, as float64; its mode is put back."""
     import torch
 
     one = next(iter([*module.parameters(), *module.buffers()]), torch.zeros(()))
     kind = one.dtype if one.is_floating_point() else torch.float32
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        with torch.no_grad():
-            inputs = torch.as_tensor(X if isinstance(X, torch.Tensor) else np.asarray(X))
-            parts: list[Any] = [
-                module(part.to(device=one.device, dtype=kind)) for part in inputs.split(batch_size)
-            ]
-    finally:
-        for part, training in modes:
-            part.training = training
+    with in_evaluation(module), torch.no_grad():
+        inputs = torch.as_tensor(X if isinstance(X, torch.Tensor) else np.asarray(X))
+        parts: list[Any] = [
+            module(part.to(device=one.device, dtype=kind)) for part in inputs.split(batch_size)
+        ]
     if not all(isinstance(part, torch.Tensor) for part in parts):
         raise TypeError(
             f"{_name(module)} returns {_name(parts[0])}, not a tensor; wrap it in a module that does."

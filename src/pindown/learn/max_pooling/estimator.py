@@ -16,15 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pindown.affine import Array
 from pindown.guarantees.bounds import linear_margin_bound, max_pooling_bound
 from pindown.learn.max_pooling._max_margin import max_margin_descent
-from pindown.learn.max_pooling._pooling import (
-    class_directions,
-    first_phase,
-    initial_weights,
-    joint_training,
-    longest_patch,
-    max_pool_network,
-    pooled,
-)
 from pindown.learn.max_pooling.layerwise import (
     LayerwiseSchedule,
     data_assumptions,
@@ -33,6 +24,15 @@ from pindown.learn.max_pooling.layerwise import (
     start_assumptions,
     summarised,
     unit_sets,
+)
+from pindown.learn.max_pooling.pooling import (
+    class_directions,
+    first_phase,
+    initial_weights,
+    joint_training,
+    longest_patch,
+    max_pool_network,
+    pooled,
 )
 from pindown.learn.max_pooling.tuning import JOINT_UNITS, MAX_UNITS
 from pindown.validation import choice, integer, positive, probability
@@ -240,7 +240,7 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return last, False
 
     def _joint(self, X: Array, y: Array, rng: np.random.Generator) -> None:
-        from pindown.learn._torch_isolation import usable_device
+        from pindown.torch_modules import usable_device
 
         self.scale_ = longest_patch(X)
         X = X / self.scale_

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from pindown.affine import Array
 from pindown.deadline import Deadline, Stopwatch
-from pindown.learn._torch_isolation import own_torch, usable_device
 from pindown.learn.multi_exit._inputs import InputScaling, as_images, checked_rows
 from pindown.learn.multi_exit.calibration import MODES, ExitCalibration, timed_policy
 from pindown.learn.multi_exit.costs import ExitCosts, exit_costs, measured_costs
@@ -41,6 +40,7 @@ from pindown.learn.multi_exit.training import (
 from pindown.learn.multi_exit.tuning import ROWS_PER_CHUNK, TIMED_CALLS
 from pindown.network import ReluNetwork
 from pindown.progress import watched
+from pindown.torch_modules import own_torch, usable_device
 from pindown.validation import choice, integer, is_number, number, optional, positive
 
 

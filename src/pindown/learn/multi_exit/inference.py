@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.nn.functional import softmax
 
 from pindown.affine import Array
-from pindown.learn._torch_isolation import PROCESSOR
 from pindown.learn.multi_exit._inputs import InputScaling
 from pindown.learn.multi_exit.model import MultiExitModel
 from pindown.learn.multi_exit.tuning import ROWS_PER_CHUNK
@@ -215,7 +214,7 @@ class FittedNetwork:
 
     def inputs(self, rows: Array) -> Tensor:
         """Return what the network takes, (n, *shape), where the network is."""
-        device = next((p.device for p in self.model.parameters()), PROCESSOR)
+        device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
         return self.scaling.inputs(rows, self.dtype).to(device)
 
     def all_probabilities(self, x: Tensor) -> Array:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from pindown.errors import UnsupportedModelError
-from pindown.io._files import write_atomically
+from pindown.io.files import write_atomically
 from pindown.learn.multi_exit.tuning import MAX_FILE_GROWTH
 from pindown.network import ReluNetwork
 from pindown.validation import choice, integer

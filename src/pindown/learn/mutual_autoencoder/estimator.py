@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.learn._torch_isolation import PROCESSOR, on_processor, own_torch, usable_device
 from pindown.learn.mutual_autoencoder._networks import (
     CategoricalDecoder,
     GaussianDecoder,
@@ -49,6 +48,7 @@ from pindown.learn.mutual_autoencoder.tuning import (
     TOLD_MISS,
     TOLD_STANDARD_ERRORS,
 )
+from pindown.torch_modules import on_processor, own_torch, usable_device
 from pindown.validation import boolean, choice, integer, integers, optional, positive
 
 _ROUNDING = 1e-9  # nats by which a computed entropy may be too small
@@ -199,7 +199,7 @@ class MutualAutoencoder(
         exact = (lambda: quick_information(on_processor(decoder))) if can_be_exact(decoder) else None
         rows = self.rows_.training.to(device)
         trace = train(self.networks_.to(device), rows, recipe, random, exact=exact, verbose=self.verbose)
-        self.networks_.to(PROCESSOR)
+        self.networks_.to("cpu")
         self.n_iter_ = len(trace.evidence)
         self.history_ = {name: np.array(values) for name, values in vars(trace).items()}
         if not np.isfinite(self.history_["evidence"]).all():

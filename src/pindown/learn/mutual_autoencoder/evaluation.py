@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from pindown.affine import Array
-from pindown.learn._torch_isolation import own_torch
 from pindown.learn.mutual_autoencoder._networks import normal_log_density, prior_log_density
 from pindown.learn.mutual_autoencoder._objective import divergence_from_prior
 from pindown.learn.mutual_autoencoder._rows import SymbolRows
@@ -28,6 +27,7 @@ from pindown.learn.mutual_autoencoder.tuning import (
     ROW_BLOCK,
     SHARED_DRAWS,
 )
+from pindown.torch_modules import own_torch
 
 
 def blockwise(function: Callable[[Tensor], Tensor], rows: Tensor) -> Array:

@@ -27,10 +27,10 @@ from pindown.guarantees.bounds.mutual_information import (
     information_lower_bound,
     standard_normal_entropy,
 )
-from pindown.learn._torch_isolation import own_torch
 from pindown.learn.mutual_autoencoder._networks import MixtureGuess, Numbers
 from pindown.learn.mutual_autoencoder.tuning import BEYOND_CHANCE, BINS, DRAW_BLOCK, MIN_HISTOGRAM_DRAWS
 from pindown.progress import watched
+from pindown.torch_modules import own_torch
 from pindown.validation import integer, positive
 
 Indices: TypeAlias = npt.NDArray[np.int64]

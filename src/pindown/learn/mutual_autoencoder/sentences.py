@@ -23,7 +23,6 @@ import torch
 from torch import Tensor
 
 from pindown.affine import Array
-from pindown.learn._torch_isolation import PROCESSOR, on_processor, own_torch, usable_device
 from pindown.learn.mutual_autoencoder._networks import (
     GaussianEncoder,
     MixtureGuess,
@@ -42,6 +41,7 @@ from pindown.learn.mutual_autoencoder.tuning import (
     QUICK_ESTIMATE,
     SENTENCES_PER_CODE,
 )
+from pindown.torch_modules import on_processor, own_torch, usable_device
 from pindown.validation import integer, number, positive
 
 _WORDS = {
@@ -200,7 +200,7 @@ def _trained(
         return sampled_information(on_processor(decoder), random, n=n, codes=codes)[0]
 
     trace = train(networks.to(rows.device), rows, recipe, random, exact=look, verbose=verbose)
-    networks.to(PROCESSOR)
+    networks.to("cpu")
     n, codes = FINAL_ESTIMATE
     value, error = sampled_information(decoder, random, n=n, codes=codes)
     above = MeasuredInformation(max(value, 0.0), error, "estimate", "average over codes", n)

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from pindown.affine import Array
-from pindown.learn._torch_isolation import own_torch
 from pindown.learn.one_class._density import NeighbourDensity, density_points, points_of_inputs
 from pindown.learn.one_class._inputs import InputScaling
 from pindown.learn.one_class._negatives import generic_negatives
@@ -30,6 +29,7 @@ from pindown.learn.one_class.tuning import (
     SPACING_ROWS,
 )
 from pindown.progress import watched
+from pindown.torch_modules import own_torch
 
 
 def learned(

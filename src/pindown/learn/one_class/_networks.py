@@ -18,6 +18,8 @@ from pindown.learn.one_class.tuning import MAX_LAYERS, MAX_UNITS, PRINTED_LEAK
 
 Description = Mapping[str, Any]
 
+PROCESSOR = torch.device("cpu")
+
 
 class Perceptron(nn.Module):  # type: ignore[misc]
     """Fully connected ReLU layers on inputs held within a box: piecewise linear everywhere."""

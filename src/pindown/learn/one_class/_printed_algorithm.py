@@ -21,8 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from pindown.learn._torch_isolation import PROCESSOR
-from pindown.learn.one_class._networks import build, initialise
+from pindown.learn.one_class._networks import PROCESSOR, build, initialise
 from pindown.learn.one_class._plan import Plan
 from pindown.learn.one_class.tuning import MAX_LOG_ODDS, PRINTED_BETAS, PULL
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pindown.errors import ModelFileError
-from pindown.io._files import read_bytes, write_atomically
+from pindown.io.files import read_bytes, write_atomically
 from pindown.learn.one_class._density import Calibration, NeighbourDensity
 from pindown.learn.one_class._inputs import FARTHEST, Bending, InputScaling
 from pindown.learn.one_class._networks import build

@@ -24,9 +24,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pindown.learn._torch_isolation import PROCESSOR
 from pindown.learn.one_class._negatives import generic_negatives, graded_pair
-from pindown.learn.one_class._networks import build, initialise
+from pindown.learn.one_class._networks import PROCESSOR, build, initialise
 from pindown.learn.one_class._plan import Plan
 from pindown.learn.one_class._printed_algorithm import accepted, displacement, rejected
 from pindown.learn.one_class.tuning import (

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.learn._inputs import n_axes
-from pindown.learn._torch_isolation import usable_device
 from pindown.learn.one_class._density import NeighbourDensity
 from pindown.learn.one_class._inputs import InputScaling, flat, image_layout, layout_text
 from pindown.learn.one_class._learning import learned
@@ -37,6 +36,7 @@ from pindown.learn.one_class.report import (
 from pindown.learn.one_class.scoring import Mixture, Path, Scorer, walk
 from pindown.learn.one_class.tuning import EDGE, OTHER_SCALE
 from pindown.network import ReluNetwork
+from pindown.torch_modules import usable_device
 from pindown.validation import integer, is_number, positive, refuse
 
 

@@ -26,10 +26,9 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from pindown.affine import Array
-from pindown.learn._torch_isolation import PROCESSOR, own_torch
 from pindown.learn.one_class._inputs import InputScaling, paper_inputs
 from pindown.learn.one_class._negatives import generic_negatives
-from pindown.learn.one_class._networks import build, initialise
+from pindown.learn.one_class._networks import PROCESSOR, build, initialise
 from pindown.learn.one_class._plan import Plan
 from pindown.learn.one_class._printed_algorithm import PrintedMember
 from pindown.learn.one_class._training import Member, membership_log_odds
@@ -44,6 +43,7 @@ from pindown.learn.one_class.tuning import (
     STEPS_TO_LEARN,
 )
 from pindown.parallel import each, n_workers
+from pindown.torch_modules import own_torch
 
 _SEED = 0  # always the same negatives, and none of the numbers that training draws
 

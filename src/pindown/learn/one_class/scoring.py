@@ -10,11 +10,11 @@ import torch
 
 from pindown.affine import Array
 from pindown.evidence import Kind
-from pindown.learn._torch_isolation import own_torch
 from pindown.learn.one_class._density import Calibration, NeighbourDensity, density_points
 from pindown.learn.one_class._inputs import InputScaling
 from pindown.learn.one_class._plan import Plan
 from pindown.learn.one_class.ensemble import Ensemble, network_inputs
+from pindown.torch_modules import own_torch
 
 # log 19, the log-odds of the typical training point.
 TEMPER = 2.944438979166440

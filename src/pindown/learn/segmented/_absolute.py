@@ -12,7 +12,7 @@ import numpy as np
 from pindown.affine import Array, Integers
 from pindown.deadline import Deadline, OutOfTime
 from pindown.learn.segmented._compiled import absolute as compiled
-from pindown.learn.segmented._compiled.joints import is_jump
+from pindown.learn.segmented._compiled.breakpoints import is_jump
 from pindown.learn.segmented._problem import RESOLUTION, Fit
 from pindown.learn.segmented.tuning import ABSOLUTE_NODES_PER_CHECK
 

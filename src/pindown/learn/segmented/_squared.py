@@ -12,7 +12,8 @@ import numpy as np
 from pindown.affine import Array, Integers
 from pindown.deadline import NEVER, Deadline, OutOfTime
 from pindown.learn.segmented._compiled import branch_and_bound as branching
-from pindown.learn.segmented._compiled import joints, relaxation
+from pindown.learn.segmented._compiled import breakpoints as joints
+from pindown.learn.segmented._compiled import relaxation
 from pindown.learn.segmented._compiled.parabolas import moment_blocks, two_passes
 from pindown.learn.segmented._problem import RESOLUTION, Fit
 from pindown.learn.segmented.tuning import (

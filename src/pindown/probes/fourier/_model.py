@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from pindown.affine import Matrix
-from pindown.guarantees.certificate._modules import class_scores
+from pindown.guarantees.certificate.modules import class_scores
 from pindown.network import ReluNetwork
 from pindown.probes.tuning import EVALUATED_IMAGES, MAX_CHANNELS
 

@@ -17,7 +17,6 @@ from torch import Tensor
 from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
 from pindown.evidence import Kind
-from pindown.guarantees.certificate._run import own_randomness
 from pindown.probes.fourier._model import Classifier, read_problem
 from pindown.probes.fourier.filters import (
     FrequencyProfile,
@@ -29,6 +28,7 @@ from pindown.probes.fourier.filters import (
 )
 from pindown.probes.fourier.training import Plan, behind, train_each, train_shared
 from pindown.probes.tuning import OPEN_MASK_PRICE, RANDOM_MASKS
+from pindown.torch_modules import own_randomness
 from pindown.validation import choice, integer, number, optional, positive
 
 Mode = Literal["dataset", "image"]

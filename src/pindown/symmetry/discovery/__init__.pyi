@@ -28,9 +28,9 @@ from pindown.symmetry.discovery.gramians import signature_distances as signature
 from pindown.symmetry.discovery.gramians import sorted_signature as sorted_signature
 
 # Atoms learned under a penalty
-from pindown.symmetry.discovery.atoms import Atoms as Atoms
-from pindown.symmetry.discovery.atoms import gram_symmetry_penalty as gram_symmetry_penalty
-from pindown.symmetry.discovery.atoms import group_recovery as group_recovery
-from pindown.symmetry.discovery.atoms import learn_orbit as learn_orbit
-from pindown.symmetry.discovery.atoms import soft_sort as soft_sort
-from pindown.symmetry.discovery.atoms import sorted_gram_penalty as sorted_gram_penalty
+from pindown.symmetry.discovery.group_from_gramian import Atoms as Atoms
+from pindown.symmetry.discovery.group_from_gramian import gram_symmetry_penalty as gram_symmetry_penalty
+from pindown.symmetry.discovery.group_from_gramian import group_recovery as group_recovery
+from pindown.symmetry.discovery.group_from_gramian import learn_orbit as learn_orbit
+from pindown.symmetry.discovery.group_from_gramian import soft_sort as soft_sort
+from pindown.symmetry.discovery.group_from_gramian import sorted_gram_penalty as sorted_gram_penalty

@@ -184,7 +184,7 @@ class SymmetryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self, pairs: Pairs, noise: float, rng: np.random.Generator, deadline: Deadline
     ) -> Maps:
         """Learn atoms and read maps off their Gramian; the start that explains most pairs is taken."""
-        from pindown.symmetry.discovery.atoms import group_recovery, learn_orbit
+        from pindown.symmetry.discovery.group_from_gramian import group_recovery, learn_orbit
 
         d = pairs.first.shape[1]
         if d not in self._atoms:  # the atoms do not depend on the level of noise, what is read off does

@@ -26,6 +26,6 @@ from pindown.symmetry.layers.sets import PermInvariant as PermInvariant
 from pindown.symmetry.layers.sets import SetNetwork as SetNetwork
 
 # Checks of a whole stack
-from pindown.symmetry.layers.blueprint import Blueprint as Blueprint
-from pindown.symmetry.layers.blueprint import Stage as Stage
-from pindown.symmetry.layers.blueprint import validate_blueprint as validate_blueprint
+from pindown.symmetry.layers.equivariance_check import Blueprint as Blueprint
+from pindown.symmetry.layers.equivariance_check import Stage as Stage
+from pindown.symmetry.layers.equivariance_check import validate_blueprint as validate_blueprint

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +13,7 @@ import scipy.sparse as sp
 from pindown.affine import Affine, Array
 from pindown.network import ReluNetwork
 from pindown.symmetry.tuning import MIN_SHARING
+from pindown.torch_modules import in_evaluation, is_module
 
 # What a fitted estimator offers, the richest answer first: decisions alone hide small changes.
 _METHODS = ("predict_proba", "decision_function", "transform", "predict")
@@ -85,25 +85,13 @@ def untrained_copy(model: Any, rng: np.random.Generator) -> Any | None:
     return _reset_module(model, rng)
 
 
-def is_module(model: Any) -> bool:
-    """Return whether a model is a torch module; torch is not loaded to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(model, torch.nn.Module)
-
-
 @contextmanager
 def evaluating(module: Any) -> Iterator[None]:
     """Hold a torch module in evaluation mode, without gradients; then put every part back as it was."""
     import torch
 
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for part, training in modes:
-            part.training = training
+    with in_evaluation(module), torch.no_grad():
+        yield
 
 
 def _plain(model: Any) -> Callable[[Array], Any]:

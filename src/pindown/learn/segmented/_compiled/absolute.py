@@ -13,7 +13,7 @@ import numpy as np
 
 from pindown.affine import Array, Integers
 from pindown.learn.segmented._compiled import compiled
-from pindown.learn.segmented._compiled.joints import is_jump
+from pindown.learn.segmented._compiled.breakpoints import is_jump
 
 # Lines whose distance at an end of the gap is below this (y is scaled to order one) meet there.
 _MEETS = 1e-12

@@ -11,7 +11,7 @@ import numpy as np
 
 from pindown.affine import Array, Integers
 from pindown.learn.segmented._compiled import compiled
-from pindown.learn.segmented._compiled.joints import best_in_gaps
+from pindown.learn.segmented._compiled.breakpoints import best_in_gaps
 from pindown.learn.segmented._compiled.parabolas import extend
 from pindown.learn.segmented._compiled.relaxation import (
     add_points,

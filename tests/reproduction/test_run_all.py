@@ -6,7 +6,7 @@ import pytest
 
 from pindown.cli.main import main
 from pindown_reproduction import DECLARED, EXPERIMENTS, Experiment, Outcome, reproduce_all
-from pindown_reproduction.declaration import SourceData
+from pindown_reproduction.experiment import SourceData
 from pindown_reproduction.ledger import ERROR, MARK
 
 

@@ -6,7 +6,7 @@ the part of it that cannot be: data nobody can download, hardware, animals.
 
 from __future__ import annotations
 
-from pindown_reproduction.declaration import Declared
+from pindown_reproduction.experiment import Declared
 
 _ALL = (
     Declared(

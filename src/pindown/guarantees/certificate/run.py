@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -14,9 +12,9 @@ from torch import nn
 from pindown.deadline import Deadline
 from pindown.guarantees.bounds.pac_bayes import maurer_bound
 from pindown.guarantees.certificate._evaluation import Count, count_errors, evaluate, plan
-from pindown.guarantees.certificate._modules import Examples
 from pindown.guarantees.certificate._prior import around, train
 from pindown.guarantees.certificate._stages import Stage
+from pindown.guarantees.certificate.modules import Examples
 from pindown.guarantees.certificate.posterior import Moves, Prior, WeightPosterior, descend
 from pindown.guarantees.tuning import (
     BOUND_LOOKS,
@@ -139,18 +137,3 @@ class Run:
         if not math.isfinite(kl):
             return math.inf
         return maurer_bound(errors / (passes * examples.n), kl, examples.n, self.sample_delta).value
-
-
-@contextmanager
-def own_randomness(seed: int, threads: int | None) -> Iterator[None]:
-    """Seed torch within, use so many threads, allow gradients, and put all back."""
-    before = torch.get_num_threads()
-    if threads is not None:
-        torch.set_num_threads(threads)
-    try:
-        with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad():
-            # What modules draw themselves. Not torch.manual_seed, which seeds other devices for good.
-            torch.default_generator.manual_seed(seed)
-            yield
-    finally:
-        torch.set_num_threads(before)

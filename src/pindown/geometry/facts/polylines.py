@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
-from pindown.geometry.facts._plane_areas import Areas
+from pindown.geometry.facts.plane_areas import Areas
 
 Point = tuple[int, int]
 Line = list[Point]

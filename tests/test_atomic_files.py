@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pindown import ReluNetwork, whole_files
+from pindown import ReluNetwork
+from pindown import atomic_files as whole_files
+from pindown.atomic_files import FolderInUseError, only_writer, together, whole_file
 from pindown.cli.options import check_writable
 from pindown.errors import ModelFileError
 from pindown.io import save
-from pindown.whole_files import FolderInUseError, only_writer, together, whole_file
 
 
 @pytest.fixture

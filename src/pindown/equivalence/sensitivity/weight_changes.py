@@ -35,7 +35,7 @@ from pindown.equivalence.sensitivity._propagation import (
     row_norms_above,
     sum_above,
 )
-from pindown.equivalence.symmetry import Symmetry, apply, identity, moved_columns, scaled_rows
+from pindown.equivalence.weight_symmetry import Symmetry, apply, identity, moved_columns, scaled_rows
 from pindown.network import ReluNetwork
 from pindown.relaxation.operator_norms import balancing_scales
 from pindown.rounding import TINY

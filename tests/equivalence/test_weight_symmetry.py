@@ -6,7 +6,14 @@ import scipy.sparse as sp
 
 from pindown import ReluNetwork
 from pindown.affine import dense
-from pindown.equivalence.symmetry import Symmetry, apply, compose, identity, inverse, random_symmetry
+from pindown.equivalence.weight_symmetry import (
+    Symmetry,
+    apply,
+    compose,
+    identity,
+    inverse,
+    random_symmetry,
+)
 from tests.equivalence.nets import random_net
 
 

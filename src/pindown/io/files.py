@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from pindown.atomic_files import reason_of, whole_file
 from pindown.errors import ModelFileError
 from pindown.io._limits import MAX_FILE_BYTES, MAX_GZIP_BYTES, check_file_bytes
 from pindown.network import ReluNetwork
-from pindown.whole_files import reason_of, whole_file
 
 _CHUNK_BYTES = 2**20
 _CHOICES = ("auto", "float32", "float64")

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.network import ReluNetwork
-from pindown.relaxation._linear_on_balls import interval_margins
-from pindown.relaxation._lp_balls import DUALS, Balls, Norm, length_up, lengths, steepest_step
+from pindown.relaxation.linear_on_balls import interval_margins
+from pindown.relaxation.lp_balls import DUALS, Balls, Norm, length_up, lengths, steepest_step
 from pindown.rounding import add_up
-from pindown.verification._classes import margin_rows, margin_slopes
-from pindown.verification._least_distance import contradiction, nearest_point
+from pindown.verification.classes import margin_rows, margin_slopes
 from pindown.verification.counterexamples import float32_outputs
+from pindown.verification.least_distance import contradiction, nearest_point
 
 # Of the distance: how far behind the boundary to look inside a cell.
 _DEEPER = 1e-8

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from pindown.affine import Array, dense
 from pindown.deadline import NEVER, Deadline
 from pindown.network import ReluNetwork
-from pindown.relaxation._lp_balls import Balls
 from pindown.relaxation.intervals import Interval
 from pindown.relaxation.linear import LinearForms, interval_image, term_sizes
+from pindown.relaxation.lp_balls import Balls
 from pindown.relaxation.triangle import Lines, triangle_relaxation
 from pindown.relaxation.tuning import BALL_BLOCK_ENTRIES, MAX_BALLS_AT_ONCE
 from pindown.rounding import TINY, add_up, gamma

@@ -38,6 +38,13 @@ def compile_seconds(work: Work) -> float:
     return 0.0 if _is_compiled(work) else _SECONDS[work]
 
 
+def compile_folder() -> str | None:
+    """Return where machine code is kept; None if it is not."""
+    from pindown.geometry._compiled.segments import find_crossings
+
+    return getattr(getattr(find_crossings, "_cache", None), "cache_path", None)
+
+
 def compile_now(work: Work) -> None:
     """Compile what some work needs, by doing it once on a tiny network."""
     from pindown.geometry.complex.counting import region_count

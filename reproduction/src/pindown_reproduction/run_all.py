@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pindown.parallel import each
-from pindown_reproduction.declaration import Experiment
+from pindown_reproduction.experiment import Experiment
 from pindown_reproduction.ledger import ERROR, MARK, read_entry
 from pindown_reproduction.runner import reproduce
 

@@ -27,7 +27,7 @@ from pindown.findings.tuning import (
     SPACE_COUNT_SHARE,
 )
 from pindown.findings.wording import count
-from pindown.geometry._compile_times import Work, compile_now, compile_seconds
+from pindown.geometry.compile_times import Work, compile_now, compile_seconds
 from pindown.geometry.complex.counting import RegionCount, region_count
 from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
 from pindown.network import ReluNetwork

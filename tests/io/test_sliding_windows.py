@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pindown.io._lowering import Lowering
-from pindown.io._windows import Window, averaging_matrix, convolution_matrix, window_positions
+from pindown.io._sliding_windows import Window, averaging_matrix, convolution_matrix, window_positions
 
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional

@@ -16,15 +16,15 @@ import numpy as np
 from pindown.affine import Array
 from pindown.deadline import NEVER, Deadline
 from pindown.network import ReluNetwork
-from pindown.relaxation._linear_on_balls import (
+from pindown.relaxation.linear import LinearForms
+from pindown.relaxation.linear_on_balls import (
     RelaxedBalls,
     dot,
     output_bounds,
     output_forms,
     relax_balls,
 )
-from pindown.relaxation._lp_balls import Balls
-from pindown.relaxation.linear import LinearForms
+from pindown.relaxation.lp_balls import Balls
 from pindown.relaxation.tuning import SLOPE_BLOCK_ENTRIES, SLOPE_STEP_SHARES
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.programs import EXACT, linear_program
-from pindown.relaxation._lp_balls import Norm, lengths
+from pindown.relaxation.lp_balls import Norm, lengths
 from pindown.verification.tuning import NEAREST_REFINEMENTS
 
 # A row may be violated by this share of the distance or of its own terms: what the solvers leave.

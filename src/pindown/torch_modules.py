@@ -1,0 +1,125 @@
+"""Torch for a while: what it was told elsewhere must not change what is computed here, nor the reverse.
+
+Modules are put into evaluation mode and back, torch's threads, precision and random numbers are set and
+put back. Networks are trained on the device that a user names, and drawn, kept and used on the processor.
+Importing this module does not load torch.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from pindown.validation import refuse
+
+if TYPE_CHECKING:
+    import torch
+
+
+@contextmanager
+def own_torch() -> Iterator[None]:
+    """Compute the same whatever the rest of the program told torch, and put back what was set.
+
+    One thread, for these networks the fastest number; single precision, gradients and the processor
+    where nothing else is said.
+    """
+    import torch
+
+    threads, precision = torch.get_num_threads(), torch.get_default_dtype()
+    # Entering a device slows down every call: only where another one was made the default.
+    moved = torch.get_default_device().type != "cpu"
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float32)
+    try:
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            torch.device("cpu") if moved else nullcontext(),
+        ):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_default_dtype(precision)
+
+
+def usable_device(name: Any) -> torch.device:
+    """Return the torch device of this name.
+
+    Raises:
+        ValueError: If torch knows no such device, or it is not there.
+
+    >>> usable_device("cpu")
+    device(type='cpu')
+    """
+    import torch
+
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        refuse("device", "one that torch knows, such as 'cpu' or 'cuda'", name)
+    if device.type == "cpu":
+        return device
+    try:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError):
+        refuse("device", "one that is here and holds numbers, as 'cpu' always does", name)
+    return device
+
+
+def on_processor(net: Any) -> Any:
+    """Return a network that computes on the processor: itself, or a copy."""
+    there = next(net.parameters()).device.type == "cpu"
+    return net if there else copy.deepcopy(net).cpu()
+
+
+@contextmanager
+def in_evaluation(module: Any) -> Iterator[None]:
+    """Put a module into evaluation mode, and every part of it back into its own mode afterwards.
+
+    ``module.train(mode)`` would put all parts into one mode, also those that were frozen on purpose.
+
+    >>> import torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.BatchNorm1d(1).eval())
+    >>> with in_evaluation(net):
+    ...     print(net[0].training, net[1].training)
+    False False
+    >>> net[0].training, net[1].training
+    (True, False)
+    """
+    modes = [(part, part.training) for part in module.modules()]
+    try:
+        module.eval()
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+@contextmanager
+def own_randomness(seed: int, threads: int | None) -> Iterator[None]:
+    """Seed torch within, use so many threads, allow gradients, and put all back."""
+    import torch
+
+    before = torch.get_num_threads()
+    if threads is not None:
+        torch.set_num_threads(threads)
+    try:
+        with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad():
+            # What modules draw themselves. Not torch.manual_seed, which seeds other devices for good.
+            torch.default_generator.manual_seed(seed)
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def is_module(model: Any) -> bool:
+    """Return whether a model is a torch module; torch is not loaded to find out.
+
+    >>> is_module(len)
+    False
+    """
+    loaded = sys.modules.get("torch")
+    return loaded is not None and isinstance(model, loaded.nn.Module)
