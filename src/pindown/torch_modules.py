@@ -1,8 +1,8 @@
 """Torch for a while: what it was told elsewhere must not change what is computed here, nor the reverse.
 
 Modules are put into evaluation mode and back, torch's threads, precision and random numbers are set and
-put back. Networks are trained on the device that a user names, and drawn, kept and used on the processor.
-Importing this module does not load torch.
+put back. Networks are trained on the device that a user names, and drawn, kept and used on the
+processor. Importing this module does not load torch.
 """
 
 from __future__ import annotations
