@@ -304,7 +304,8 @@ def _stepped(net: ReluNetwork, X: Array, labels: NDArray[np.intp], norm: Norm, b
     block = max(1, DEEPFOOL_BLOCK_NUMBERS // (net.out_features * net.in_features))
     for start in range(0, len(X), block):
         part = slice(start, start + block)
-        A, _ = net.local_affine(X[part])
+        with np.errstate(over="ignore", invalid="ignore"):  # slopes only say where to search
+            A, _ = net.local_affine(X[part])
         rows = -margin_rows(labels[part], net.out_features)
         form, score = rows @ A, np.einsum("njk,nk->nj", rows, net(X[part]))
         size = lengths(form, DUALS[norm])

@@ -255,6 +255,7 @@ def _is_zero(total: Sum, straight: list[tuple[Array, Vector]]) -> bool | None:
     return not _affine_rest(total, straight).any()
 
 
+@np.errstate(over="ignore", invalid="ignore")  # candidates: each is evaluated anew
 def _points_near_folds(total: Sum, bent: list[Fold], box: Box | None, seed: int) -> Array:
     """Return points on the strongest folds, and a little to both sides of them."""
     d = total.rows.shape[1] - 1
