@@ -109,14 +109,14 @@ class ReluNetwork:
     @classmethod
     def from_torch(cls, module: Any, input_shape: Sequence[int] | None = None) -> ReluNetwork:
         """Read a torch module (in evaluation mode) by tracing it."""
-        from pindown.io._torch_module import network_from_module
+        from pindown.io._torch.module import network_from_module
 
         return network_from_module(module, input_shape)
 
     @classmethod
     def from_sklearn(cls, estimator: Any) -> ReluNetwork:
         """Read a fitted scikit-learn ``MLPClassifier`` or ``MLPRegressor``."""
-        from pindown.io._sklearn_mlp import network_from_estimator
+        from pindown.io._sklearn import network_from_estimator
 
         return network_from_estimator(estimator)
 
@@ -288,23 +288,7 @@ class ReluNetwork:
             ValueError: If the shape does not fit or an entry is not finite.
             TypeError: If the entries are not real numbers.
         """
-        raw = np.asarray(X)
-        if raw.dtype.kind not in "biuf":
-            raise TypeError(f"inputs must be real numbers; got dtype {raw.dtype}.")
-        shape = raw.shape
-        batch = raw.ndim > 1 and math.prod(shape[1:]) == self.in_features
-        single = not batch and shape in ((self.in_features,), self.input_shape)
-        if not (batch or single):
-            wanted = f"(n, {self.in_features})"
-            if len(self.input_shape) > 1:
-                wanted += f" or (n, {', '.join(map(str, self.input_shape))})"
-            raise ValueError(f"the network takes inputs of shape {wanted}; got {shape}.")
-        _require_same_layout(shape[1:] if batch else shape, self.input_shape)
-        rows = np.asarray(raw, dtype=np.float64).reshape(1 if single else len(raw), self.in_features)
-        if not is_finite(rows):
-            bad = int(np.count_nonzero(~np.isfinite(rows).all(axis=1)))
-            raise ValueError(f"inputs must be finite; {bad} of {len(rows)} rows hold NaN or infinity.")
-        return rows, single
+        return as_rows(X, self.in_features, self.input_shape)
 
     # ------------------------------------------------------------------ parts and sums
 
@@ -365,7 +349,7 @@ class ReluNetwork:
 
     def to_torch(self) -> Any:
         """Return a float64 ``torch.nn.Sequential`` that computes ``net(X)``."""
-        from pindown.io._torch_module import module_from_network
+        from pindown.io._torch.module import module_from_network
 
         return module_from_network(self)
 
@@ -379,6 +363,27 @@ class ReluNetwork:
         from pindown.io import save
 
         save(self, path, dtype=dtype)
+
+
+def as_rows(X: ArrayLike, in_features: int, input_shape: tuple[int, ...]) -> tuple[Array, bool]:
+    """Return X as float64 rows (n, d), and whether it was one input; see :meth:`ReluNetwork.as_rows`."""
+    raw = np.asarray(X)
+    if raw.dtype.kind not in "biuf":
+        raise TypeError(f"inputs must be real numbers; got dtype {raw.dtype}.")
+    shape = raw.shape
+    batch = raw.ndim > 1 and math.prod(shape[1:]) == in_features
+    single = not batch and shape in ((in_features,), input_shape)
+    if not (batch or single):
+        wanted = f"(n, {in_features})"
+        if len(input_shape) > 1:
+            wanted += f" or (n, {', '.join(map(str, input_shape))})"
+        raise ValueError(f"the network takes inputs of shape {wanted}; got {shape}.")
+    _require_same_layout(shape[1:] if batch else shape, input_shape)
+    rows = np.asarray(raw, dtype=np.float64).reshape(1 if single else len(raw), in_features)
+    if not is_finite(rows):
+        bad = int(np.count_nonzero(~np.isfinite(rows).all(axis=1)))
+        raise ValueError(f"inputs must be finite; {bad} of {len(rows)} rows hold NaN or infinity.")
+    return rows, single
 
 
 def _same_numbers(first: Affine, second: Affine) -> bool:

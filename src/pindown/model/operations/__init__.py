@@ -1,0 +1,1 @@
+"""The operations of models, by family: each evaluates, bounds, relaxes, counts and writes itself."""

@@ -1,0 +1,491 @@
+"""Smooth activations entry by entry: sigmoid, tanh, GELU, SiLU, ELU, softplus and their relatives.
+
+Numbers for turning points are those of mpmath with 40 digits, rounded to float64; the margins of
+:mod:`~pindown.model.operations.smooth_function` are far wider.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import erf, erfc, expit
+
+from pindown.affine import Array
+from pindown.errors import UnsupportedModelError
+from pindown.model.operations.elementary import Cos, Exp, Log, Power, Reciprocal, Sin, Sqrt
+from pindown.model.operations.operation import Numbers, Shape, Writer
+from pindown.model.operations.smooth_function import Smooth
+
+__all__ = [
+    "Celu",
+    "Cos",
+    "Elu",
+    "Erf",
+    "Exp",
+    "Gelu",
+    "HardSwish",
+    "Log",
+    "Mish",
+    "Power",
+    "Reciprocal",
+    "Selu",
+    "Sigmoid",
+    "Silu",
+    "Sin",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Tanh",
+]
+
+_SQRT_HALF = math.sqrt(0.5)
+_SQRT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
+_CUBIC = 0.044715
+# From here on the normal density is zero in float64; its formula would be infinity times zero.
+_FAR = 1e150
+
+
+@dataclass(frozen=True, eq=False)
+class Sigmoid(Smooth):
+    r"""The logistic sigmoid :math:`\sigma(x) = 1 / (1 + e^{-x})`."""
+
+    least, most = 0.0, 1.0
+    bends = ((-1.3169578969248167, 0.09622504486493763), (1.3169578969248167, -0.09622504486493763))
+
+    def function(self, x: Numbers) -> Array:
+        """Return the sigmoid."""
+        return np.asarray(expit(x))
+
+    def derivative(self, x: Array) -> Array:
+        """Return the bell."""
+        return _bell(x)
+
+    def second(self, x: Array) -> Array:
+        """Return the slope of the bell."""
+        return -np.tanh(0.5 * x) * _bell(x)
+
+    def as_output_activation(self, shape: Shape) -> str | None:
+        """Return its name: it acts on every output alone."""
+        return "sigmoid"
+
+    def write(self, writer: Writer, *inputs: str) -> str:
+        """Write Sigmoid."""
+        return writer.node("Sigmoid", inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Tanh(Smooth):
+    """The hyperbolic tangent."""
+
+    least, most = -1.0, 1.0
+    bends = ((-0.6584789484624084, 0.769800358919501), (0.6584789484624084, -0.769800358919501))
+
+    def function(self, x: Numbers) -> Array:
+        """Return tanh."""
+        return np.tanh(x)
+
+    def derivative(self, x: Array) -> Array:
+        """Return one over the squared hyperbolic cosine."""
+        return 4.0 * _bell(2.0 * x)
+
+    def second(self, x: Array) -> Array:
+        """Return the second derivative."""
+        return -8.0 * np.tanh(x) * _bell(2.0 * x)
+
+    def write(self, writer: Writer, *inputs: str) -> str:
+        """Write Tanh."""
+        return writer.node("Tanh", inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Erf(Smooth):
+    r"""The error function :math:`\tfrac{2}{\sqrt\pi} \int_0^x e^{-t^2} dt`."""
+
+    least, most = -1.0, 1.0
+    bends = ((-_SQRT_HALF, 0.9678828980765734), (_SQRT_HALF, -0.9678828980765734))
+
+    def function(self, x: Numbers) -> Array:
+        """Return the error function."""
+        return np.asarray(erf(x))
+
+    def derivative(self, x: Array) -> Array:
+        """Return the bell."""
+        return 2.0 / math.sqrt(math.pi) * np.exp(-x * x)
+
+    def second(self, x: Array) -> Array:
+        """Return the slope of the bell."""
+        return np.where(np.abs(x) > _FAR, 0.0, -2.0 * x * self.derivative(x))
+
+    def write(self, writer: Writer, *inputs: str) -> str:
+        """Write Erf."""
+        return writer.node("Erf", inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Gelu(Smooth):
+    r"""GELU, :math:`x \Phi(x)` with the normal distribution function, or its approximation with tanh.
+
+    The approximation is
+
+    .. math::
+        \tfrac12 x \bigl(1 + \tanh(\sqrt{2 / \pi} (x + 0.044715 x^3))\bigr) .
+
+    Attributes:
+        approximate: Whether it is the one with tanh.
+
+    Hendrycks and Gimpel 2016, "Gaussian Error Linear Units (GELUs)".
+    """
+
+    approximate: bool = False
+
+    least = -0.1701
+    tail = 0.0
+    relative, absolute = (
+        2.0**-40,
+        2.0**-64,
+    )  # far below zero exponents cost digits, where values are tiny
+    blur = 2.0**-44
+
+    def __post_init__(self) -> None:
+        exact = (-0.7517915246935645, -0.16997120747990366)
+        with_tanh = (-0.7524614220710163, -0.17004075057125405)
+        object.__setattr__(self, "turns", (with_tanh if self.approximate else exact,))
+        x, value = (
+            (2.013480724624258, -0.10791351589036792) if self.approximate else (2.0, -0.1079819330263761)
+        )
+        object.__setattr__(self, "bends", ((-x, value), (0.0, _SQRT_TWO_OVER_PI), (x, value)))
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        return "GELU"
+
+    def _inner(self, x: Array) -> Array:
+        return 2.0 * _SQRT_TWO_OVER_PI * (x + _CUBIC * x**3)
+
+    def function(self, x: Numbers) -> Array:
+        """Return the value."""
+        share = expit(self._inner(x)) if self.approximate else 0.5 * erfc(-_SQRT_HALF * x)
+        return np.asarray(x * share)
+
+    def derivative(self, x: Array) -> Array:
+        """Return the derivative."""
+        if not self.approximate:
+            return np.where(np.abs(x) > _FAR, x > 0, 0.5 * erfc(-_SQRT_HALF * x) + x * _density(x))
+        inner = self._inner(x)
+        slope = 2.0 * _SQRT_TWO_OVER_PI * (1.0 + 3.0 * _CUBIC * x * x)
+        return np.where(np.abs(x) > _FAR**0.5, x > 0, expit(inner) + x * slope * _bell(inner))
+
+    def second(self, x: Array) -> Array:
+        """Return the second derivative."""
+        if not self.approximate:
+            return np.where(np.abs(x) > _FAR, 0.0, _density(x) * (2.0 - x * x))
+        inner = self._inner(x)
+        slope = 2.0 * _SQRT_TWO_OVER_PI * (1.0 + 3.0 * _CUBIC * x * x)
+        curve = 12.0 * _SQRT_TWO_OVER_PI * _CUBIC * x
+        made = _bell(inner) * (2.0 * slope + x * (curve - np.tanh(0.5 * inner) * slope * slope))
+        return np.where(np.abs(x) > _FAR**0.5, 0.0, made)
+
+    def write(self, writer: Writer, *inputs: str) -> str:
+        """Write what it consists of, as exporters do: operator sets before 20 have no Gelu."""
+        (x,) = inputs
+        half, one = writer.weight(np.array(0.5), "half"), writer.weight(np.array(1.0), "one")
+        if not self.approximate:
+            scaled = writer.node("Div", [x, writer.weight(np.array(math.sqrt(2.0)), "sqrt_2")])
+            share = writer.node("Add", [writer.node("Erf", [scaled]), one])
+            return writer.node("Mul", [writer.node("Mul", [x, share]), half])
+        cube = writer.node("Mul", [x, writer.node("Mul", [x, x])])
+        small = writer.node("Mul", [writer.weight(np.array(_CUBIC), "cubic"), cube])
+        factor = writer.weight(np.array(_SQRT_TWO_OVER_PI), "sqrt_2_over_pi")
+        inner = writer.node("Mul", [factor, writer.node("Add", [x, small])])
+        share = writer.node("Add", [one, writer.node("Tanh", [inner])])
+        return writer.node("Mul", [half, writer.node("Mul", [x, share])])
+
+
+@dataclass(frozen=True, eq=False)
+class Silu(Smooth):
+    r"""SiLU, also called swish: :math:`x \sigma(x)`."""
+
+    least = -0.2785
+    tail = 0.0
+    blur = 2.0**-44
+    turns = ((-1.2784645427610738, -0.27846454276107380),)
+    bends = (
+        (-3.4358409935351107, -0.03691437319989319),
+        (0.0, 0.5),
+        (3.4358409935351107, -0.03691437319989319),
+    )
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        return "SiLU"
+
+    def function(self, x: Numbers) -> Array:
+        """Return the value."""
+        return np.asarray(x * expit(x))
+
+    def derivative(self, x: Array) -> Array:
+        """Return the derivative."""
+        return np.asarray(expit(x) + x * _bell(x))
+
+    def second(self, x: Array) -> Array:
+        """Return the second derivative."""
+        return _bell(x) * (2.0 - x * np.tanh(0.5 * x))
+
+    def write(self, writer: Writer, *inputs: str) -> str:
+        """Write the product with Sigmoid."""
+        return writer.node("Mul", [*inputs, writer.node("Sigmoid", inputs)])
+
+
+@dataclass(frozen=True, eq=False)
+class Mish(Smooth):
+    r"""Mish: :math:`x \tanh(\ln(1 + e^x))`.
+
+    Misra 2019, "Mish: A self regularized non-monotonic activation function".
+    """
+
+    least = -0.3089
+    tail = 0.0
+    blur = 2.0**-44
+    turns = ((-1.1924312145154952, -0.30884341301725041),)
+    bends = (
+        (-3.2673378465204046, -0.041732070706611025),
+        (-0.08793443131491421, 0.6442046372369724),
+        (2.114842563020877, -0.05903335695393629),
+    )
+
+    def function(self, x: Numbers) -> Array:
+        """Return the value."""
+        return np.asarray(x * np.tanh(np.logaddexp(0.0, x)))
+
+    def _share(self, x: Array) -> tuple[Array, Array, Array]:
+        """Return tanh of softplus and its two derivatives."""
+        plus, sigma = np.logaddexp(0.0, x), expit(x)
+        t, q = np.tanh(plus), 4.0 * _bell(2.0 * plus)
+        return t, q * sigma, q * (_bell(x) - 2.0 * t * sigma * sigma)
+
+    def derivative(self, x: Array) -> Array:
+        """Return the derivative."""
+        t, slope, _ = self._share(x)
+        return t + x * slope
+
+    def second(self, x: Array) -> Array:
+        """Return the second derivative."""
+        _, slope, curve = self._share(x)
+        return 2.0 * slope + x * curve
+
+    def write(self, writer: Writer, *inputs: str) -> str:
+        """Write Mish."""
+        return writer.node("Mish", inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Elu(Smooth):
+    r"""ELU: :math:`x` where it is positive, :math:`\alpha (e^x - 1)` where it is not."""
+
+    alpha: float = 1.0
+
+    kinks = (0.0,)
+    turns = ((0.0, 0.0),)
+
+    def __post_init__(self) -> None:
+        _require_finite(self.name, alpha=self.alpha, gamma=self._scale)
+        object.__setattr__(self, "bends", ((0.0, self._scale * self.alpha),))
+        # What underflows may be multiplied.
+        object.__setattr__(self, "absolute", self.absolute * max(1.0, abs(self._scale)))
+        object.__setattr__(self, "blur", self.blur * max(1.0, abs(self._scale * self.alpha)))
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        return "ELU"
+
+    @property
+    def _scale(self) -> float:
+        return 1.0
+
+    def function(self, x: Numbers) -> Array:
+        """Return the value."""
+        return self._scale * np.where(x > 0, x, self.alpha * np.expm1(np.minimum(x, 0.0)))
+
+    def derivative(self, x: Array) -> Array:
+        """Return the derivative."""
+        return self._scale * np.where(x > 0, 1.0, self.alpha * np.exp(np.minimum(x, 0.0)))
+
+    def second(self, x: Array) -> Array:
+        """Return the second derivative."""
+        return np.where(x > 0, 0.0, self._scale * self.alpha * np.exp(np.minimum(x, 0.0)))
+
+    def write(self, writer: Writer, *inputs: str) -> str:
+        """Write Elu."""
+        return writer.node("Elu", inputs, alpha=self.alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class Selu(Elu):
+    r"""SELU: :math:`\gamma x` where x is positive, :math:`\gamma \alpha (e^x - 1)` where it is not.
+
+    Klambauer et al. 2017, "Self-normalizing neural networks"; the numbers are theirs.
+    """
+
+    alpha: float = 1.6732632423543772848170429916717
+    gamma: float = 1.0507009873554804934193349852946
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        return "SELU"
+
+    @property
+    def _scale(self) -> float:
+        return self.gamma
+
+    def write(self, writer: Writer, *inputs: str) -> str:
+        """Write Selu."""
+        return writer.node("Selu", inputs, alpha=self.alpha, gamma=self.gamma)
+
+
+@dataclass(frozen=True, eq=False)
+class Celu(Smooth):
+    r"""CELU: :math:`x` where it is positive, :math:`\alpha (e^{x / \alpha} - 1)` where it is not."""
+
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_finite(self.name, alpha=self.alpha)
+        if self.alpha == 0:
+            raise UnsupportedModelError("CELU needs an alpha that is not zero; got 0.")
+        object.__setattr__(self, "bends", ((0.0, 1.0 / self.alpha),))
+        # What underflows may be multiplied.
+        object.__setattr__(self, "absolute", self.absolute * max(1.0, abs(self.alpha)))
+        object.__setattr__(self, "blur", self.blur * max(1.0, 1.0 / abs(self.alpha)))
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        return "CELU"
+
+    def warp(self, x: Array) -> Array:
+        """Return a scale on which the curvature is spread evenly."""
+        return np.arcsinh(x / self.alpha)
+
+    def unwarp(self, y: Array) -> Array:
+        """Undo :meth:`warp`."""
+        return self.alpha * np.sinh(y)
+
+    def function(self, x: Numbers) -> Array:
+        """Return the value."""
+        return np.where(x > 0, x, self.alpha * np.expm1(np.minimum(x, 0.0) / self.alpha))
+
+    def derivative(self, x: Array) -> Array:
+        """Return the derivative."""
+        return np.where(x > 0, 1.0, np.exp(np.minimum(x, 0.0) / self.alpha))
+
+    def second(self, x: Array) -> Array:
+        """Return the second derivative."""
+        return np.where(x > 0, 0.0, np.exp(np.minimum(x, 0.0) / self.alpha) / self.alpha)
+
+    def write(self, writer: Writer, *inputs: str) -> str:
+        """Write it with Elu: ONNX has Celu for float32 only, and its alpha would be rounded to that."""
+        alpha = writer.weight(np.array(self.alpha), "alpha")
+        return writer.node(
+            "Mul", [writer.node("Elu", [writer.node("Div", [*inputs, alpha])], alpha=1.0), alpha]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Softplus(Smooth):
+    r"""Softplus: :math:`\ln(1 + e^x)`."""
+
+    least = 0.0
+    bends = ((0.0, 0.25),)
+
+    def function(self, x: Numbers) -> Array:
+        """Return the value."""
+        return np.logaddexp(0.0, x)
+
+    def derivative(self, x: Array) -> Array:
+        """Return the sigmoid."""
+        return np.asarray(expit(x))
+
+    def second(self, x: Array) -> Array:
+        """Return the bell."""
+        return _bell(x)
+
+    def write(self, writer: Writer, *inputs: str) -> str:
+        """Write Softplus."""
+        return writer.node("Softplus", inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Softsign(Smooth):
+    r"""Softsign: :math:`x / (1 + |x|)`."""
+
+    least, most = -1.0, 1.0
+    bends = ((0.0, 2.0), (0.0, -2.0))
+
+    def function(self, x: Numbers) -> Array:
+        """Return the value."""
+        return np.where(np.isinf(x), np.sign(x), x / (1.0 + np.abs(x)))
+
+    def derivative(self, x: Array) -> Array:
+        """Return the derivative."""
+        return 1.0 / (1.0 + np.abs(x)) ** 2
+
+    def second(self, x: Array) -> Array:
+        """Return the second derivative."""
+        return -2.0 * np.sign(x) / (1.0 + np.abs(x)) ** 3
+
+    def write(self, writer: Writer, *inputs: str) -> str:
+        """Write Softsign."""
+        return writer.node("Softsign", inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class HardSwish(Smooth):
+    r"""Hard swish: :math:`x \max(0, \min(1, x / 6 + 1 / 2))`, a parabola between two lines."""
+
+    least = -0.375
+    tail = 0.0
+    turns = ((-1.5, -0.375),)
+    kinks = (-3.0, 3.0)
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        return "Hardswish"
+
+    def function(self, x: Numbers) -> Array:
+        """Return the value."""
+        return np.where(x >= 3.0, x, x * np.clip(x + 3.0, 0.0, 6.0) / 6.0)
+
+    def derivative(self, x: Array) -> Array:
+        """Return the derivative."""
+        return np.where(np.abs(x) < 3.0, x / 3.0 + 0.5, np.where(x > 0, 1.0, 0.0))
+
+    def second(self, x: Array) -> Array:
+        """Return the second derivative, at the kinks that of the parabola."""
+        return np.where(np.abs(x) <= 3.0, 1.0 / 3.0, 0.0)
+
+    def write(self, writer: Writer, *inputs: str) -> str:
+        """Write HardSwish."""
+        return writer.node("HardSwish", inputs)
+
+
+def _bell(x: Array) -> Array:
+    r"""Return :math:`\sigma(x) \sigma(-x)`, the derivative of the sigmoid."""
+    return np.asarray(expit(x) * expit(-x))
+
+
+def _density(x: Array) -> Array:
+    """Return the standard normal density."""
+    return 0.5 * _SQRT_TWO_OVER_PI * np.exp(-0.5 * x * x)
+
+
+def _require_finite(name: str, **numbers: float) -> None:
+    if not all(map(math.isfinite, numbers.values())):
+        given = ", ".join(f"{key}={value}" for key, value in numbers.items())
+        raise UnsupportedModelError(f"{name} needs finite numbers; got {given}.")
