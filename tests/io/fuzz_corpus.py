@@ -16,7 +16,19 @@ def onnx_models():
     def w(*shape):
         return rng.normal(size=shape).astype("f4")
 
-    return [_dense(w), _image(w), _shapes(), _pieces(w), _constants()]
+    return [
+        _dense(w),
+        _image(w),
+        _shapes(),
+        _pieces(w),
+        _constants(),
+        _attention(w),
+        _recurrent(w),
+        _upscaling(w),
+        _quantised(),
+        _sklearn(),
+        _optimised(w),
+    ]
 
 
 def _dense(w):
@@ -142,6 +154,141 @@ def _constants():
             "s": np.array(1, "f4"),
         },
         ["n", 3],
+        ["n", 3],
+    )
+
+
+def _attention(w):
+    """A head of attention with a mask, layer norm and GELU."""
+    return make_model(
+        [
+            ("LayerNormalization", ["x", "s", "b"], ["n"], {"axis": -1, "epsilon": 1e-5}),
+            ("MatMul", ["n", "Q"], ["q"], {}),
+            ("MatMul", ["n", "K"], ["k"], {}),
+            ("Transpose", ["k"], ["t"], {"perm": [0, 2, 1]}),
+            ("MatMul", ["q", "t"], ["z"], {}),
+            ("Where", ["mask", "z", "low"], ["m"], {}),
+            ("Softmax", ["m"], ["p"], {"axis": -1}),
+            ("Einsum", ["p", "n"], ["o"], {"equation": "bij,bjk->bik"}),
+            ("Div", ["o", "root"], ["d"], {}),
+            ("Erf", ["d"], ["e"], {}),
+            ("Add", ["e", "one"], ["a"], {}),
+            ("Mul", ["o", "a"], ["h"], {}),
+            ("Mul", ["h", "half"], ["g"], {}),
+            ("ReduceMax", ["g"], ["y"], {"axes": [1], "keepdims": 0}),
+        ],
+        {
+            "s": w(4),
+            "b": w(4),
+            "Q": w(4, 4),
+            "K": w(4, 4),
+            "mask": np.tril(np.ones((3, 3), bool)),
+            "low": np.float32(-1e9),
+            "root": np.float32(2**0.5),
+            "one": np.float32(1),
+            "half": np.float32(0.5),
+        },
+        ["n", 3, 4],
+        opset=17,
+    )
+
+
+def _recurrent(w):
+    """An LSTM whose last state is read."""
+    return make_model(
+        [
+            ("Transpose", ["x"], ["t"], {"perm": [1, 0, 2]}),
+            (
+                "LSTM",
+                ["t", "W", "R", "B"],
+                ["all", "h", "c"],
+                {"hidden_size": 2, "direction": "bidirectional"},
+            ),
+            ("GRU", ["t", "V", "S"], ["", "g"], {"hidden_size": 2, "linear_before_reset": 1}),
+            ("Concat", ["h", "c", "g"], ["j"], {"axis": 0}),
+            ("Tanh", ["j"], ["y"], {}),
+        ],
+        {"W": w(2, 8, 3), "R": w(2, 8, 2), "B": w(2, 16), "V": w(1, 6, 3), "S": w(1, 6, 2)},
+        ["n", 3, 3],
+        opset=14,
+    )
+
+
+def _upscaling(w):
+    """Transposed convolution, resizing, instance norm, and functions of one number."""
+    return make_model(
+        [
+            ("ConvTranspose", ["x", "K", "b"], ["c"], {"strides": [2, 2], "pads": [0, 0, 1, 1]}),
+            ("InstanceNormalization", ["c", "s", "b"], ["n"], {"epsilon": 1e-3}),
+            ("Sigmoid", ["n"], ["g"], {}),
+            ("Mul", ["n", "g"], ["a"], {}),
+            ("Resize", ["a", "", "scales"], ["r"], {"mode": "linear"}),
+            ("HardSigmoid", ["r"], ["h"], {"alpha": 0.2, "beta": 0.5}),
+            ("DepthToSpace", ["h"], ["d"], {"blocksize": 1}),
+            ("ReduceLogSumExp", ["d"], ["y"], {"axes": [2, 3], "keepdims": 0}),
+        ],
+        {"K": w(1, 2, 2, 2), "b": w(2), "s": w(2), "scales": np.array([1, 1, 2, 0.5], "f4")},
+        [1, 1, 3, 3],
+    )
+
+
+def _quantised():
+    """Quantised weights and tensors."""
+    return make_model(
+        [
+            ("QuantizeLinear", ["x", "sx", "zx"], ["q"], {}),
+            ("DequantizeLinear", ["q", "sx", "zx"], ["d"], {}),
+            ("DequantizeLinear", ["W", "sw", "zw"], ["v"], {"axis": 1}),
+            ("MatMul", ["d", "v"], ["m"], {}),
+            ("DynamicQuantizeLinear", ["m"], ["u", "su", "zu"], {}),
+            ("MatMulInteger", ["u", "V", "zu"], ["i"], {}),
+            ("Cast", ["i"], ["f"], {"to": 1}),
+            ("Mul", ["f", "su"], ["y"], {}),
+        ],
+        {
+            "sx": np.float32(0.05),
+            "zx": np.uint8(128),
+            "W": np.arange(-6, 6, dtype="i1").reshape(3, 4),
+            "sw": np.array([0.1, 0.2, 0.3, 0.1], "f4"),
+            "zw": np.zeros(4, "i1"),
+            "V": np.ones((4, 2), "i1"),
+        },
+        ["n", 3],
+    )
+
+
+def _sklearn():
+    """A scaler and a linear classifier."""
+    return make_model(
+        [
+            ("ai.onnx.ml:Scaler", ["x"], ["s"], {"offset": [0.0, 1.0], "scale": [1.0, 2.0]}),
+            ("ai.onnx.ml:Normalizer", ["s"], ["n"], {"norm": "L2"}),
+            (
+                "ai.onnx.ml:LinearClassifier",
+                ["n"],
+                ["label", "y"],
+                {
+                    "coefficients": [1.0, 2.0, -1.0, 0.5],
+                    "intercepts": [0.1, 0.2],
+                    "classlabels_ints": [0, 1],
+                    "post_transform": "SOFTMAX",
+                },
+            ),
+        ],
+        {},
+        ["n", 2],
+    )
+
+
+def _optimised(w):
+    """Operations of onnxruntime's own."""
+    return make_model(
+        [
+            ("com.microsoft:FusedGemm", ["x", "W", "b"], ["g"], {"activation": "Relu", "transB": 1}),
+            ("com.microsoft:BiasGelu", ["g", "b"], ["e"], {}),
+            ("com.microsoft:SkipLayerNormalization", ["e", "g", "b", "b"], ["y"], {"epsilon": 1e-5}),
+        ],
+        {"W": w(4, 3), "b": w(4)},
         ["n", 3],
     )
 

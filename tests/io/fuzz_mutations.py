@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from pindown.io._onnx_ops import OPERATIONS
+from pindown.io._onnx.ops import OPERATIONS
 
 NUMBERS = [
     0,
@@ -97,7 +97,7 @@ def pick(rng, items):
 def _change_operation(model, rng):
     node = pick(rng, model.graph.node)
     if node is not None:
-        node.op_type = pick(rng, [*OPERATIONS, "Softmax", "Gelu", ""])
+        node.op_type = pick(rng, [*OPERATIONS, "Loop", "Det", ""])
 
 
 def _change_attribute(model, rng):
@@ -167,7 +167,7 @@ def _change_numbers(model, rng):
         tensor.raw_data = np.array([_number(rng) for _ in range(count)], i64).tobytes()
         if len(tensor.dims):
             tensor.dims[:] = [count]
-    else:
+    elif tensor.data_type == tensor.FLOAT:
         values = np.frombuffer(tensor.raw_data, "f4").copy()
         if values.size:
             values[rng.integers(values.size)] = pick(rng, [np.nan, np.inf, 0.0, -1.0, 1e38, 1e-40])

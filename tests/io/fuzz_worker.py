@@ -19,8 +19,8 @@ import numpy as np
 from pindown.deadline import Stopwatch
 from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io import load
-from pindown.io._onnx_writer import onnx_bytes
-from pindown.io._state_dicts import safetensors_bytes
+from pindown.io._onnx.writer import onnx_bytes
+from pindown.io._safetensors import safetensors_bytes
 from tests.io.fuzz_corpus import foreign_safetensors, networks, onnx_models
 from tests.io.fuzz_mutations import mutated_bytes, mutated_model, pick
 

@@ -49,7 +49,7 @@ def test_a_fitted_mlp_is_a_model():
 @pytest.mark.parametrize(
     ("thing", "words"),
     [
-        (3, "audit takes a ReluNetwork, the path of a model file, .* got int"),
+        (3, "audit takes a Model, a ReluNetwork, the path of a model file, .* got int"),
         (None, "got NoneType"),
         (nn.ReLU, r"the class ReLU itself: make one, such as ReLU\(\)"),
         ({"0.weight": np.eye(2)}, "a dict; save a state dict with torch.save"),

@@ -37,3 +37,4 @@ def test_no_difference_without_a_note(kind, seed, count):
     assert not report["examples"], json.dumps(report["examples"], indent=1)[:5000]
     assert sum(report["counts"].values()) == count
     assert report["counts"]["same"] > count / 100 and report["counts"].keys() <= FINE
+    assert report["counts"].get("refused, though valid", 0) <= count / 50

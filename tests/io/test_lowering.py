@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork, diff
-from tests.io.onnx_models import make_model, one_op, read
+from tests.io.onnx_models import exact, make_model, one_op
 
 
 def _sizes(rng, n):
@@ -30,7 +30,7 @@ def test_clip_is_exact_whatever_the_sizes(seed):
         ("Add", ["m", "c"], ["h"], {}),
         ("Clip", ["h", "low", "high"], ["y"], {}),
     ]
-    net = read(make_model(nodes, {"w": w, "c": c, "low": low, "high": high}, ["n", 1]))
+    net = exact(make_model(nodes, {"w": w, "c": c, "low": low, "high": high}, ["n", 1]))
     w, c, low, high = (Fraction(float(v)) for v in (w, c, low, high))
     for x in (Fraction(0), Fraction(1, 3), Fraction(-7), Fraction(10) ** 20):
         truth = min(max(w * x + c, low), high)
@@ -49,7 +49,7 @@ def test_max_and_min_are_exact_whatever_the_sizes(op, pick, seed):
         (op, ["g", "h"], ["y"], {}),
     ]
     weights = {"A": A.astype("f4"), "B": B.astype("f4"), "a": a, "b": b}
-    net = read(make_model(nodes, weights, ["n", 2])).as_fractions()
+    net = exact(make_model(nodes, weights, ["n", 2])).as_fractions()
     for x in ([0, 0], [1, 0], [0, -1], [Fraction(1, 3), Fraction(-5, 7)]):
         sums = [
             sum(Fraction(float(w)) * v for w, v in zip(W[:, 0], x, strict=True)) + Fraction(float(c))
@@ -66,7 +66,7 @@ def test_max_and_min_are_exact_whatever_the_sizes(op, pick, seed):
 def test_a_large_constant_before_a_clip_is_not_lost(shift, value):
     nodes = [("Add", ["x", "c"], ["h"], {}), ("Clip", ["h", "low", "high"], ["y"], {})]
     weights = {"c": np.float32(shift), "low": np.float32(0), "high": np.float32(6)}
-    net = read(make_model(nodes, weights, ["n", 1]))
+    net = exact(make_model(nodes, weights, ["n", 1]))
     assert (net([[-1.0], [0.3], [1.0]]) == value).all()
     zero = ReluNetwork.from_layers([([[0.0]], [0.0])])
     assert diff(net, zero, box=([-1.0], [1.0])).verdict == ("different" if value else "same")
@@ -77,12 +77,12 @@ def test_a_large_constant_before_a_clip_is_not_lost(shift, value):
 def test_the_order_of_operands_does_not_decide(op, far, swapped):
     nodes = [("Add", ["x", "c"], ["h"], {}), (op, ["x", "h"] if swapped else ["h", "x"], ["y"], {})]
     # In one row the first operand is the far one, in the other the second.
-    net = read(make_model(nodes, {"c": np.float32([far, -far])}, ["n", 2]))
+    net = exact(make_model(nodes, {"c": np.float32([far, -far])}, ["n", 2]))
     assert net([0.3, 0.3])[0] == 0.3
     assert net([0.3, 0.3])[1] == 0.3 - float(np.float32(far))
 
 
 def test_a_large_input_is_clipped_to_the_bound_itself():
-    net = read(one_op("Clip", ["n", 1], {"low": np.float32(-1), "high": np.float32(6)}))
+    net = exact(one_op("Clip", ["n", 1], {"low": np.float32(-1), "high": np.float32(6)}))
     assert net([[1e30], [-1e30], [1e300], [0.5]]).ravel().tolist() == [6, -1, 6, 0.5]
     assert net.widths == (1, 1, 1, 1)

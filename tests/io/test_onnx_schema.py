@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pindown.errors import ModelFileError
-from tests.io.onnx_models import f32, i64, make_model, one_op, read, refusal
+from tests.io.onnx_models import exact, f32, i64, make_model, one_op, refusal
 
 rng = np.random.default_rng(0)
 ONE = {"c": np.float32(1)}
@@ -86,7 +86,7 @@ def test_names_are_given_once(tiny_model):
     tiny_model.graph.node[1].name = tiny_model.graph.node[0].name
     assert "same name" in refusal(tiny_model, ModelFileError)
     tiny_model.graph.node[1].name = ""
-    assert read(tiny_model).widths == (3, 4, 2)
+    assert exact(tiny_model).widths == (3, 4, 2)
     tiny_model.graph.node[0].output[0] = tiny_model.graph.node[1].input[0] = "W2"
     assert "'W2'" in refusal(tiny_model, ModelFileError)
 
@@ -100,4 +100,4 @@ def test_many_nodes_in_reverse_are_sorted_in_no_time():
     nodes = [("Relu", [f"t{k}"], [f"t{k + 1}"], {}) for k in range(500)]
     nodes[0] = ("Relu", ["x"], ["t1"], {})
     nodes.append(("Identity", ["t500"], ["y"], {}))
-    assert read(make_model(nodes[::-1], {}, [1, 1])).depth == 501
+    assert exact(make_model(nodes[::-1], {}, [1, 1])).depth == 501

@@ -13,7 +13,7 @@ from onnx import helper
 
 from pindown import load
 from pindown.errors import ModelFileError
-from pindown.io._onnx_tensors import check_structure
+from pindown.io._onnx.tensors import check_structure
 
 
 def varint(value: int) -> bytes:
@@ -42,8 +42,8 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_bombs_are_refused(name, monkeypatch):
     check_structure(BOMBS[name])  # small as it is, it is sound
-    monkeypatch.setattr("pindown.io._onnx_tensors.MAX_FIELDS", FEW)
-    monkeypatch.setattr("pindown.io._onnx_tensors.MAX_PACKED_INTEGERS", FEW)
+    monkeypatch.setattr("pindown.io._onnx.tensors.MAX_FIELDS", FEW)
+    monkeypatch.setattr("pindown.io._onnx.tensors.MAX_PACKED_INTEGERS", FEW)
     with pytest.raises(ModelFileError, match="millions"):
         check_structure(BOMBS[name])
 
@@ -91,4 +91,4 @@ def test_a_model_with_many_weights_and_nodes_passes(tmp_path):
         helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 13)]
     )
     onnx.save(model, tmp_path / "long.onnx")
-    assert load(tmp_path / "long.onnx").widths == (2, 2)
+    assert load(tmp_path / "long.onnx").relu_network().widths == (2, 2)

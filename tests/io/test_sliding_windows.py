@@ -5,8 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from pindown.io._lowering import Lowering
-from pindown.io._sliding_windows import Window, averaging_matrix, convolution_matrix, window_positions
+from pindown.model._lowering import Lowering
+from pindown.model.operations.windows import (
+    Window,
+    averaging_matrix,
+    convolution_matrix,
+    window_positions,
+)
 
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional

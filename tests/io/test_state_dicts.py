@@ -14,10 +14,12 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch_file
 from torch import nn
 
-from pindown import ReluNetwork, audit, canonical, diff, shrink
+from pindown import Model, ReluNetwork, audit, canonical, diff, shrink
 from pindown.cli.main import main
 from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io import load as load_file
+from pindown.io._safetensors import read_safetensors
+from pindown.io._state_dicts import read_torch_file
 
 load = partial(load_file, activation="relu")
 
@@ -66,7 +68,7 @@ def test_one_number_may_vary_among_several(tmp_path):
     rng = np.random.default_rng(0)
     weights = [rng.normal(size=(2, 2)) for _ in range(3)]
     save_file({f"block1.fc{k}.weight": W for k, W in enumerate(weights)}, tmp_path / "net.safetensors")
-    net = load(tmp_path / "net.safetensors")
+    net = load(tmp_path / "net.safetensors").relu_network()
     assert all((layer.weight == W).all() for layer, W in zip(net.layers, weights, strict=True))
 
 
@@ -77,7 +79,7 @@ def test_safetensors_are_ordered_by_shape_where_names_do_not_tell(tmp_path):
         "mid.weight": np.ones((5, 4)),
     }
     save_file(tensors, tmp_path / "net.safetensors")
-    assert load(tmp_path / "net.safetensors").widths == (3, 4, 5, 1)
+    assert load(tmp_path / "net.safetensors").relu_network().widths == (3, 4, 5, 1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
@@ -86,14 +88,16 @@ def test_precisions_are_read_exactly(tmp_path, mlp, dtype):
     torch.save(state, tmp_path / "net.pt")
     save_torch_file(state, tmp_path / "net.safetensors")
     for name in ("net.pt", "net.safetensors"):
-        weight = load(tmp_path / name).layers[0].weight
+        model = load(tmp_path / name)
+        weight = model.operations[0].weight
+        assert model.dtype == "float32"  # which holds all of them
         assert (weight == state["0.weight"].double().numpy()).all()
 
 
 def test_transposed_weights_are_read(tmp_path):
     W = torch.randn(3, 2).T
     torch.save({"weight": W}, tmp_path / "net.pt")
-    assert (load(tmp_path / "net.pt").layers[0].weight == W.double().numpy()).all()
+    assert (load(tmp_path / "net.pt").operations[0].weight == W.double().numpy()).all()
 
 
 # ---------------------------------------------------------------------- what is refused
@@ -281,7 +285,21 @@ FACTS = json.dumps({"format": 1, "input_shape": [3], "output_activation": None, 
 
 
 def test_own_sparse_files_are_read(tmp_path):
-    assert load(own_file(tmp_path, SPARSE, FACTS)).widths == (3, 2)
+    assert load(own_file(tmp_path, SPARSE, FACTS)).relu_network().widths == (3, 2)
+
+
+def test_own_files_stay_sparse(tmp_path):
+    wide = SPARSE | {"layers.1.shape": np.array([2, 3_000_000])}
+    assert load(own_file(tmp_path, wide, FACTS.replace("[3]", "[3000000]"))).in_features == 3_000_000
+    many = {
+        "layers.1.data": np.ones(200),
+        "layers.1.indices": np.arange(200),
+        "layers.1.indptr": np.arange(201),
+        "layers.1.shape": np.array([200, 3_000_000]),
+        "layers.1.bias": np.zeros(200),
+    }
+    model = load(own_file(tmp_path, many, FACTS.replace("[3]", "[3000000]")))
+    assert model.in_features == 3_000_000 and model.nbytes < 10_000
 
 
 @pytest.mark.parametrize(
@@ -394,7 +412,7 @@ def test_what_was_told_is_part_of_every_answer(tanh_pair, tmp_path):
     report = audit(a, only=["ARC-01"], activation="relu")
     assert told in report.verdict and told in json.loads(report.to_json())["network"]["notes"][0]
     assert report["ARC-01"].reading.endswith("no function after the last layer.")
-    other = audit(without_notes(a), only=["ARC-01"], before=load(b))
+    other = audit(without_notes(a), only=["ARC-01"], before=load(b).relu_network())
     assert any(told in note for note in other.comparison.notes)
 
 
@@ -408,7 +426,7 @@ def test_what_one_file_leaves_open_is_said_of_that_file(tanh_pair):
 
 def without_notes(path):
     """Return a network that rests on nothing, with the sizes of the file's."""
-    return ReluNetwork.from_layers(load(path).layers)
+    return ReluNetwork.from_layers(load(path).relu_network().layers)
 
 
 def test_commands_ask_for_the_activation(tanh_pair, tmp_path, capsys):
@@ -442,6 +460,106 @@ def test_files_that_say_it_themselves_need_no_activation(tanh_pair, tmp_path):
         net.save(tmp_path / name)
         assert load_file(tmp_path / name) == net == load(tmp_path / name)
     assert load_file(tmp_path / "net.safetensors").notes == net.notes  # what it rests on stays with it
+
+
+# ---------------------------------------------------------------------- with the module
+
+
+class Image(nn.Sequential):
+    """Layers that bare tensors do not tell."""
+
+    def __init__(self):
+        super().__init__(nn.Linear(3, 6), nn.BatchNorm1d(6), nn.GELU(), nn.Linear(6, 2))
+        self[1].running_mean.normal_()
+        self[1].running_var.uniform_(0.5, 2.0)
+
+
+@pytest.mark.parametrize("prefix", ["", "model.", "module._orig_mod."])
+def test_with_the_module_any_layers_are_read(tmp_path, prefix):
+    torch.manual_seed(0)
+    trained, module = Image(), Image()
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    state = {prefix + name: tensor for name, tensor in trained.state_dict().items()}
+    if prefix:
+        state["metric.total"] = torch.ones(2)  # what a trainer keeps beside the model's own
+    torch.save({"state_dict": state, "epoch": 3}, tmp_path / "net.pt")
+    save_torch_file(state, tmp_path / "net.safetensors")
+    for name in ("net.pt", "net.safetensors"):
+        model = load_file(tmp_path / name, module=module)
+        assert_computes(model, trained.eval())
+        assert model.n_parameters == sum(p.numel() for p in module.parameters())
+        assert model.notes == (
+            "The weights are the file's; what is done with them is what the given Image does.",
+        )
+    for name, tensor in module.state_dict().items():  # a copy got the weights
+        assert torch.equal(tensor, before[name])
+
+
+def test_the_weights_keep_the_digits_of_the_file(tmp_path):
+    state = {
+        name: t / 3 if t.is_floating_point() else t for name, t in Image().double().state_dict().items()
+    }
+    torch.save(state, tmp_path / "net.pt")
+    model = load_file(tmp_path / "net.pt", module=Image())
+    assert (model.operations[0].weight == state["0.weight"].numpy()).all() and model.dtype == "float64"
+
+
+def test_a_module_with_images_needs_their_shape(tmp_path):
+    module = nn.Sequential(
+        nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2)
+    )
+    torch.save(module.state_dict(), tmp_path / "net.pt")
+    save_torch_file(module.state_dict(), tmp_path / "net.safetensors")
+    wanted = Model.from_torch(module, (1, 4, 4))
+    for read, name in ((read_torch_file, "net.pt"), (read_safetensors, "net.safetensors")):
+        assert read(tmp_path / name, module=module, input_shape=(1, 4, 4)) == wanted
+        with pytest.raises(ValueError, match="input_shape"):
+            read(tmp_path / name, module=module)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda state: state.pop("3.bias"), r"the file has no tensor '3\.bias', which Image needs"),
+        (
+            lambda state: state.update({"4.bias": torch.ones(2)}),
+            r"Image has no place for the tensor '4\.bias'",
+        ),
+        (
+            lambda state: state.update({"3.bias": torch.ones(3)}),
+            r"'3\.bias' has shape \(3,\) in the file and \(2,\)",
+        ),
+        (lambda state: state.update({"3.bias": 1.0}), r"'3\.bias' is a float"),
+        (lambda state: state["3.bias"].fill_(float("nan")), "NaN"),
+    ],
+)
+def test_weights_of_another_module_are_refused(tmp_path, change, words):
+    state = Image().state_dict()
+    change(state)
+    torch.save(state, tmp_path / "net.pt")
+    with pytest.raises((ModelFileError, UnsupportedModelError), match=words):
+        load_file(tmp_path / "net.pt", module=Image())
+
+
+def test_a_batch_norm_without_its_module_asks_for_it(tmp_path):
+    torch.save(Image().state_dict(), tmp_path / "net.pt")
+    save_torch_file(Image().state_dict(), tmp_path / "net.safetensors")
+    for name in ("net.pt", "net.safetensors"):
+        with pytest.raises(
+            UnsupportedModelError, match=r"batch normalisation.*load\(path, module=model\)"
+        ):
+            load(tmp_path / name)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_archives_that_hold_more_than_weights_are_named(tmp_path, mlp):
+    torch.jit.trace(mlp, torch.ones(1, 3)).save(str(tmp_path / "script.pt"))
+    with zipfile.ZipFile(tmp_path / "program.pt", "w") as archive:  # as torch.export.save lays it out
+        archive.writestr("program/archive_format", "pt2")
+        archive.writestr("program/models/model.json", "{}")
+    for name, kind in (("script", "a TorchScript file"), ("program", "an exported program")):
+        with pytest.raises(UnsupportedModelError, match=f"this is {kind}.*torch.onnx.export"):
+            load(tmp_path / f"{name}.pt")
 
 
 def test_the_order_is_said(tmp_path):

@@ -7,20 +7,11 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import prune
 
-from pindown import ReluNetwork
+from pindown import Model, ReluNetwork
 from pindown.errors import UnsupportedModelError
-from pindown.io import _torch_ops as torch_ops
-
-
-def check_agreement(module: nn.Module, shape: tuple[int, ...], n: int = 30, **options) -> ReluNetwork:
-    """Check the reading against the module in evaluation mode, and return it."""
-    module = module.double().eval()
-    net = ReluNetwork.from_torch(module, input_shape=shape, **options)
-    X = np.random.default_rng(0).normal(size=(n, *shape))
-    with torch.no_grad():
-        wanted = module(torch.from_numpy(X)).numpy().reshape(n, -1)
-    np.testing.assert_allclose(net(X), wanted, rtol=1e-9, atol=1e-9)
-    return net
+from pindown.io._torch import ops as torch_ops
+from pindown.model.operations.dense import Scale
+from tests.io.torch_checks import check_agreement, check_counted, check_model
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +95,7 @@ def test_changing_a_view_whose_base_is_used_again_is_refused():
     class Trap(nn.Module):
         def forward(self, x):
             y = x * 2.0
-            y.view(-1, 4).relu_()
+            y.view(-1, 2).relu_()
             return y
 
     with pytest.raises(UnsupportedModelError, match="in place"):
@@ -188,9 +179,12 @@ def test_a_last_activation_is_cut_off_and_remembered(last, name):
 @pytest.mark.parametrize(
     ("module", "words"),
     [
-        (nn.Sequential(nn.Linear(2, 2), nn.GELU()), "'1' \\(GELU\\).*not supported"),
+        (nn.Sequential(nn.Linear(2, 2), nn.GELU()), "'1' \\(GELU\\): GELU is not piecewise linear"),
         (nn.Sequential(nn.Linear(2, 2), nn.Sigmoid(), nn.Linear(2, 1)), "not piecewise linear"),
-        (nn.Sequential(nn.Linear(3, 2)), "does not fit|cannot combine"),
+        (
+            nn.Sequential(nn.Linear(3, 2)),
+            r"module '0' \(Linear\) does not fit its input: a weight \(2, 3\)",
+        ),
         (
             nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2, track_running_stats=False)),
             "running statistics",
@@ -205,10 +199,16 @@ def test_what_cannot_be_read_is_named(module, words):
 def test_untraceable_forward_and_missing_shape():
     class Branching(nn.Module):
         def forward(self, x):
+            return x if x.sum() else -x
+
+    class Comparing(nn.Module):
+        def forward(self, x):
             return x if x.sum() > 0 else -x
 
     with pytest.raises(UnsupportedModelError, match=r"cannot trace Branching.*torch\.onnx\.export"):
         ReluNetwork.from_torch(Branching(), input_shape=(2,))
+    with pytest.raises(UnsupportedModelError, match=r"operation 'gt' .*compares computed tensors"):
+        ReluNetwork.from_torch(Comparing(), input_shape=(2,))
     with pytest.raises(ValueError, match="input_shape"):
         ReluNetwork.from_torch(nn.Sequential(nn.Conv2d(1, 1, 2)))
     with pytest.raises(TypeError, match=r"torch\.nn\.Module"):
@@ -351,9 +351,9 @@ def test_the_module_is_left_as_it_was():
         (nn.Sequential(nn.Linear(3, 4), nn.Softmax()), (2, 3)),
     ],
 )
-def test_a_last_softmax_over_anything_but_all_outputs_is_refused(module, shape):
-    with pytest.raises(UnsupportedModelError, match="over all outputs"):
-        ReluNetwork.from_torch(module, input_shape=shape)
+def test_only_a_last_softmax_over_all_outputs_is_cut_off(module, shape):
+    with pytest.raises(UnsupportedModelError, match=r"Softmax\).*not piecewise linear"):
+        check_model(module, shape).relu_network()
 
 
 @pytest.mark.parametrize("bounds", [{"min": -1e30, "max": 1.0}, {"max": 1e30}, {"min": -1e12}])
@@ -378,11 +378,11 @@ def _small():
 @pytest.mark.parametrize("kind", [nn.Linear, nn.ReLU6, nn.BatchNorm1d, nn.LeakyReLU])
 def test_a_fault_in_a_rule_is_noticed(kind, monkeypatch):
     module, right = _small(), torch_ops.MODULES[kind]
-    assert ReluNetwork.from_torch(module).out_features == 2
-    wrong = lambda low, x, part: right(low, x, part).scale(np.array(1 + 1e-6))  # noqa: E731
+    assert Model.from_torch(module).out_features == 2
+    wrong = lambda graph, part, x: graph.add(Scale(1 + 1e-6), right(graph, part, x))  # noqa: E731
     monkeypatch.setitem(torch_ops.MODULES, kind, wrong)
     with pytest.raises(UnsupportedModelError, match="Sequential was not read as what it is"):
-        ReluNetwork.from_torch(module)
+        Model.from_torch(module)
 
 
 def test_the_comparison_leaves_module_and_randomness_alone():
@@ -405,7 +405,7 @@ class _Dropping(nn.Module):
 
 
 def test_a_module_that_rolls_dice_is_refused():
-    with pytest.raises(UnsupportedModelError, match="was not read as what it is"):
+    with pytest.raises(UnsupportedModelError, match=r"'dropout'.*training=self.training"):
         ReluNetwork.from_torch(_Dropping(), input_shape=(8,))
 
 
@@ -424,7 +424,7 @@ def test_a_module_that_runs_in_float32_only_is_compared_there(monkeypatch):
     module = _Constant()
     assert ReluNetwork.from_torch(module).widths == (3, 3, 3)
     right = torch_ops.MODULES[nn.Linear]
-    wrong = lambda low, x, part: right(low, x, part).scale(np.array(1.01))  # noqa: E731
+    wrong = lambda graph, part, x: graph.add(Scale(1.01), right(graph, part, x))  # noqa: E731
     monkeypatch.setitem(torch_ops.MODULES, nn.Linear, wrong)
     with pytest.raises(UnsupportedModelError, match="was not read as what it is"):
         ReluNetwork.from_torch(module)
@@ -448,3 +448,146 @@ def test_large_constants_before_a_clamp_and_a_maximum(part, value):
             return super().forward(x)[part]
 
     assert ReluNetwork.from_torch(Part(), input_shape=(1,))([0.3]) == value
+
+
+# ---------------------------------------------------------------------- names, wrappers, what is said
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.SiLU())
+
+    def forward(self, x, scale=None, *rest, **options):
+        return x + self.body(x) if scale is None and not rest and not options else x * scale
+
+
+def test_nodes_carry_the_path_and_type_of_their_module():
+    model = Model.from_torch(nn.Sequential(Block(), nn.Linear(4, 2)))
+    assert [node.name for node in model.nodes] == [
+        "module '0.body.0' (Linear)",
+        "module '0.body.1' (SiLU)",
+        "operation 'add' in module '0' (Block)",
+        "module '1' (Linear)",
+    ]
+    with pytest.raises(
+        UnsupportedModelError, match=r"^module '0\.body\.1' \(SiLU\): SiLU is not piecewise linear"
+    ):
+        model.relu_network()
+
+
+def test_a_module_that_is_called_twice_counts_once():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.norm = nn.Linear(3, 3), nn.BatchNorm1d(3)
+
+        def forward(self, x):
+            return self.norm(self.linear(self.norm(self.linear(x))))
+
+    assert check_counted(Twice(), (3,)).n_parameters == 12 + 6
+
+
+def _check_unwrapped(compile):
+    plain = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.ReLU(), nn.Linear(4, 2)))
+    wanted = Model.from_torch(plain)
+    inner = nn.Sequential(plain[0], compile(plain[1]))
+    for wrapped in (compile(plain), nn.DataParallel(plain), inner):
+        model = Model.from_torch(wrapped)
+        assert model == wanted
+        assert [node.name for node in model.nodes] == [node.name for node in wanted.nodes]
+    assert type(inner[1]).__name__ == "OptimizedModule"
+    return plain, wanted
+
+
+def test_wrappers_are_taken_off_and_put_back():
+    class OptimizedModule(nn.Module):  # as torch.compile makes it, which takes seconds to load
+        def __init__(self, module):
+            super().__init__()
+            self._orig_mod = module
+
+    plain, wanted = _check_unwrapped(OptimizedModule)
+    plain._compiled_call_impl = lambda *_: pytest.fail("compiled")  # as Module.compile sets it
+    compiled = plain._compiled_call_impl
+    assert Model.from_torch(plain) == wanted and plain._compiled_call_impl is compiled
+
+
+@pytest.mark.slow
+def test_compiled_modules_are_read():
+    plain, wanted = _check_unwrapped(torch.compile)
+    plain.compile()
+    assert Model.from_torch(plain) == wanted and plain._compiled_call_impl is not None
+
+
+@pytest.mark.parametrize("kind", ["weight_norm", "spectral_norm", "orthogonal"])
+def test_parametrised_weights_are_read(kind):
+    linear = getattr(nn.utils.parametrizations, kind)(nn.Linear(4, 4).double().eval())
+    check_model(nn.Sequential(linear, nn.ReLU(), nn.Linear(4, 2)), (4,))
+
+
+def _scripted():
+    return torch.jit.trace(nn.Linear(2, 2), torch.ones(1, 2))
+
+
+def _exported():
+    return type("ExportedProgram", (), {})()  # a real one takes seconds
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (_scripted, r"TorchScript module is not read.*torch\.onnx\.export"),
+        (_exported, r"ExportedProgram is not read.*torch\.onnx\.export"),
+        (lambda: nn.LazyLinear(3), "lazy layers have no weights yet"),
+        (lambda: nn.Embedding(3, 4), r"the module \(Embedding\): it looks integers up in a table"),
+        (lambda: nn.LSTM(2, 4), "must return one tensor.*tuple.*Wrap the module"),
+        (lambda: nn.Bilinear(2, 2, 1), "does not fit its input"),
+        (
+            lambda: nn.Sequential(nn.Linear(2, 2), nn.Conv2d(1, 1, 2)),
+            r"'1' \(Conv2d\): it takes a tensor with 4 axes",
+        ),
+        (lambda: nn.Fold(2, 2), "no rule for fold"),
+        (lambda: nn.Sequential(nn.LocalResponseNorm(2)), r"module '0' \(LocalResponseNorm\)"),
+        (lambda: nn.Sequential(nn.Hardshrink()), r"module '0' \(Hardshrink\): it jumps at 0.5"),
+        (lambda: nn.Threshold(0.0, 1.0), "not continuous"),
+    ],
+)
+def test_what_is_not_read_is_said_in_one_line_with_the_way_out(make, words):
+    with pytest.raises(UnsupportedModelError, match=words) as caught:
+        Model.from_torch(make(), (2,))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_type_and_the_shape_are_remembered():
+    for dtype, name in (
+        (torch.float32, "float32"),
+        (torch.float64, "float64"),
+        (torch.bfloat16, "float32"),
+    ):
+        model = Model.from_torch(nn.Conv2d(1, 2, 2, dtype=dtype), (1, 3, 3))
+        assert (model.dtype, model.input_shape, model.literal_shape) == (name, (1, 3, 3), (1, 1, 3, 3))
+
+
+def test_dropout_in_place_changes_nothing_in_evaluation_mode():
+    class Views(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.drop = nn.Dropout(0.5, inplace=True)
+
+        def forward(self, x):
+            y = x * 2.0
+            view = y.view(2, 2)
+            return self.drop(y).view(2, 2) + view
+
+    check_agreement(Views(), (4,))
+
+
+def test_a_large_model_is_compared_too(monkeypatch):
+    module = nn.Sequential(nn.Linear(1000, 1100), nn.ReLU(), nn.Linear(1100, 3))
+    assert Model.from_torch(module).n_parameters > 1_000_000
+    right = torch_ops.MODULES[nn.Linear]
+    wrong = lambda graph, part, x: graph.add(Scale(1 + 1e-6), right(graph, part, x))  # noqa: E731
+    monkeypatch.setitem(torch_ops.MODULES, nn.Linear, wrong)
+    with pytest.raises(UnsupportedModelError, match="was not read as what it is"):
+        Model.from_torch(module)

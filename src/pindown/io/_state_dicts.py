@@ -1,14 +1,13 @@
-"""State dicts and safetensors: bare named tensors, where names and shapes alone say what the layers are.
+"""State dicts: bare named tensors, where names and shapes alone say what the layers are.
 
-A state dict holds weights and no operations. Where its tensors can only be the fully connected
-layers of one chain, the caller says what lies between them, and the network's notes repeat it beside
-what else was taken for granted. Anything else is refused: guessing would give another function.
-Safetensors are also written; pindown's own files come back exactly.
+A state dict holds weights and no operations. With the module that it belongs to, any layers are read.
+Without it, where its tensors can only be the fully connected layers of one chain, the caller says what
+lies between them, and the model's notes repeat it beside what else was taken for granted. Anything else
+is refused: guessing would give another function.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import zipfile
@@ -19,38 +18,36 @@ from pickle import UnpicklingError
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from pindown.affine import Affine, Array, is_finite
+from pindown.affine import Array, is_finite
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io._limits import (
+from pindown.io.files import choose_dtype, require_file
+from pindown.model.from_network import model_of_network
+from pindown.model.graph import Model
+from pindown.model.limits import (
     MAX_CHAIN_STEPS,
-    MAX_FILE_BYTES,
-    MAX_UNITS,
     check_entries,
     check_file_bytes,
-    check_rank,
 )
-from pindown.io.files import choose_dtype, narrowed, read_bytes, require_file, write_atomically
 from pindown.network import ReluNetwork
 
 PICKLE_REFUSAL = (
     "a pickle can run code when it is opened, so pindown never opens one. "
     "Save weights with torch.save(model.state_dict(), ...) or the model with "
-    "pindown.ReluNetwork.from_torch(model).save('model.onnx')."
+    "pindown.Model.from_torch(model).save('model.onnx')."
 )
-_WAY_OUT = (
-    "From bare tensors pindown infers plain fully connected networks only; "
-    "write the model with pindown.ReluNetwork.from_torch(model, input_shape=...).save('model.onnx'), "
-    "or with torch.onnx.export, and load that."
+WAY_OUT = (
+    "From bare tensors pindown infers plain fully connected networks only; pass the module that they "
+    "belong to, as in load(path, module=model), or write the model with torch.onnx.export and load that."
 )
 ACTIVATIONS = ("relu",)
 _NESTED = ("state_dict", "model_state_dict")
-_MARK = "pindown"  # the one key of our metadata, a JSON text: several keys have no fixed order
-_FORMAT = 1
-_FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
-_INTEGERS = {"I64": "<i8", "I32": "<i4"}
+# What lies in archives of torch that hold more than weights.
+_OTHER_ARCHIVES = {
+    "code/": "a TorchScript file",
+    "models/": "an exported program",
+    "serialized_exported_program": "an exported program",
+}
 
 
 class _Layer(NamedTuple):
@@ -84,7 +81,7 @@ def network_from_tensors(
         if first.weight.shape[0] != second.weight.shape[1]:
             raise UnsupportedModelError(
                 f"the layers do not chain: '{first.name}' gives {first.weight.shape[0]} values, "
-                f"'{second.name}' takes {second.weight.shape[1]}. {_WAY_OUT}"
+                f"'{second.name}' takes {second.weight.shape[1]}. {WAY_OUT}"
             )
     if len(layers) > 1 and activation is None:
         raise UnsupportedModelError(
@@ -143,10 +140,10 @@ def _layers(tensors: Mapping[str, Array]) -> list[_Layer]:
     if leftover:  # of all that do not fit, a kernel says more than its bias
         name, tensor = max(leftover.items(), key=lambda entry: entry[1].ndim)
         raise UnsupportedModelError(
-            f"the tensor '{name}' of shape {tensor.shape} {_reason(name, tensor)}. {_WAY_OUT}"
+            f"the tensor '{name}' of shape {tensor.shape} {_reason(name, tensor)}. {WAY_OUT}"
         )
     if not layers:
-        raise UnsupportedModelError(f"there is no weight matrix in it. {_WAY_OUT}")
+        raise UnsupportedModelError(f"there is no weight matrix in it. {WAY_OUT}")
     return layers
 
 
@@ -184,7 +181,7 @@ def _sorted(layers: list[_Layer]) -> tuple[list[_Layer], str]:
     if order is None or next(orders, None) is not None:
         names = ", ".join(f"'{layer.name}' {layer.weight.shape}" for layer in layers[:12])
         many = "in no way" if order is None else "in more than one way"
-        raise UnsupportedModelError(f"the layers {names} chain {many} by their shapes. {_WAY_OUT}")
+        raise UnsupportedModelError(f"the layers {names} chain {many} by their shapes. {WAY_OUT}")
     return [layers[i] for i in order], "in the only order that fits their shapes"
 
 
@@ -200,7 +197,7 @@ def _chains(shapes: Sequence[tuple[int, ...]]) -> Iterator[list[int]]:
         steps += 1
         if steps > MAX_CHAIN_STEPS:
             raise UnsupportedModelError(
-                f"the order of {len(shapes)} layers cannot be inferred. {_WAY_OUT}"
+                f"the order of {len(shapes)} layers cannot be inferred. {WAY_OUT}"
             )
         free = set(range(len(shapes))).difference(order)
         unfinished += [[*order, i] for i in sorted(free) if shapes[i][1] == shapes[order[-1]][0]]
@@ -209,8 +206,20 @@ def _chains(shapes: Sequence[tuple[int, ...]]) -> Iterator[list[int]]:
 # ---------------------------------------------------------------------- torch files
 
 
-def read_torch_file(path: Path, activation: str | None = None) -> ReluNetwork:
-    """Read a ``.pt`` or ``.pth`` file that holds a state dict, without running any code in it."""
+def read_torch_file(
+    path: Path,
+    activation: str | None = None,
+    module: Any = None,
+    input_shape: Sequence[int] | None = None,
+) -> Model:
+    """Read a ``.pt`` or ``.pth`` file that holds a state dict, without running any code in it.
+
+    Args:
+        path: The file.
+        activation: What lies between the layers, if they are those of a plain chain.
+        module: The torch module that the weights belong to; a copy of it gets them, and is read.
+        input_shape: The shape of one input of that module, if its first layer is not ``Linear``.
+    """
     require_file(path)
     _check_archive(path)
     content = _load_weights(path)
@@ -218,9 +227,22 @@ def read_torch_file(path: Path, activation: str | None = None) -> ReluNetwork:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
     if not isinstance(content, Mapping):
-        raise UnsupportedModelError(f"it holds a {type(content).__name__}, not a state dict. {_WAY_OUT}")
+        raise UnsupportedModelError(f"it holds a {type(content).__name__}, not a state dict. {WAY_OUT}")
+    if module is not None:
+        from pindown.io._torch.weights import model_with_weights
+
+        for name, value in content.items():
+            _require_plain(str(name), value)
+        return model_with_weights(
+            {str(name): value for name, value in content.items()}, module, input_shape
+        )
     tensors = {str(name): _numbers(str(name), value) for name, value in content.items()}
-    return network_from_tensors(tensors, in_order=True, activation=activation)
+    return model_of_layers(network_from_tensors(tensors, in_order=True, activation=activation))
+
+
+def model_of_layers(net: ReluNetwork) -> Model:
+    """Return a network as a model, in the smaller float type if that loses nothing."""
+    return model_of_network(net, choose_dtype(net, "auto").name)
 
 
 def _check_archive(path: Path) -> None:
@@ -233,6 +255,13 @@ def _check_archive(path: Path) -> None:
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
         raise ModelFileError(f"the torch file is damaged: {error}.") from None
     check_file_bytes(sum(member.file_size for member in members))
+    inside = {member.filename.partition("/")[2] for member in members}
+    for sign, kind in _OTHER_ARCHIVES.items():
+        if any(name.startswith(sign) for name in inside):
+            raise UnsupportedModelError(
+                f"this is {kind}, not a state dict; export the module that it was made from with "
+                "torch.onnx.export and load the .onnx file."
+            )
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise ModelFileError("this zip file is compressed; torch.save writes no such file.")
 
@@ -257,8 +286,8 @@ def _load_weights(path: Path) -> Any:
         raise ModelFileError(f"the torch file is damaged: {type(error).__name__}.") from None
 
 
-def _numbers(name: str, value: Any) -> Array:
-    """Return a tensor's numbers, after making sure that it holds as many as it claims."""
+def _require_plain(name: str, value: Any) -> None:
+    """Make sure that a value is a tensor that holds as many numbers as it claims."""
     import torch
 
     if not isinstance(value, torch.Tensor):
@@ -267,169 +296,18 @@ def _numbers(name: str, value: Any) -> Array:
             "save torch.save(model.state_dict(), ...)."
         )
     if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
-        raise UnsupportedModelError(f"the tensor '{name}' is not a plain dense one. {_WAY_OUT}")
-    if not value.dtype.is_floating_point:
-        raise UnsupportedModelError(f"the tensor '{name}' holds {value.dtype}, not floats. {_WAY_OUT}")
+        raise UnsupportedModelError(f"the tensor '{name}' is not a plain dense one. {WAY_OUT}")
     count = check_entries(math.prod(value.shape), what=f"the tensor '{name}'")
     if count * value.element_size() > value.untyped_storage().nbytes():
         raise ModelFileError(f"the tensor '{name}' claims {count:,} numbers, more than it stores.")
+
+
+def _numbers(name: str, value: Any) -> Array:
+    """Return a tensor's numbers."""
+    import torch
+
+    _require_plain(name, value)
+    if not value.dtype.is_floating_point:
+        reason = "belongs to a batch normalisation" if "num_batches" in name else f"holds {value.dtype}"
+        raise UnsupportedModelError(f"the tensor '{name}' {reason}. {WAY_OUT}")
     return np.asarray(value.detach().to(torch.float64).numpy())
-
-
-# ---------------------------------------------------------------------- out
-
-
-def write_safetensors(net: ReluNetwork, path: Path, dtype: str = "auto") -> None:
-    """Write ``.safetensors``; sparse layers stay sparse, and the same network gives the same bytes."""
-    write_atomically(path, safetensors_bytes(net, dtype))
-
-
-def safetensors_bytes(net: ReluNetwork, dtype: str = "auto") -> bytes:
-    """Return the network as the bytes of a safetensors file."""
-    from safetensors.numpy import save
-
-    numbers = choose_dtype(net, dtype)
-    tensors: dict[str, NDArray[Any]] = {}
-    for i, layer in enumerate(net.layers, 1):
-        tensors |= _layer_tensors(layer, f"layers.{i}", numbers)
-    total = sum(tensor.nbytes for tensor in tensors.values())
-    if total >= MAX_FILE_BYTES - 2**20:
-        raise ModelFileError(f"the weights take {total / 2**30:,.1f} GiB; pindown writes up to 2 GiB.")
-    facts = {
-        "format": _FORMAT,
-        "input_shape": net.input_shape,
-        "output_activation": net.output_activation,
-        "notes": net.notes,
-    }
-    return bytes(save(tensors, metadata={_MARK: json.dumps(facts)}))
-
-
-def _layer_tensors(layer: Affine, name: str, numbers: np.dtype[Any]) -> dict[str, NDArray[Any]]:
-    W, b = layer
-    bias = {f"{name}.bias": narrowed(b, numbers, f"{name}.bias")}
-    if not sp.issparse(W):
-        return {f"{name}.weight": narrowed(W, numbers, f"{name}.weight"), **bias}
-    return {
-        f"{name}.data": narrowed(W.data, numbers, f"{name}.data"),
-        f"{name}.indices": W.indices,
-        f"{name}.indptr": W.indptr,
-        f"{name}.shape": np.array(W.shape, dtype=np.int64),
-        **bias,
-    }
-
-
-# ---------------------------------------------------------------------- in
-
-
-def read_safetensors(path: Path, activation: str | None = None) -> ReluNetwork:
-    """Read ``.safetensors``."""
-    return network_from_safetensors(read_bytes(path), activation)
-
-
-def network_from_safetensors(data: bytes, activation: str | None = None) -> ReluNetwork:
-    """Read the bytes of a safetensors file; pindown's own say themselves what lies between layers.
-
-    Raises:
-        ModelFileError: If the bytes are not a sound safetensors file.
-        UnsupportedModelError: If its tensors are not those of a plain fully connected network.
-    """
-    tensors, metadata = _parse(data)
-    try:
-        if _MARK in metadata:
-            return _own(tensors, metadata[_MARK])
-        return network_from_tensors(_all_float(tensors), in_order=False, activation=activation)
-    except (ModelFileError, UnsupportedModelError):
-        raise
-    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise ModelFileError(
-            f"the tensors do not make up a network: {str(error).rstrip('.')}."
-        ) from None
-
-
-def _parse(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    from safetensors import SafetensorError, deserialize
-
-    try:
-        # The library checks every offset and length against the file before it hands anything out.
-        entries = deserialize(data)  # type: ignore[no-untyped-call]
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    except (SafetensorError, ValueError, RecursionError) as error:
-        raise ModelFileError(
-            f"this is not a safetensors file, or it is damaged: {str(error).rstrip('.')}."
-        ) from None
-    return {name: _decoded(name, entry) for name, entry in entries}, header.get("__metadata__") or {}
-
-
-def _decoded(name: str, entry: Mapping[str, Any]) -> NDArray[Any]:
-    kind, raw = entry["dtype"], entry["data"]
-    shape = check_rank(entry["shape"], f"the tensor '{name}'")
-    check_entries(*shape, what=f"the tensor '{name}'")
-    if kind == "BF16":  # the upper half of a float32
-        return (
-            (np.frombuffer(raw, "<u2").astype("<u4") << 16).view("<f4").astype(np.float64).reshape(shape)
-        )
-    if kind in _FLOATS:
-        return np.frombuffer(raw, _FLOATS[kind]).astype(np.float64).reshape(shape)
-    if kind in _INTEGERS:
-        return np.frombuffer(raw, _INTEGERS[kind]).reshape(shape)
-    raise UnsupportedModelError(
-        f"the tensor '{name}' holds {kind}; pindown reads weights of 16 to 64 bits. "
-        "Export the model with torch.onnx.export and load the .onnx file."
-    )
-
-
-def _all_float(tensors: Mapping[str, NDArray[Any]]) -> Mapping[str, Array]:
-    for name, tensor in tensors.items():
-        if tensor.dtype.kind != "f":
-            raise UnsupportedModelError(
-                f"the tensor '{name}' holds integers, which no plain fully connected network has; "
-                "export the model with torch.onnx.export and load the .onnx file."
-            )
-    return tensors
-
-
-def _own(tensors: dict[str, NDArray[Any]], text: str) -> ReluNetwork:
-    """Read what :func:`write_safetensors` wrote."""
-    facts = json.loads(text)
-    if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
-        raise ModelFileError("the file was written by a newer pindown, or its metadata is damaged.")
-    left = dict(tensors)
-    layers: list[tuple[Any, Array]] = []
-    while f"layers.{len(layers) + 1}.bias" in left:
-        layers.append(_own_layer(left, f"layers.{len(layers) + 1}"))
-    if left:
-        raise ModelFileError(
-            f"the tensor '{next(iter(left))}' belongs to no layer; the file is damaged."
-        )
-    activation, notes = facts["output_activation"], facts["notes"]
-    if not (activation is None or isinstance(activation, str)):
-        raise ModelFileError(f"the output activation must be a text; got {activation!r}.")
-    if not (isinstance(notes, list) and all(isinstance(note, str) for note in notes)):
-        raise ModelFileError("the notes must be a list of texts; the metadata is damaged.")
-    return ReluNetwork.from_layers(
-        layers,
-        input_shape=check_rank(facts["input_shape"], "the input"),
-        output_activation=activation,
-        notes=notes,
-    )
-
-
-def _own_layer(left: dict[str, NDArray[Any]], name: str) -> tuple[Any, Array]:
-    """Take one layer's tensors out of those that are left."""
-    bias = left.pop(f"{name}.bias")
-    if f"{name}.weight" in left:
-        return left.pop(f"{name}.weight"), bias
-    data, indices, indptr, shape = (
-        left.pop(f"{name}.{p}") for p in ("data", "indices", "indptr", "shape")
-    )
-    rows, columns = (int(n) for n in shape)
-    # The number of columns is a bare claim: nothing in the file grows with it.
-    check_entries(columns, what=f"an input of {name}", limit=MAX_UNITS)
-    if (
-        rows != bias.size
-        or data.dtype.kind != "f"
-        or indices.dtype.kind != "i"
-        or indptr.dtype.kind != "i"
-    ):
-        raise ModelFileError(f"the sparse matrix of {name} is damaged.")
-    return sp.csr_array((data, indices, indptr), shape=(rows, columns)), bias

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pindown.atomic_files import reason_of, whole_file
 from pindown.errors import ModelFileError
-from pindown.io._limits import MAX_FILE_BYTES, MAX_GZIP_BYTES, check_file_bytes
+from pindown.model.limits import MAX_FILE_BYTES, MAX_GZIP_BYTES, check_file_bytes
 from pindown.network import ReluNetwork
 
 _CHUNK_BYTES = 2**20

@@ -6,15 +6,15 @@ many inputs and outputs it has, of which element types, which have to agree, and
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, TypeAlias
 
-import numpy as np
 import onnx
 
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io._limits import MAX_NODES
+from pindown.io._onnx.contrib import Contract
+from pindown.io._onnx.expansion import outer_names
+from pindown.model.limits import MAX_NODES
 
 Types: TypeAlias = dict[str, str]  # name of a tensor -> "tensor(float)" and the like
 _FIELDS = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors"}
@@ -23,17 +23,25 @@ DEFAULT_DOMAINS = ("", "ai.onnx")
 _OLDEST_OPSET, _NEWEST_OPSET = 7, 28
 
 
-def check_nodes(graph: Any, opset: int, operations: Container[str], label: Any) -> list[int]:
+def check_nodes(
+    graph: Any,
+    opsets: Mapping[str, int],
+    rules: Mapping[str, Container[str]],
+    contracts: Mapping[tuple[str, str], Contract],
+    label: Any,
+) -> tuple[list[int], Types]:
     """Refuse a graph with a node that no runtime would accept.
 
     Args:
         graph: The ``GraphProto``; its nodes may stand in any order.
-        opset: Version of the standard's operator set.
-        operations: Names of the operations to look at.
+        opsets: Version of the operator set of each domain.
+        rules: Of each domain, the operations to look at.
+        contracts: What nodes may have of which the standard knows nothing, by domain and operation.
         label: From a node and its number to the words that name it in a message.
 
     Returns:
-        The numbers of the nodes, in an order in which they can be carried out.
+        The numbers of the nodes, in an order in which they can be carried out, and the element type of
+        every tensor where it is known.
 
     Raises:
         ModelFileError: If inputs, outputs, element types or attributes are not the operation's.
@@ -55,11 +63,9 @@ def check_nodes(graph: Any, opset: int, operations: Container[str], label: Any) 
         raise ModelFileError("two nodes of the graph have the same name.")
     order = []
     for index, node in _in_order(graph, types):
-        _check_node(node, opset, operations, types, label(node, index))
+        _check_node(node, opsets, rules, contracts, types, label(node, index))
         order.append(index)
     for entry in (*graph.input, *graph.output, *graph.value_info):
-        if entry.HasField("type") and entry.type.WhichOneof("value") != "tensor_type":
-            raise ModelFileError(f"'{entry.name}' is not declared as a tensor.")
         if entry.type.HasField("tensor_type") and not entry.type.tensor_type.elem_type:
             raise ModelFileError(f"'{entry.name}' is declared as a tensor of no element type.")
     for entry in (*graph.output, *graph.value_info):
@@ -68,12 +74,12 @@ def check_nodes(graph: Any, opset: int, operations: Container[str], label: Any) 
             raise ModelFileError(
                 f"the tensor '{entry.name}' is declared as {declared}; it is {types[entry.name]}."
             )
-    return order
+    return order, types
 
 
 def _in_order(graph: Any, known: Types) -> Iterator[tuple[int, Any]]:
     """Yield every node after those that make its inputs; the caller makes its outputs known."""
-    missing = [{name for name in node.input if name and name not in known} for node in graph.node]
+    missing = [{name for name in outer_names(node) if name and name not in known} for node in graph.node]
     readers: dict[str, list[int]] = {}
     for index, names in enumerate(missing):
         for name in names:
@@ -101,18 +107,36 @@ def _in_order(graph: Any, known: Types) -> Iterator[tuple[int, Any]]:
     raise ModelFileError(f"the graph runs in a circle through the tensor '{min(readers)}'.")
 
 
-def _check_node(node: Any, opset: int, operations: Container[str], types: Types, label: str) -> None:
+def _check_node(
+    node: Any,
+    opsets: Mapping[str, int],
+    rules: Mapping[str, Container[str]],
+    contracts: Mapping[tuple[str, str], Contract],
+    types: Types,
+    label: str,
+) -> None:
     if not isinstance(node.op_type, str):  # protobuf hands out bytes that are no text as they are
         raise ModelFileError("the ONNX file is damaged: the name of an operation is not valid text.")
-    if node.domain not in DEFAULT_DOMAINS or node.op_type not in operations:
+    domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+    if node.op_type not in rules.get(domain, ()):
         types.update((name, "") for name in node.output)  # nothing is known of it
         return
+    if domain not in opsets:
+        raise ModelFileError(f"{label}: the file names no operator set of the domain '{domain}'.")
     try:
-        schema = onnx.defs.get_schema(node.op_type, opset, "")
+        schema = onnx.defs.get_schema(node.op_type, opsets[domain], domain)
     except onnx.defs.SchemaError:
+        contract = contracts.get((domain, node.op_type))
+        if contract is None:
+            raise ModelFileError(
+                f"{label}: there is no operation {node.op_type} in ONNX operator set {opsets[domain]}."
+            ) from None
+        _check_contract(node, contract, types, label)
+        return
+    if schema.deprecated and node.op_type in ("Scatter", "Upsample"):
         raise ModelFileError(
-            f"{label}: there is no operation {node.op_type} in ONNX operator set {opset}."
-        ) from None
+            f"{label}: {node.op_type} was taken out of ONNX before operator set {opsets[domain]}."
+        )
     _check_count(node.input, schema.inputs, schema.min_input, schema.max_input, f"{label}: input")
     _check_count(node.output, schema.outputs, schema.min_output, schema.max_output, f"{label}: output")
     _check_attributes(node, schema, label)
@@ -121,6 +145,29 @@ def _check_node(node: Any, opset: int, operations: Container[str], types: Types,
         if name:
             formal = schema.outputs[min(i, len(schema.outputs) - 1)]
             types[name] = _output_type(node, formal, bound, schema)
+
+
+def _check_contract(node: Any, contract: Contract, types: Types, label: str) -> None:
+    """Check a node of which the standard knows nothing."""
+    allowed = f"{contract.least} to {contract.most}"
+    if not contract.least <= len(node.input) <= contract.most:
+        raise ModelFileError(f"{label}: it has {len(node.input)} inputs; the operation takes {allowed}.")
+    if not 1 <= len(node.output) <= contract.outputs:
+        raise ModelFileError(
+            f"{label}: it has {len(node.output)} outputs; {contract.outputs} can be there."
+        )
+    if not all(node.input[: contract.least]):
+        raise ModelFileError(f"{label}: one of its first {contract.least} inputs is left out.")
+    for attribute in node.attribute:
+        known = contract.attributes.get(attribute.name, 0)
+        if attribute.type != known or not _holds_its_type(attribute):
+            raise ModelFileError(f"{label}: the attribute '{attribute.name}' is none of its own.")
+    given = {types[name] for name in node.input if types.get(name)}
+    if contract.alike and len(given) > 1:
+        raise ModelFileError(f"{label}: its inputs are {' and '.join(sorted(given))}, not of one type.")
+    at = len(node.input) if contract.like is None else contract.like
+    kind = types.get(node.input[at], "") if at < len(node.input) and node.input[at] else contract.makes
+    types.update((name, kind) for name in node.output)
 
 
 def _check_count(names: Any, formals: Any, least: int, most: int, label: str) -> None:
@@ -181,8 +228,10 @@ def _output_type(node: Any, formal: Any, bound: dict[str, str], schema: Any) -> 
     if formal.type_str in bound:
         return bound[formal.type_str]
     attributes = {attribute.name: attribute for attribute in node.attribute}
-    if node.op_type == "Cast":
-        return _tensor_type(attributes["to"].i)
+    if node.op_type == "Cast" or (node.op_type == "EyeLike" and "dtype" in attributes):
+        return _tensor_type(attributes["to" if node.op_type == "Cast" else "dtype"].i)
+    if node.op_type == "QuantizeLinear":
+        return _tensor_type(attributes["output_dtype"].i if "output_dtype" in attributes else 2)
     if "value" in attributes and node.op_type in ("Constant", "ConstantOfShape"):
         return _tensor_type(attributes["value"].t.data_type)
     if node.op_type == "ConstantOfShape":
@@ -221,39 +270,24 @@ def _tensor_type(number: int) -> str:
     return f"tensor({name.lower()})"
 
 
-@dataclass(frozen=True)
-class ModelInput:
-    """The model's one input.
-
-    Attributes:
-        name: Its name in the graph.
-        shape: The literal shape with a batch of one.
-        sample_shape: The shape of one sample.
-        fixed_batch: The batch size the model was exported with, if it is fixed and above one.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    sample_shape: tuple[int, ...]
-    fixed_batch: int | None
-
-
-def operator_set(model: Any) -> int:
-    """Return the version of ONNX's own operator set that the model is written for."""
+def operator_sets(model: Any) -> dict[str, int]:
+    """Return the version of every operator set that the model is written for, by domain."""
     if not 1 <= model.ir_version <= onnx.IR_VERSION:
         raise ModelFileError(
             f"the file claims version {model.ir_version} of the ONNX format; "
             f"the last one known here is {onnx.IR_VERSION}."
         )
-    versions = [entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
-    if not versions:
+    versions: dict[str, int] = {}
+    for entry in model.opset_import:
+        versions.setdefault("" if entry.domain in DEFAULT_DOMAINS else entry.domain, int(entry.version))
+    if "" not in versions:
         raise ModelFileError("the file names no ONNX operator set; it is damaged or not an ONNX model.")
-    if not _OLDEST_OPSET <= versions[0] <= _NEWEST_OPSET:
+    if not _OLDEST_OPSET <= versions[""] <= _NEWEST_OPSET:
         raise UnsupportedModelError(
-            f"the model is written for ONNX operator set {versions[0]}; pindown reads "
+            f"the model is written for ONNX operator set {versions['']}; pindown reads "
             f"{_OLDEST_OPSET} to {_NEWEST_OPSET}. Export it again with opset_version=17."
         )
-    return int(versions[0])
+    return versions
 
 
 def producers(graph: Any) -> dict[str, tuple[int, int]]:
@@ -273,53 +307,3 @@ def producers(graph: Any) -> dict[str, tuple[int, int]]:
             if name:
                 made[name] = (index, slot)
     return made
-
-
-def batched(entry: Any, output_length: int | None) -> ModelInput:
-    """Find the batch axis: a first axis that is symbolic, of length 1, or also the output's first."""
-    dims = entry.type.tensor_type.shape.dim
-    if any(dim.HasField("dim_value") and dim.dim_value == 0 for dim in dims):
-        raise ModelFileError(f"the input '{entry.name}' has an axis of length 0.")
-    lengths = [dim.dim_value if dim.dim_value > 0 else None for dim in dims]
-    rank = len(lengths)
-    if rank == 0:
-        raise UnsupportedModelError(f"the input '{entry.name}' is a single number without axes.")
-    first = lengths[0]
-    passed_through = first is not None and first == output_length
-    has_batch = rank > 1 and (first is None or first == 1 or passed_through)
-    for i, (dim, length) in enumerate(zip(dims, lengths, strict=True)):
-        if length is None and not (i == 0 and has_batch):
-            raise UnsupportedModelError(
-                f"axis {i} of the input '{entry.name}' has no fixed length ('{dim.dim_param or '?'}'); "
-                "only the batch axis may be symbolic. Export the model with a fixed input shape."
-            )
-    fixed = [length for length in lengths if length is not None]
-    if not has_batch:
-        return ModelInput(entry.name, tuple(fixed), tuple(fixed), None)
-    sample = tuple(fixed if first is None else fixed[1:])
-    return ModelInput(entry.name, (1, *sample), sample, first if first not in (None, 1) else None)
-
-
-def first_length(entry: Any) -> int | None:
-    """Return the declared length of an output's first axis, if it has one that can be a batch."""
-    dims = entry.type.tensor_type.shape.dim
-    return int(dims[0].dim_value) if len(dims) > 1 else None
-
-
-def require_over_classes(proto: Any, shape: tuple[int, ...], opset: int) -> None:
-    """Check that a final softmax normalises over all outputs of a sample, not over, say, pixels."""
-    if proto.op_type == "Sigmoid":
-        return
-    flattens = opset < 13  # all axes from this one on used to count as one
-    given = [attribute.i for attribute in proto.attribute if attribute.name == "axis"]
-    axis = given[0] if given else (1 if flattens else -1)
-    rank, size = len(shape), int(np.prod(shape))
-    if rank == 0 or not -rank <= axis < rank:
-        raise ModelFileError(f"{proto.op_type} names axis {axis} of a tensor of rank {rank}.")
-    axis %= rank
-    together = int(np.prod(shape[axis:])) if flattens else shape[axis]
-    if together != size:
-        raise UnsupportedModelError(
-            f"the last {proto.op_type} works along axis {axis} of a tensor of shape {shape}; "
-            "pindown reads one over all outputs."
-        )

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io._limits import MAX_FIELDS, MAX_PACKED_INTEGERS, check_entries, check_rank
 from pindown.io.files import require_file
+from pindown.model.limits import MAX_FIELDS, MAX_PACKED_INTEGERS, check_entries, check_rank
 
 _BFLOAT16 = 16
 _FIELD_DTYPES = {
@@ -79,7 +79,7 @@ READABLE_TYPES = frozenset(_STORAGE)
 
 
 def decode_tensor(proto: Any, folder: Path | None) -> NDArray[Any]:
-    """Return the numbers of a ``TensorProto``: float64, int64 or bool.
+    """Return the numbers of a ``TensorProto``: float64, int64 or bool, read-only.
 
     Args:
         proto: The tensor as parsed.
@@ -110,7 +110,9 @@ def decode_tensor(proto: Any, folder: Path | None) -> NDArray[Any]:
         values = _from_bytes(proto.raw_data, storage, shape, name)
     else:
         values = _from_field(getattr(proto, storage.field), storage, shape, name)
-    return _widened(values, proto.data_type).reshape(shape)
+    numbers = _widened(values, proto.data_type).reshape(shape)
+    numbers.flags.writeable = False  # so that operations share it without a copy
+    return numbers
 
 
 def _from_bytes(raw: bytes, storage: _Storage, shape: tuple[int, ...], name: str) -> NDArray[Any]:

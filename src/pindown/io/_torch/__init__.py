@@ -1,0 +1,1 @@
+"""Torch modules in and out."""
