@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pindown.network import ReluNetwork
-from pindown.relaxation.difference_norms import norm_gap
+from pindown.relaxation.difference_network import norm_gap
 
 
 def line(weights, biases):

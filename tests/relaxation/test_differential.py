@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
 from pindown.relaxation.differential import _delta_lines, gap_bounds, sum_of_forms, tied
-from pindown.relaxation.intervals import Interval
 from pindown.relaxation.linear import LinearForms, largest, relax
 from tests.equivalence.comparison.nets import exact_gap, perturbed, random_net, unit_box
 

@@ -9,8 +9,9 @@ import scipy.sparse as sp
 
 from pindown.box import Box
 from pindown.deadline import Deadline
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
-from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.linear import LinearForms, interval_image, largest, linear_bounds, relax
 from pindown.relaxation.triangle import triangle_relaxation
 

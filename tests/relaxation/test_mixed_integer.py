@@ -5,9 +5,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from pindown.deadline import NEVER
 from pindown.geometry import Box
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
 from pindown.relaxation import mixed_integer as module
-from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.mixed_integer import encode
 
 

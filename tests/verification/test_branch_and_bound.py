@@ -23,7 +23,7 @@ def acas(name):
     path = SHARED / f"models/acasxu_{name}.onnx"
     if not path.exists():
         pytest.skip("the shared models are not here")
-    return pn.load(path)
+    return pn.load(path).relu_network()
 
 
 def test_answers_agree_with_a_fine_grid():

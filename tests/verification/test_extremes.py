@@ -76,7 +76,7 @@ def test_budgets_and_inputs_are_checked():
         with pytest.raises(ValueError, match="budget"):
             certified_accuracy(net, [[0.0, 0.0]], [0], 0.1, budget=budget, verbose=0)
     with pytest.raises(TypeError, match="ReluNetwork"):
-        verify("net", (0, 1), [[1.0]], [0.0])
+        verify(42, (0, 1), [[1.0]], [0.0])
     with pytest.raises(ValueError, match="one input"):
         noise_versus_adversarial([1.0, 1.0], 0.0, [[1.0, 1.0], [2.0, 2.0]])
     assert "neither" in str(noise_versus_adversarial([[1.0], [1.0]], [0.0, 1.0], [2.0]))

@@ -2,7 +2,7 @@
 
 # Boxes of inputs.
 from pindown.box import Box as Box
-from pindown.relaxation.intervals import Interval as Interval
+from pindown.model.operations.operation import Interval as Interval
 from pindown.relaxation.intervals import interval_bounds as interval_bounds
 
 # All cells: the polyhedral complex, listed or counted.

@@ -22,6 +22,7 @@ from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER
 from pindown.evidence import Kind
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.probes.tuning import FOOLBOX_WIDER, MIN_FOOLBOX_WIDTH
 from pindown.relaxation.lp_balls import Norm, as_norm, lengths
@@ -77,6 +78,7 @@ class AttackComparison:
         )
 
 
+@on_network
 def foolbox_attack(
     net: ReluNetwork | Any,
     X: ArrayLike,

@@ -29,8 +29,9 @@ from numpy.typing import ArrayLike
 from pindown.affine import Affine, Array
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
-from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.linear import (
     LinearForms,
     Relaxation,

@@ -17,24 +17,18 @@ propagation".
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from pindown.affine import Affine, Array, Matrix
 from pindown.box import Box
+from pindown.io.accepting import on_network
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
 from pindown.relaxation.tuning import INTERVAL_BLOCK_ENTRIES
 from pindown.rounding import TINY, add_down, add_up, gamma
 
 
-class Interval(NamedTuple):
-    """Entry-wise bounds ``lower <= z <= upper``; infinite where float64 cannot hold them."""
-
-    lower: Array
-    upper: Array
-
-
+@on_network
 def interval_bounds(net: ReluNetwork, box: Box) -> tuple[Interval, ...]:
     """Bound what enters every ReLU, and the output, for all inputs in the box.
 

@@ -24,8 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Affine, Array, Matrix, dense
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
+from pindown.io.accepting import on_network
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
-from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.triangle import triangle_relaxation
 from pindown.relaxation.tuning import (
     CACHED_WEIGHT_ENTRIES,
@@ -75,6 +77,7 @@ class Relaxation:
         return largest(self.upper_forms(rows), self.lower, self.upper)
 
 
+@on_network
 def linear_bounds(
     net: ReluNetwork, box: Box, *, outputs: ArrayLike | None = None, deadline: Deadline = NEVER
 ) -> tuple[Interval, ...]:

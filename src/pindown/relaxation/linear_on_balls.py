@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
 from pindown.deadline import NEVER, Deadline
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
-from pindown.relaxation.intervals import Interval
 from pindown.relaxation.linear import LinearForms, interval_image, term_sizes
 from pindown.relaxation.lp_balls import Balls
 from pindown.relaxation.triangle import Lines, triangle_relaxation

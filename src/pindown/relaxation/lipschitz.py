@@ -19,6 +19,7 @@ import numpy as np
 from pindown.affine import Array, Matrix, stored_entries
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.operator_norms import (
@@ -78,6 +79,7 @@ class LipschitzBounds:
         return f"Lipschitz constant between {lower} and {upper} (by {self.method})"
 
 
+@on_network
 def lipschitz_bounds(
     net: ReluNetwork,
     X: Array | None = None,

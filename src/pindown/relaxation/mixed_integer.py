@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from pindown.affine import Affine, Array, is_finite
 from pindown.box import Box
 from pindown.deadline import Deadline
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
 from pindown.programs import IGNORED_COEFFICIENT, MAX_COEFFICIENT, SOLVER_TOLERANCE, Rows
-from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.linear import linear_bounds
 from pindown.rounding import UNIT_ROUNDOFF, add_up, gamma
 

@@ -50,7 +50,8 @@ class NormBound:
     Attributes:
         value: The bound.
         method: ``"cholesky"`` (tight to about 1e-9), ``"frobenius"`` (exact for one row or
-            column), or ``"absolute weights"`` (the norm of ``|W|``, which can be far above).
+            column), ``"symbol"`` (of a convolution, a few percent above) or ``"absolute weights"``
+            (the norm of ``|W|``, which can be far above).
     """
 
     value: float
@@ -62,7 +63,7 @@ class NormBound:
     @property
     def tight(self) -> bool:
         """Whether the true norm is known to be within a relative 1e-6."""
-        return self.method != "absolute weights"
+        return self.method in ("cholesky", "frobenius")
 
 
 def spectral_norm(matrix: Matrix, *, budget: float = inf) -> NormBound:

@@ -17,11 +17,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from pindown.affine import Array
-from pindown.relaxation.intervals import Interval
-from pindown.rounding import TINY, UNIT_ROUNDOFF
+from pindown.model.operations.operation import Interval
+from pindown.model.operations.piecewise_linear import triangle_lines
 
 
 class Lines(NamedTuple):
@@ -35,16 +33,8 @@ class Lines(NamedTuple):
 def triangle_relaxation(z: Interval) -> Lines:
     """Return lines below and above each ReLU, proved for all ``z.lower <= z <= z.upper``.
 
+    >>> import numpy as np
     >>> triangle_relaxation(Interval(np.array([[-1.0, 2.0]]), np.array([[3.0, 4.0]]))).slope
     array([[0.75, 1.  ]])
     """
-    low, high = z
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        slope = np.clip(high / (high - low), 0.0, 1.0)
-        slope = np.where(np.isfinite(slope), slope, 1.0)
-        # A line is above a convex function if it is at both ends, whatever its slope came out as.
-        shift = np.maximum(-slope * low, high * (1.0 - slope)) * (1.0 + 8.0 * UNIT_ROUNDOFF) + TINY
-    on, off = low >= 0, high <= 0
-    slope = np.where(on, 1.0, np.where(off, 0.0, slope))
-    shift = np.where(on | off, 0.0, shift)
-    return Lines(np.where(on | (~off & (high > -low)), 1.0, 0.0), slope, shift)
+    return Lines(*triangle_lines(*z))

@@ -52,3 +52,8 @@ ABSOLUTE_NORM_SHARE = 0.1
 LAYER_NORM_SHARE = 0.3
 MERGING_SHARE = 0.5
 BALANCING_SHARE = 0.2
+
+# Numbers in one block of linear forms that go backwards through a model: 64 MB in float64.
+MODEL_BLOCK_ENTRIES = 8_000_000
+# Entries of a tensor inside a model up to which linear bounds tighten it: each costs a way back.
+MODEL_TIGHTENED_ENTRIES = 4_096

@@ -25,6 +25,7 @@ from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline
 from pindown.evidence import Kind
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
 from pindown.relaxation.linear import LinearForms
@@ -66,6 +67,7 @@ class Verification:
         return f"Verification({self.verdict}, {self.n_boxes:,} boxes, {self.seconds:.1f} s)"
 
 
+@on_network
 def verify(
     net: ReluNetwork,
     box: BoxLike,

@@ -27,6 +27,7 @@ from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
 from pindown.evidence import Kind
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.parallel import each
 from pindown.progress import watched
@@ -54,6 +55,7 @@ from pindown.verification.tuning import ACCURACY_ATTACK_SHARE, ACCURACY_BLOCK_IN
 _WITHIN = 1.0 - 1e-10  # of a radius: so that rounding leads no attack out of the ball
 
 
+@on_network
 def certified(
     net: ReluNetwork,
     X: ArrayLike,
@@ -112,6 +114,7 @@ def certified(
     return found
 
 
+@on_network
 def certified_radii(
     net: ReluNetwork,
     X: ArrayLike,
@@ -195,6 +198,7 @@ class CertifiedAccuracy:
         return f"CertifiedAccuracy({len(self.certified_radius):,} inputs, {self.norm}: {shown}{end})"
 
 
+@on_network
 def certified_accuracy(
     net: ReluNetwork,
     X: ArrayLike,

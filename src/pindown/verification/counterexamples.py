@@ -37,6 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array, dense
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.relaxation.lp_balls import (
     DUALS,
@@ -96,6 +97,7 @@ class AttackResult:
         return f"AttackResult({hits:,} of {n:,} in {self.norm}, median distance {median:.4g}; {kind})"
 
 
+@on_network
 def gradient_attack(
     net: ReluNetwork,
     X: ArrayLike,
@@ -248,6 +250,7 @@ def deepfool_binary(
     return AttackResult(point[None], margin <= 0.0, distance, margin, "l2", used)
 
 
+@on_network
 def deepfool(
     net: ReluNetwork,
     X: ArrayLike,

@@ -23,6 +23,7 @@ from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline
 from pindown.evidence import Kind
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
 from pindown.relaxation.intervals import interval_bounds
@@ -117,6 +118,7 @@ class MinimumDistance:
         return f"MinimumDistance({known} in {self.norm} from class {self.label}; by {self.method})"
 
 
+@on_network
 def minimum_distance(
     net: ReluNetwork,
     x: ArrayLike,

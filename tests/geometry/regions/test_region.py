@@ -253,7 +253,7 @@ def test_rational_pattern_of_the_inner_point():
 
 @pytest.mark.skipif(not MNIST.exists(), reason="the public networks are not beside the project")
 def test_a_network_with_784_inputs():
-    net = pn.load(MNIST)
+    net = pn.load(MNIST).relu_network()
     rng = np.random.default_rng(0)
     x = np.zeros(784)
     x[rng.integers(0, 784, 150)] = rng.random(150)

@@ -294,7 +294,7 @@ def test_bad_input_is_refused():
 
 @pytest.mark.skipif(not MNIST.exists(), reason="the public networks are not beside the project")
 def test_a_thousand_units_between_random_images():
-    net = pn.load(MNIST)
+    net = pn.load(MNIST).relu_network()
     a, b = np.random.default_rng(0).random((2, 20, 784))
     folds = along_segments(net, a, b)
     owner = np.repeat(np.arange(20), np.diff(folds.offsets))

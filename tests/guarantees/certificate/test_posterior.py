@@ -9,7 +9,6 @@ from scipy.special import rel_entr
 from scipy.stats import ks_2samp, norm
 from torch import nn
 
-from pindown.guarantees.certificate._prior import around
 from pindown.guarantees.certificate.modules import only_linear, read_examples, read_module, start_again
 from pindown.guarantees.certificate.posterior import (
     Moves,
@@ -19,6 +18,7 @@ from pindown.guarantees.certificate.posterior import (
     _step,
     diagonal_kl,
 )
+from pindown.guarantees.certificate.run import around
 
 mpmath.mp.dps = 50
 

@@ -28,6 +28,7 @@ from pindown.circuits.boolean.andreev import Shape
 from pindown.circuits.boolean.cube import LinearForm, Number, require_cube, vertices
 from pindown.circuits.boolean.max_bit import log2_sign_rank_lower, or_width
 from pindown.circuits.tuning import MAX_CANDIDATES, MAX_ORDER_BITS
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork
 from pindown.validation import at_least, choice, integers, refuse
@@ -140,6 +141,7 @@ class WeightRestriction:
         return f"WeightRestriction({'; '.join(broken) or 'holds'}; exact)"
 
 
+@on_network
 def weight_restriction(net: ReluNetwork | RationalNetwork, bound: int) -> WeightRestriction:
     """Check the weights of the first layer of a network on 2m inputs (x, y).
 
@@ -247,6 +249,7 @@ def blocks_of_sum(n_matrices: int, blocks: int) -> int:
     return n_matrices * (blocks - 1) + 1
 
 
+@on_network
 def distinct_rows_bound(net: ReluNetwork | RationalNetwork) -> int:
     r"""Return the bound :math:`1 + \sum_p \|a_p\|_1` on different rows of the output matrix.
 

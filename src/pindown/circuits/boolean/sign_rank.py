@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from pindown.circuits.boolean.cube import fractions_of, require_cube, vertices
 from pindown.circuits.tuning import MAX_RANK_ROWS
 from pindown.geometry.exact.linear_algebra import integer_rank
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork
 
@@ -28,6 +29,7 @@ from pindown.rational import RationalNetwork
 _NORM_SLACK = 1e-9
 
 
+@on_network
 def output_matrix(net: ReluNetwork | RationalNetwork, output: int = 0) -> Any:
     """Return the values of a network on (x, y) as a matrix of 2^m rows x and 2^m columns y.
 

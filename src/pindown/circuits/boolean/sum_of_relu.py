@@ -33,6 +33,7 @@ from pindown.circuits.boolean.cube import (
 )
 from pindown.circuits.boolean.threshold import ThresholdGate
 from pindown.circuits.tuning import MAX_WEIGHTS
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork
 from pindown.validation import at_least, integer
@@ -155,6 +156,7 @@ def smallest_sum_of_relu(table: Sequence[Number] | NDArray[Any]) -> RationalNetw
     return vertex_network(values, background=common)
 
 
+@on_network
 def gate_count(net: RationalNetwork | ReluNetwork) -> int:
     """Return the number of ReLU gates of a network, rational or not."""
     return sum(len(b) for _, b in net.layers[:-1])

@@ -14,6 +14,7 @@ from pindown.box import Box
 from pindown.deadline import Deadline, Stopwatch
 from pindown.geometry.complex._cells import full_box
 from pindown.geometry.tuning import SUBTREES_PER_THREAD
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.progress import Report
 from pindown.text import card
@@ -52,6 +53,7 @@ class RegionCount:
         return f"{bound}{self.n_regions:,} regions ({how}, {self.seconds:.2g} s)"
 
 
+@on_network
 def count_regions(
     net: ReluNetwork,
     box: Box | tuple[ArrayLike, ArrayLike],
@@ -82,6 +84,7 @@ def count_regions(
     return region_count(net, box, n_jobs=n_jobs, certified=certified).n_regions
 
 
+@on_network
 def region_count(
     net: ReluNetwork,
     box: Box | tuple[ArrayLike, ArrayLike],

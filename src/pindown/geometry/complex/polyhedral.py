@@ -26,6 +26,7 @@ from pindown.geometry.complex._cells import Cells, full_box
 from pindown.geometry.complex._skeleton import Dual, dual_graph, merge_pieces
 from pindown.geometry.regions.region import Region
 from pindown.geometry.tuning import MAX_CELLS
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.progress import Report
 from pindown.text import card
@@ -208,6 +209,7 @@ class PolyhedralComplex:
         return f"PolyhedralComplex({cells}, {pieces}, {'complete' if self.complete else 'not complete'})"
 
 
+@on_network
 def polyhedral_complex(
     net: ReluNetwork,
     box: Box | tuple[ArrayLike, ArrayLike],

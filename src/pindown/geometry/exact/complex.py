@@ -28,6 +28,7 @@ from pindown.geometry.exact.polytope import (
     signs,
     volume,
 )
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.validation import positive
 
@@ -108,6 +109,7 @@ class ExactComplex:
         return f"ExactComplex({self.n_regions} cells{more} of {self.net!r}, exact)"
 
 
+@on_network
 def exact_complex(
     net: ReluNetwork,
     box: Box | tuple[ArrayLike, ArrayLike],
@@ -147,6 +149,7 @@ def exact_complex(
     return exact_cells_within(net, box, None, max_cells=max_cells, budget=budget)
 
 
+@on_network
 def exact_cells_within(
     net: ReluNetwork,
     box: Box | tuple[ArrayLike, ArrayLike],
@@ -192,6 +195,7 @@ def exact_cells_within(
     return ExactComplex(net, domain, patterns, cells, walk.complete, tuple(walk.growth))
 
 
+@on_network
 def exact_count(
     net: ReluNetwork,
     box: Box | tuple[ArrayLike, ArrayLike],

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts._values_and_slopes import BoxLike, Ids, complex_of, slope_jumps, slope_signs
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 
 _CURVATURES = {(False, False): "affine", (True, False): "convex", (False, True): "concave"}
@@ -96,6 +97,7 @@ class Monotonicity:
         return f"Monotonicity({k} outputs x {d} inputs: {shown}{part})"
 
 
+@on_network
 def convexity(
     net: ReluNetwork | PolyhedralComplex, box: BoxLike | None = None, *, budget: float | None = None
 ) -> tuple[Convexity, ...]:
@@ -133,6 +135,7 @@ def convexity(
     return tuple(_verdict(cx, k, sizes[:, k]) for k in range(cx.net.out_features))
 
 
+@on_network
 def monotonicity(
     net: ReluNetwork | PolyhedralComplex, box: BoxLike | None = None, *, budget: float | None = None
 ) -> Monotonicity:

@@ -22,6 +22,7 @@ from pindown.geometry.nearness import RESOLUTION
 from pindown.geometry.regions.fold_distance import FoldDistances, distance_to_nearest_fold
 from pindown.geometry.regions.point_location import locate
 from pindown.geometry.slices.segment import along_segments
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.validation import integer
 
@@ -128,6 +129,7 @@ class DataCells:
         return f"DataCells({'; '.join(notes)})"
 
 
+@on_network
 def data_cells(
     net: ReluNetwork | PolyhedralComplex, X: ArrayLike, y: ArrayLike | None = None
 ) -> DataCells:
@@ -297,6 +299,7 @@ class PiecesBetween:
         return f"PiecesBetween({'; '.join(parts)})"
 
 
+@on_network
 def pieces_between(
     net: ReluNetwork, X: ArrayLike, y: ArrayLike | None = None, *, n_pairs: int = 200, seed: int = 0
 ) -> PiecesBetween:

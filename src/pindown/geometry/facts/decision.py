@@ -19,6 +19,7 @@ from scipy.sparse.csgraph import connected_components
 from pindown.affine import Affine, Array, dense
 from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
 from pindown.geometry.facts._values_and_slopes import BoxLike, Ids
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class DecisionRegions:
         return f"DecisionRegions(class: share in islands, {shown}{more}{state})"
 
 
+@on_network
 def decision_regions(
     net: ReluNetwork | PolyhedralComplex,
     box: BoxLike | None = None,

@@ -40,6 +40,7 @@ from pindown.geometry.facts._values_and_slopes import (
 from pindown.geometry.facts.dual_bounds import upper_bounds
 from pindown.geometry.nearness import SAME
 from pindown.geometry.tuning import MAX_RATIONAL_PARAMETERS
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import interval_bounds
 from pindown.rounding import fraction_down, fraction_up
@@ -135,6 +136,7 @@ class OutputRange:
         return f"OutputRange({shown}{more}; {_STATUS[self.maxima[0].status]})"
 
 
+@on_network
 def output_range(
     net: ReluNetwork | PolyhedralComplex,
     box: BoxLike | None = None,
@@ -256,6 +258,7 @@ class LocalExtrema:
         return f"LocalExtrema({'; '.join([what, *best, *notes, *state])})"
 
 
+@on_network
 def local_maxima(
     net: ReluNetwork | PolyhedralComplex,
     box: BoxLike | None = None,
@@ -295,6 +298,7 @@ def local_maxima(
     return _extrema(complex_of(net, box, budget=budget), output, interior_only, "maximum")
 
 
+@on_network
 def local_minima(
     net: ReluNetwork | PolyhedralComplex,
     box: BoxLike | None = None,

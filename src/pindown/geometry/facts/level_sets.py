@@ -27,6 +27,7 @@ from pindown.geometry.facts._values_and_slopes import (
 )
 from pindown.geometry.facts.polylines import join_segments
 from pindown.geometry.folds.fold_set import polygon_area
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.validation import number
 
@@ -141,6 +142,7 @@ class VolumeAbove:
         return f"VolumeAbove({what}, {100 * self.share:.4g}% of the box{part})"
 
 
+@on_network
 def level_set(
     net: ReluNetwork | PolyhedralComplex,
     box: BoxLike | None = None,
@@ -193,6 +195,7 @@ def level_set(
     return LevelSet(cx, k, float(level), *arrays)
 
 
+@on_network
 def volume_above(
     net: ReluNetwork | PolyhedralComplex,
     box: BoxLike | None = None,

@@ -38,6 +38,7 @@ from pindown.geometry.tuning import (
     MIN_RATIONAL_NORMS_SECONDS,
     RATIONAL_NORMS_PATIENCE,
 )
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.operator_norms import power_below, spectral_norms
@@ -94,6 +95,7 @@ class LipschitzConstant:
         return f"LipschitzConstant({sign}{value:.6g} in {self.norm}, {_STATUS[self.status]}{surely})"
 
 
+@on_network
 def lipschitz_constant(
     net: ReluNetwork | PolyhedralComplex,
     box: BoxLike | None = None,

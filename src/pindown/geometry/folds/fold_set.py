@@ -26,6 +26,8 @@ from pindown.affine import Array
 from pindown.box import Box
 from pindown.evidence import Kind
 from pindown.geometry.complex._skeleton import equal_maps
+from pindown.io.accepting import network_if_model
+from pindown.io.any_model import AnyModel
 from pindown.network import ReluNetwork
 
 if TYPE_CHECKING:
@@ -157,14 +159,14 @@ class FoldSet:
 def fold_set(net: PolyhedralComplex) -> FoldSet: ...
 @overload
 def fold_set(
-    net: ReluNetwork,
+    net: AnyModel,
     box: Box | tuple[ArrayLike, ArrayLike],
     *,
     budget: float | None = None,
     certified: bool = False,
 ) -> FoldSet: ...
 def fold_set(
-    net: ReluNetwork | PolyhedralComplex,
+    net: AnyModel | PolyhedralComplex,
     box: Box | tuple[ArrayLike, ArrayLike] | None = None,
     *,
     budget: float | None = None,
@@ -200,7 +202,7 @@ def fold_set(
 
     Phuong 2021, section 2.3.
     """
-    cells = _cells_of(net, box, budget, certified)
+    cells = _cells_of(network_if_model(net, "fold_set"), box, budget, certified)
     d = cells.net.in_features
     if d > _MAX_INPUTS:
         raise ValueError(

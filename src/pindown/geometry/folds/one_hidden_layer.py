@@ -25,6 +25,7 @@ from pindown.box import Box, as_box
 from pindown.deadline import Deadline
 from pindown.geometry.folds._bends import Bends, Circle, bends_of
 from pindown.geometry.nearness import RESOLUTION, SAME
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 
 _MAX_INPUTS = 2
@@ -115,6 +116,7 @@ class OneHiddenLayer:
         return f"OneHiddenLayer({len(self.normals)} gates and an affine map, on {where})"
 
 
+@on_network
 def flatten_to_one_hidden(
     net: ReluNetwork,
     box: Box | tuple[ArrayLike, ArrayLike] | None = None,

@@ -17,6 +17,7 @@ from pindown.affine import Array, dense
 from pindown.box import Box, as_box
 from pindown.geometry.nearness import RESOLUTION
 from pindown.geometry.tuning import GRADIENT_NUMBERS_PER_BLOCK, MIN_GATHERED_WIDTH
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 
 
@@ -42,6 +43,7 @@ class FoldDistances:
         )
 
 
+@on_network
 def distance_to_nearest_fold(
     net: ReluNetwork, X: ArrayLike, box: Box | tuple[Any, Any] | None = None
 ) -> FoldDistances:

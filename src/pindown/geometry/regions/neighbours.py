@@ -29,6 +29,7 @@ from pindown.geometry.tuning import (
     MAX_PROJECTION_DIM,
     MIN_BOXLESS_DIM,
 )
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.progress import Report
 from pindown.validation import number
@@ -201,6 +202,7 @@ class Exploration:
         return f"Exploration({self.n_regions:,} cells, {len(self.neighbours):,} shared facets; {state})"
 
 
+@on_network
 def explore(
     net: ReluNetwork,
     X: ArrayLike,

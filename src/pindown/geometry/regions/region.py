@@ -22,6 +22,7 @@ from pindown.box import Box, as_box
 from pindown.geometry.nearness import SAME
 from pindown.geometry.regions.cell import Cell, box_halfspaces, inside
 from pindown.geometry.regions.point_location import Located, locate, unit_halfspaces, varying_sides
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 
 
@@ -181,6 +182,7 @@ class Region:
         return f"Region({dims}, {on} of {self.net.size} units on, {len(self.facets)} facets)"
 
 
+@on_network
 def region_at(net: ReluNetwork, x: ArrayLike, box: Box | tuple[Any, Any] | None = None) -> Region:
     """Return the full-dimensional cell that contains x, with its irredundant facets.
 

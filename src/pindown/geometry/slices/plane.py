@@ -23,12 +23,14 @@ from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_co
 from pindown.geometry.nearness import SAME
 from pindown.geometry.regions.region import Region
 from pindown.geometry.tuning import MAX_CELLS
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.validation import positive
 
 Extent = tuple[tuple[float, float], tuple[float, float]]
 
 
+@on_network
 def on_plane(
     net: ReluNetwork,
     origin: ArrayLike,
@@ -92,6 +94,7 @@ def on_plane(
     return slices[0] if one and one_u and one_v else slices
 
 
+@on_network
 def plane_through(
     net: ReluNetwork,
     a: ArrayLike,

@@ -20,6 +20,7 @@ from pindown.geometry.nearness import SAME
 from pindown.geometry.regions.point_location import pattern_along
 from pindown.geometry.slices._segment_sweep import Integers, Sweep, Swept
 from pindown.geometry.tuning import FIRST_SEGMENT_GROUP, SEGMENT_GROUP_KNOTS
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.validation import refuse
 
@@ -29,6 +30,7 @@ _SHORT = 2.0**-18
 _VALUE_ERROR = 2.0**-48
 
 
+@on_network
 def along_segment(net: ReluNetwork, a: ArrayLike, b: ArrayLike) -> Any:
     """Restrict a network to the segment from a to b, or to many segments at once.
 
@@ -107,6 +109,7 @@ def _group(net: ReluNetwork, a: Array, b: Array) -> _Group:
     return _Group(t, swept.events[:, 1], visible, counts, swept.knots, swept.values, slopes, knot_counts)
 
 
+@on_network
 def count_pieces_on_line(
     net: ReluNetwork, x0: ArrayLike, direction: ArrayLike, t_range: tuple[float, float] = (0.0, 1.0)
 ) -> int:

@@ -43,6 +43,7 @@ from pindown.geometry.subboxes._batches import (
 )
 from pindown.geometry.subboxes.grid import Grid, Splits, as_grid
 from pindown.geometry.tuning import CELLS_PER_BATCH, CUT_PATTERNS_PER_TASK
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.parallel import each
 from pindown.progress import Report
@@ -55,6 +56,7 @@ class Part(NamedTuple):
     patterns: Patterns
 
 
+@on_network
 def complex_by_parts(
     net: ReluNetwork,
     box: Box | tuple[ArrayLike, ArrayLike],

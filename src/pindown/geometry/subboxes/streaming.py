@@ -38,6 +38,7 @@ from pindown.geometry.subboxes.grid import Grid, Splits, as_grid
 from pindown.geometry.subboxes.stitching import parts_of
 from pindown.geometry.subboxes.streamed_complex import FORMAT, VERSION, StreamedComplex, read_complex
 from pindown.geometry.tuning import MAX_BUCKETS, PATTERNS_PER_BUCKET
+from pindown.io.accepting import on_network
 from pindown.json_files import CHECKSUM, read_record, write_record
 from pindown.network import ReluNetwork
 from pindown.parallel import each
@@ -54,6 +55,7 @@ class _Job(NamedTuple):
     folder: Path
 
 
+@on_network
 def stream_complex(
     net: ReluNetwork,
     box: Box | tuple[ArrayLike, ArrayLike],

@@ -36,6 +36,7 @@ from pindown.guarantees.bounds.rescaled_weights import (
 )
 from pindown.guarantees.bounds.weight_noise import noise_scale
 from pindown.guarantees.tuning import BALLS_AT_ONCE, LOCAL_MAXIMA_SUCCESSES
+from pindown.io.accepting import on_networks
 from pindown.network import ReluNetwork
 from pindown.relaxation.linear import relax
 from pindown.rounding import gamma, norm_up
@@ -61,6 +62,7 @@ def _least(net: ReluNetwork, rows: Array) -> Array:
     return np.asarray(weights(inputs)[:, 0] - weights.rounding(inputs))
 
 
+@on_networks
 def local_maxima_bound(
     v: ReluNetwork,
     c: ReluNetwork,

@@ -29,6 +29,7 @@ from pindown.guarantees.bounds.rescaled_weights import (
     homogeneous,
     homogeneous_rows,
 )
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.validation import integer, positive, probability, refuse, share
 
@@ -162,6 +163,7 @@ class TruncatedPosterior:
         )
 
 
+@on_network
 def truncated_posterior(
     net: ReluNetwork | WeightList,
     X: ArrayLike,

@@ -49,6 +49,7 @@ from pindown.guarantees.bounds.rescaled_weights import (
 )
 from pindown.guarantees.bounds.weight_noise import noise_scale
 from pindown.guarantees.tuning import MARGIN_QUANTILES, SPECTRAL_SUCCESSES
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.rounding import norm_up
 from pindown.validation import positive, probability, refuse
@@ -68,6 +69,7 @@ _EQUAL = 1e-6  # relative: norms that differ by less count as balanced
 _ROUNDING = 2.0**-44  # a smaller scale gives a larger bound
 
 
+@on_network
 def spectral_margin_bound(
     net: ReluNetwork | WeightList,
     X: ArrayLike,

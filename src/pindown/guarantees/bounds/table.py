@@ -15,6 +15,7 @@ from pindown.guarantees.bounds.pac_bayes import held_out_bound, occam_bound
 from pindown.guarantees.bounds.rescaled_weights import has_biases, homogeneous
 from pindown.guarantees.bounds.spectral import spectral_margin_bound
 from pindown.guarantees.bounds.weight_noise import weight_noise_bound
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.text import card, rounded_up
 from pindown.validation import probability
@@ -71,6 +72,7 @@ class BoundTable:
         return "\n".join(lines)
 
 
+@on_network
 def bound_table(
     net: ReluNetwork,
     X: ArrayLike,

@@ -32,6 +32,7 @@ from pindown.guarantees.bounds.priors import scale_below
 from pindown.guarantees.bounds.relative_entropy import small_kl_inverse
 from pindown.guarantees.bounds.rescaled_weights import WeightList, homogeneous
 from pindown.guarantees.tuning import DRAWS_DELTA_SHARE, RELATIVE_NOISE_SCALES, ROWS_PER_DRAW
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.rounding import norm_up
 from pindown.validation import integer, positive, probability
@@ -41,6 +42,7 @@ _HALVINGS = 200  # of an interval of scales; ends at neighbouring numbers long b
 _MIN_SCALE = 1e-300  # a scale below it is reported as none
 
 
+@on_network
 def weight_noise_bound(
     net: ReluNetwork | WeightList,
     X: ArrayLike,
