@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(given, message):
 
 
 def test_only_networks_are_audited():
-    with pytest.raises(TypeError, match=r"audit takes a ReluNetwork, .* got int"):
+    with pytest.raises(TypeError, match=r"audit takes a Model, a ReluNetwork, .* got int"):
         audit(5)
 
 

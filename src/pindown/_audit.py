@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -21,7 +21,8 @@ from pindown.findings.subject import Subject, reference_box
 from pindown.findings.tuning import AFTER_SHARE, BEFORE_SHARE
 from pindown.findings.wording import count
 from pindown.geometry import Box
-from pindown.io.any_model import AnyModel, as_network
+from pindown.io.any_model import AnyModel, as_model
+from pindown.model.graph import Model
 from pindown.network import ReluNetwork
 from pindown.progress import Report
 from pindown.text import printable
@@ -38,8 +39,8 @@ def audit(
     *,
     test: tuple[ArrayLike, ArrayLike | None] | None = None,
     box: Box | tuple[ArrayLike, ArrayLike] | None = None,
-    initial: ReluNetwork | None = None,
-    before: ReluNetwork | Audit | None = None,
+    initial: AnyModel | None = None,
+    before: AnyModel | Audit | None = None,
     budget: float = 60.0,
     seed: int = 0,
     activation: str | None = None,
@@ -86,36 +87,39 @@ def audit(
     seconds = checked_budget(budget)
     turn = Turn.lasting(seconds)
     whole = turn.audit
-    net = as_network(net, "audit", activation)
+    network, model = _both_forms(net, "audit", activation)
     questions = chosen_questions(CATALOGUE, only, ignore)
-    _check_before(before, net)
+    start, _ = _both_forms(initial, "initial", activation)
+    earlier, old_model = _both_forms(before, "before", activation)
+    if earlier is not None:
+        check_sizes(earlier.network if isinstance(earlier, Audit) else earlier, network)
     shared = f"{seconds:g} s, shared by two networks,"
-    if before is not None:
+    if earlier is not None:
         after = Deadline(whole.start + AFTER_SHARE * seconds, whole.start)
         turn = replace(turn, audit=after, budget=shared)
-    subject = Subject.of(net, X, y, test, box, turn, integer("seed", seed, least=0), initial)
+    subject = Subject.of(network, X, y, test, box, turn, integer("seed", seed, least=0), start, model)
     result = _audited(subject, questions, name, seconds, progress, found)
-    if before is None or result.interrupted:
+    if earlier is None or result.interrupted:
         return result
-    if before == net:  # what the clock allowed must not look like a change
-        before = replace(result, name=printable(before_name))
-    if not isinstance(before, Audit):
-        other = subject.with_network(before, Turn(whole.share(BEFORE_SHARE), budget=shared))
+    if earlier == network:  # what the clock allowed must not look like a change
+        earlier = replace(result, name=printable(before_name))
+    if not isinstance(earlier, Audit):
+        other = subject.with_network(earlier, Turn(whole.share(BEFORE_SHARE), budget=shared), old_model)
         about = None if progress is None else partial(_prefixed, progress)
-        before = _audited(other, questions, before_name, seconds, about, None)
-    return replace(result, comparison=compared(before, result, whole.left))
+        earlier = _audited(other, questions, before_name, seconds, about, None)
+    return replace(result, comparison=compared(earlier, result, whole.left))
+
+
+def _both_forms(given: Any, argument: str, activation: str | None) -> tuple[Any, Model | None]:
+    """Return the exact form of a model, and the model; networks and audits as they are."""
+    if given is None or isinstance(given, (ReluNetwork, Audit)):
+        return given, None
+    model = as_model(given, argument, activation)
+    return model.relu_network(), model
 
 
 def _prefixed(progress: Report, title: str, done: float, total: float | None) -> None:
     progress(f"before: {title}", done, total)
-
-
-def _check_before(before: object, net: ReluNetwork) -> None:
-    if before is None:
-        return
-    if not isinstance(before, (ReluNetwork, Audit)):
-        raise TypeError(f"before must be a ReluNetwork or an Audit; got {type(before).__name__}.")
-    check_sizes(before.network if isinstance(before, Audit) else before, net)
 
 
 def _audited(

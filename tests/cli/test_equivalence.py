@@ -6,11 +6,17 @@ import os
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from pindown import ReluNetwork, load
 from pindown.equivalence.weight_symmetry import apply, random_symmetry
+from pindown.model.operations.dense import Dense
+from pindown.model.operations.piecewise_linear import Relu
+from pindown.model.operations.pooling import MaxPool
 from tests.cli.test_main import run  # noqa: F401
+from tests.equivalence.shrinking.graphs import Chain, conv, single, window
 from tests.equivalence.shrinking.redundancy import random_net, redundant
 
 
@@ -43,7 +49,7 @@ def test_diff_undecided(run, files):  # noqa: F811
 
 
 def test_diff_with_labels_answers_about_labels(run, files):  # noqa: F811
-    net = load(files / "a.onnx")
+    net = load(files / "a.onnx").relu_network()
     W, b = net.layers[-1]
     ReluNetwork((*net.layers[:-1], type(net.layers[-1])(2 * W, 2 * b))).save(files / "double.onnx")
     plain = run("diff", files / "a.onnx", files / "double.onnx", "--box=-1,1")
@@ -170,25 +176,165 @@ def test_a_box_of_the_wrong_dimension_is_refused(run, files):  # noqa: F811
 def test_shrink_writes_a_smaller_network(run, files):  # noqa: F811
     code, out, err = run("shrink", files / "large.onnx", "-o", files / "s.onnx")
     small, large = load(files / "s.onnx"), load(files / "large.onnx")
-    assert code == 0 and small.size < large.size and "ReLUs" in out and "wrote" in err
+    sizes = [model.relu_network().size for model in (small, large)]
+    assert code == 0 and sizes[0] < sizes[1] and "ReLUs" in out and "wrote" in err
     X = np.random.default_rng(0).normal(size=(100, 3))
     np.testing.assert_allclose(small(X), large(X), atol=1e-9)
     code, out, _ = run("shrink", files / "large.onnx", "-o", files / "s.onnx", "--json")
     content = json.loads(out)
-    assert content["after"]["relus"] == small.size and content["steps"]
+    assert content["after"]["relus"] == sizes[0] and content["steps"]
 
 
 def test_canonical_files_of_symmetric_copies_agree(run, files):  # noqa: F811
     for name in ("a", "copy"):
-        code, out, _ = run("canonical", files / f"{name}.onnx", "-o", files / f"{name}.safetensors")
-        assert code == 0 and "gauge unit" in out
+        whole = ("canonical", files / f"{name}.onnx", "--dtype", "float64")
+        code, out, _ = run(*whole, "-o", files / f"{name}.safetensors")
+        assert code == 0 and "gauge unit" in out and "rounded" not in out
     code, out, _ = run("canonical", files / "a.onnx", "-o", files / "c.onnx", "--json")
     content = json.loads(out)
-    assert code == 0 and content["fingerprint"] == load(files / "c.onnx").fingerprint
+    assert code == 0 and content["fingerprint"] == load(files / "c.onnx").relu_network().fingerprint
     assert content["gauge"] == "unit" and content["near_ties"] == []
-    a, b = (load(files / f"{name}.safetensors") for name in ("a", "copy"))
+    a, b = (load(files / f"{name}.safetensors").relu_network() for name in ("a", "copy"))
     for first, second in zip(a.layers, b.layers, strict=True):
         np.testing.assert_allclose(first.weight, second.weight, rtol=1e-9, atol=1e-12)
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """A convolutional model in float32, and one with a channel twice."""
+    rng = np.random.default_rng(0)
+    K, b, L = single(rng, 4, 1, 3, 3), single(rng, 4), single(rng, 6, 4, 3, 3)
+
+    def written(name, change):
+        k, c = K.copy(), b.copy()
+        change(k, c)
+        chain = Chain((1, 8, 8)).add(
+            conv(k, c, pad=1), Relu(), MaxPool(window(2, 2)), conv(L, pad=1), Relu()
+        )
+        chain.flat().add(Dense(single(np.random.default_rng(1), 3, 96)))
+        chain.model(dtype="float32").save(tmp_path / name)
+
+    def twice(k, c):
+        k[3], c[3] = k[2], c[2]
+
+    written("plain.onnx", lambda k, c: None)
+    written("twice.onnx", twice)
+    return tmp_path
+
+
+@pytest.mark.parametrize("ending", ["onnx", "onnx.gz"])
+def test_shrink_copies_a_file_in_which_nothing_can_go(run, pictures, ending):  # noqa: F811
+    load(pictures / "plain.onnx").save(pictures / f"model.{ending}")
+    code, out, _ = run("shrink", pictures / f"model.{ending}", "-o", pictures / f"s.{ending}")
+    assert code == 0 and "0 steps" in out and "copied" in out
+    assert (pictures / f"s.{ending}").read_bytes() == (pictures / f"model.{ending}").read_bytes()
+    code, _, err = run(
+        "shrink", pictures / "plain.onnx", "-o", pictures / "d.onnx", "--dtype", "float64"
+    )
+    assert code == 0 and load(pictures / "d.onnx").dtype == "float64" and "parameters, " in err
+
+
+def test_shrink_keeps_convolutions_and_the_type_of_the_file(run, pictures):  # noqa: F811
+    code, out, _ = run("shrink", pictures / "twice.onnx", "-o", pictures / "s.onnx")
+    given, small = load(pictures / "twice.onnx"), load(pictures / "s.onnx")
+    assert code == 0 and small.dtype == "float32" and "channel 3: copies" in out
+    assert (pictures / "s.onnx").stat().st_size < (pictures / "twice.onnx").stat().st_size
+    assert [op.name for op in small.operations] == [op.name for op in given.operations]
+    X = np.random.default_rng(2).normal(size=(50, 64))
+    gaps = np.abs(small(X) - given(X)).max(axis=1)
+    said = next(line for line in out.splitlines() if "rounded to float32" in line)
+    bound = float(said.partition("at most ")[2].split()[0])
+    assert 0.0 < gaps.max() <= (bound * (1.0 + np.linalg.norm(X, axis=1))).max() and bound < 1e-2
+    code, out, _ = run(
+        "shrink", pictures / "twice.onnx", "-o", pictures / "d.onnx", "--dtype", "float64"
+    )
+    assert code == 0 and "rounded" not in out
+    np.testing.assert_allclose(load(pictures / "d.onnx")(X), given(X), rtol=0, atol=1e-12)
+    code, out, _ = run("shrink", pictures / "twice.onnx", "-o", pictures / "s.onnx", "--json")
+    content = json.loads(out)
+    assert code == 0 and content["steps"][0]["counted"] == "channel"
+    assert content["after"]["parameters"] < content["before"]["parameters"]
+
+
+def test_weights_beside_a_file_are_not_left_behind(run, pictures):  # noqa: F811
+    proto = onnx.load(pictures / "plain.onnx")
+    how = {"save_as_external_data": True, "location": "w.bin", "size_threshold": 0}
+    onnx.save(proto, pictures / "beside.onnx", **how)
+    (pictures / "there").mkdir()
+    code, _, _ = run("shrink", pictures / "beside.onnx", "-o", pictures / "there" / "s.onnx")
+    assert code == 0 and load(pictures / "there" / "s.onnx") == load(pictures / "plain.onnx")
+
+
+def test_a_file_never_grows_by_shrinking(run, tmp_path):  # noqa: F811
+    """Two units that merge into one whose weights need float64: the file would be larger with it."""
+    W = np.random.default_rng(0).normal(size=(40, 40)).astype(np.float32).astype(float)
+    W[1] = W[0]
+    V = np.random.default_rng(1).normal(size=(40, 40)).astype(np.float32).astype(float)
+    net = ReluNetwork.from_layers([(W, np.zeros(40)), (V, np.zeros(40))])
+    net.save(tmp_path / "m.onnx")
+    code, out, _ = run("shrink", tmp_path / "m.onnx", "-o", tmp_path / "s.onnx")
+    assert code == 0 and "1 step" in out and "rounded to float32" in out
+    assert (tmp_path / "s.onnx").stat().st_size < (tmp_path / "m.onnx").stat().st_size
+    small = load(tmp_path / "s.onnx")
+    assert small.dtype == "float32" and small.relu_network().size == 39
+
+
+def test_canonical_is_refused_where_it_would_take_more(run, pictures, tmp_path):  # noqa: F811
+    for out in ("c.onnx", "c.safetensors"):
+        code, said, err = run("canonical", pictures / "plain.onnx", "-o", pictures / out)
+        assert code == 3 and not said and err.count("\n") == 1 and "--force" in err
+        assert not (pictures / out).exists()
+    code, _, _ = run("canonical", pictures / "plain.onnx", "-o", pictures / "c.onnx", "--force")
+    assert code == 0 and (pictures / "c.onnx").exists()
+    net = random_net(np.random.default_rng(0), [20, 30, 10])
+    layers = [(np.float32(W), np.float32(b)) for W, b in net.layers]
+    ReluNetwork.from_layers(layers).save(tmp_path / "m.onnx")
+    code, out, _ = run("canonical", tmp_path / "m.onnx", "-o", tmp_path / "n.onnx")
+    assert code == 0 and "rounded to float32" in out
+    assert (tmp_path / "n.onnx").stat().st_size <= 1.1 * (tmp_path / "m.onnx").stat().st_size
+
+
+@pytest.fixture
+def two_heads(tmp_path):
+    """Files with two inputs and two outputs, of which one is the other times two."""
+    W = numpy_helper.from_array(np.eye(3, dtype=np.float32), "W")
+    nodes = [
+        helper.make_node("Gemm", ["x", "W"], ["h"]),
+        helper.make_node("Relu", ["h"], ["first"]),
+        helper.make_node("Add", ["first", "first"], ["second"]),
+        helper.make_node("Sub", ["second", "y"], ["third"]),
+    ]
+    values = {
+        name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3])
+        for name in ("x", "y", "first", "second", "third")
+    }
+    outputs = [values[name] for name in ("first", "second")]
+    graph = helper.make_graph(nodes[:3], "g", [values["x"]], outputs, [W])
+    onnx.save(
+        helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]),
+        tmp_path / "m.onnx",
+    )
+    return tmp_path / "m.onnx"
+
+
+def test_one_of_several_outputs_is_named(run, two_heads):  # noqa: F811
+    folder = two_heads.parent
+    for command in (
+        ("shrink", two_heads, "-o", folder / "s.onnx"),
+        ("canonical", two_heads, "-o", folder / "c.onnx"),
+    ):
+        code, _, err = run(*command)
+        assert code == 3 and err.count("\n") == 1 and "second" in err
+        code, _, _ = run(*command, "--output", "second", "--input", "x")
+        assert code == 0
+    assert load(folder / "s.onnx")([[1.0, -1.0, 2.0]]).tolist() == [[2.0, 0.0, 4.0]]
+    box = ("--box", "0,1")
+    assert run("diff", two_heads, two_heads, "--output", "second", *box)[0] == 0
+    assert run("diff", two_heads, two_heads, "--output", "first", "--output", "second", *box)[0] == 1
+    code, _, err = run("diff", two_heads, two_heads, "--output", "none", *box)
+    assert code == 3 and err.count("\n") == 1
+    code, out, _ = run("audit", two_heads, "--output", "second", "--only", "ARC-01")
+    assert code == 0 and "ARC-01" in out
 
 
 def test_reproduce_lists_what_there_is(run):  # noqa: F811

@@ -75,7 +75,7 @@ def test_documentation_is_linked_once_it_has_an_address(plane_audit, monkeypatch
 
 
 def test_what_a_finding_asks_is_explained_on_the_page(plane_audit):
-    assert "Widths, ReLUs, parameters, multiply-adds per input and memory" in plane_audit.to_html()
+    assert "Layers, units, parameters, multiply-adds per input and memory" in plane_audit.to_html()
 
 
 def plane_map(**changes):

@@ -18,8 +18,10 @@ from pindown.cli.options import (
     BoxText,
     Budget,
     Html,
+    InputName,
     Json,
     Model,
+    OutputName,
     Seed,
     check_outputs,
     parse_box,
@@ -87,6 +89,8 @@ def audit(
     initial: Initial = None,
     before: Before = None,
     activation: Activation = None,
+    input: InputName = None,
+    output: OutputName = None,
 ) -> int:
     """Ask a network everything pindown can answer, within a time budget."""
     from pindown._audit import audit as run_audit
@@ -94,10 +98,9 @@ def audit(
     from pindown.io import load
 
     check_outputs(html=html, json=json, markdown=markdown)
-    net = load(model, activation=activation)
-    start, earlier = (
-        None if path is None else load(path, activation=activation) for path in (initial, before)
-    )
+    how: dict[str, Any] = {"activation": activation, "input": input, "output": output}
+    net = load(model, **how)
+    start, earlier = (None if path is None else load(path, **how) for path in (initial, before))
     table = load_table(data, target) if data else None
     held_out = load_table(test, target) if test else None
     _check_columns(table or held_out, net.in_features, target)

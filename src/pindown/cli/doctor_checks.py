@@ -32,7 +32,7 @@ DATA_SETS = ("mnist", "fashion-mnist", "cifar10", "gtsrb", "adbench", "survival"
 COMPILED = (
     "pindown.geometry._compiled",
     "pindown.learn.exact._compiled.cone_projection",
-    "pindown.learn.gates._compiled",
+    "pindown.learn.gates.modified_sgd",
     "pindown.learn.segmented._compiled.parabolas",
 )
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,8 +15,10 @@ from pindown.cli.options import (
     BoxText,
     Budget,
     Html,
+    InputName,
     Json,
     Model,
+    OutputName,
     Seed,
     check_outputs,
     check_writable,
@@ -28,6 +31,7 @@ from pindown.text import printable
 
 if TYPE_CHECKING:
     from pindown.equivalence.comparison import Diff
+    from pindown.model.graph import Model as Graph
     from pindown.network import ReluNetwork
 
 _MAX_TIES = 10
@@ -52,6 +56,29 @@ Jobs = Annotated[
 ]
 Output = Annotated[Path, typer.Option("--out", "-o", help="Where to write: .onnx or .safetensors.")]
 Loss = Annotated[float, typer.Option(help="Gap that may be spent; 0 keeps the function exactly.")]
+FileType = Annotated[
+    Literal["auto", "float16", "float32", "float64"],
+    typer.Option(
+        "--dtype",
+        help="Float type of the file; auto is the type that was read, or float64 where the model needs "
+        "it and the file is no larger then.",
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Write it although it is larger than what was read.")
+]
+InputNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="NAME",
+        help="Which input of ONNX files varies, if they have several; twice if the files differ in it.",
+    ),
+]
+OutputNames = Annotated[
+    list[str] | None,
+    typer.Option("--output", metavar="NAME", help="Which output of ONNX files is meant; likewise."),
+]
 Gauge = Annotated[
     Literal["unit", "balanced"],
     typer.Option(help="Rows of length one, or the orbit's smallest weights."),
@@ -71,6 +98,8 @@ def diff(
     seed: Seed = 0,
     jobs: Jobs = None,
     activation: Activation = None,
+    input: InputNames = None,
+    output: OutputNames = None,
 ) -> int:
     """Are two model files the same function? A proof, a witness, or a proved interval.
 
@@ -88,14 +117,30 @@ def diff(
         if witness.suffix != ".npy":
             raise ValueError(f"--witness writes a file that ends in .npy; got {str(witness)!r}.")
         check_writable("--witness", witness)
-    domain = None if box is None else parse_box(box, load(old, activation=activation).in_features)
+    inputs, outputs = _pair("--input", input), _pair("--output", output)
+    models = [
+        load(path, activation=activation, input=i, output=o)
+        for path, i, o in zip((old, new), inputs, outputs, strict=True)
+    ]
+    domain = parse_box(box, models[0].in_features)
     with progress_bar() as report:
         how: dict[str, Any] = {"labels": labels, "seed": seed, "progress": report, "n_jobs": jobs}
-        answer = compare(old, new, box=domain, tol=tol, budget=budget, activation=activation, **how)
-    _deliver(answer, html, json, witness)
+        answer = compare(*models, box=domain, tol=tol, budget=budget, **how)
+    _deliver(replace(answer, names=(printable(old.name), printable(new.name))), html, json, witness)
     if answer.interrupted and answer.answer == "undecided":  # else the answer is known all the same
         return INTERRUPTED
     return EXIT_CODES[answer.answer]
+
+
+def _pair(option: str, names: list[str] | None) -> tuple[str | None, str | None]:
+    """Return a name for each of two files."""
+    if not names:
+        return None, None
+    if len(names) > 2:
+        raise ValueError(
+            f"{option} may be given twice, for the first and the second file; got {len(names)}."
+        )
+    return names[0], names[-1]
 
 
 def _deliver(answer: Diff, html: str | None, json: str | None, witness: Path | None) -> None:
@@ -131,25 +176,33 @@ def shrink(
     budget: Budget = 60.0,
     json: Json = None,
     activation: Activation = None,
+    input: InputName = None,
+    output: OutputName = None,
+    dtype: FileType = "auto",
 ) -> int:
-    """Write a smaller network with the same function, every step with its reason.
+    """Write a smaller model with the same function, every step with its reason.
 
     Without --box only what holds for all inputs is used; with it also what holds on the box.
+    Convolutions stay convolutions, and the file is never larger than the one that was read, unless
+    --dtype or another ending asks for it.
     """
+    from pindown.cli.written_models import shrunk_file
     from pindown.equivalence.shrinking import shrink as reduce
     from pindown.io import load
+    from pindown.report.equivalence import render_shrunk_json
     from pindown.report.terminal import progress_bar
 
     check_outputs(json=json)
     _check_model_output(out, model)
-    net = load(model, activation=activation)
+    given = load(model, activation=activation, input=input, output=output)
+    domain = parse_box(box, given.in_features)
     with progress_bar() as report:
-        report("looking for units that can go", 0, 1)
-        shrunk = reduce(net, box=parse_box(box, net.in_features), tol=tol, budget=budget)
-    from pindown.report.equivalence import render_shrunk_json
-
-    lines = [str(shrunk), *_noted(net), *(f"  {step}" for step in shrunk.steps)]
-    _deliver_network(shrunk.network, out, lines, json, render_shrunk_json(shrunk))
+        report("looking for what can go", 0, 1)
+        shrunk = reduce(given, box=domain, tol=tol, budget=budget)
+    file = shrunk_file(shrunk, model, out, domain, dtype, whole=not (input or output))
+    lines = [str(shrunk), *_noted(given), *(f"  {step}" for step in shrunk.steps)]
+    lines += [f"  {remark}" for remark in file.remarks]
+    _deliver_file(file.data, out, shrunk.model.n_parameters, lines, json, render_shrunk_json(shrunk))
     return 0
 
 
@@ -159,48 +212,61 @@ def canonical(
     gauge: Gauge = "unit",
     json: Json = None,
     activation: Activation = None,
+    input: InputName = None,
+    output: OutputName = None,
+    dtype: FileType = "auto",
+    force: Force = False,
 ) -> int:
     """Write the one representative of all reorderings and rescalings of a network's units.
 
-    Two symmetric copies become equal up to rounding, so that their files can be compared.
+    Two symmetric copies become equal up to rounding, so that their files can be compared. The result
+    is a ReLU network with dense layers; where that takes more than 1.1 times the file that was read,
+    as with convolutions, it is written only with --force.
     """
+    from pindown.cli.written_models import canonical_file, require_canonical_fits
     from pindown.equivalence.gauge_fixing import canonical_form
     from pindown.io import load
     from pindown.report.equivalence import render_canonical_json
 
     check_outputs(json=json)
     _check_model_output(out, model)
-    form = canonical_form(load(model, activation=activation), gauge)
-    lines = [f"{form.network}, gauge {gauge}", *_noted(form.network)]
+    given = load(model, activation=activation, input=input, output=output)
+    require_canonical_fits(given, model, out, dtype, force=force)
+    form = canonical_form(given.relu_network(), gauge)
+    network, file = canonical_file(form.network, given, model, out, dtype, force=force)
+    lines = [f"{network}, gauge {gauge}", *_noted(network)]
     for layer, i, j in form.near_ties[:_MAX_TIES]:
         lines.append(
             f"  near tie in layer {layer}: the order of units {i} and {j} may depend on rounding"
         )
     if len(form.near_ties) > _MAX_TIES:
         lines.append(f"  and {len(form.near_ties) - _MAX_TIES} near ties more")
-    _deliver_network(form.network, out, lines, json, render_canonical_json(form))
+    lines += [f"  {remark}" for remark in file.remarks]
+    document = render_canonical_json(replace(form, network=network))
+    _deliver_file(file.data, out, network.n_parameters, lines, json, document)
     return 0
 
 
-def _noted(net: ReluNetwork) -> list[str]:
-    return [f"  as read: {printable(note)}" for note in net.notes]
+def _noted(model: Graph | ReluNetwork) -> list[str]:
+    return [f"  as read: {printable(note)}" for note in model.notes]
 
 
-def _deliver_network(
-    net: ReluNetwork, out: Path, lines: list[str], json: str | None, document: str
+def _deliver_file(
+    data: bytes, out: Path, n_parameters: int, lines: list[str], json: str | None, document: str
 ) -> None:
-    """Write a network, and say what was done: in words, or as the document."""
+    """Write a model's file, and say what was done: in words, or as the document."""
     from pindown.atomic_files import written
+    from pindown.io.files import write_atomically
 
     try:
         with together():
-            net.save(out)
+            write_atomically(out, data)
             if json not in (None, "-"):
                 written(document, json)
     finally:  # a full disk takes the files, not what was found
         with reader_may_leave():
             say(document if json == "-" else "\n".join(lines), nl=json != "-")
-    say(f"wrote {out} ({net.n_parameters:,} parameters)", err=True)
+    say(f"wrote {out} ({n_parameters:,} parameters, {len(data):,} bytes)", err=True)
     if json not in (None, "-"):
         say(f"wrote {json}", err=True)
 

@@ -34,6 +34,18 @@ Activation = Annotated[
         metavar="relu", help="What lies between the layers of a state dict; the file does not say."
     ),
 ]
+InputName = Annotated[
+    str | None,
+    typer.Option(
+        "--input", metavar="NAME", help="Which input of an ONNX file varies, if it has several."
+    ),
+]
+OutputName = Annotated[
+    str | None,
+    typer.Option(
+        "--output", metavar="NAME", help="Which output of an ONNX file is meant, if it has several."
+    ),
+]
 Budget = Annotated[float, typer.Option(help="Seconds it may take.")]
 Html = Annotated[str | None, typer.Option(metavar="[FILE]", help="Write a page.")]
 Json = Annotated[

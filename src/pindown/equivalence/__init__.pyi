@@ -16,7 +16,7 @@ from pindown.equivalence.sensitivity.changes import gap_of_changes as gap_of_cha
 from pindown.equivalence.sensitivity.weight_changes import Change as Change
 
 # How small can a network be?
-from pindown.equivalence.shrinking.engine import shrink as shrink
+from pindown.equivalence.shrinking.models import shrink as shrink
 from pindown.equivalence.shrinking.result import Shrunk as Shrunk
 from pindown.equivalence.shrinking.result import Step as Step
 from pindown.equivalence.related_units import LayerRelations as LayerRelations

@@ -25,6 +25,7 @@ from pindown.equivalence.tuning import (
     RANK_DROP,
     RARE_CELL_DRAWS,
 )
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.validation import integer
 
@@ -90,6 +91,7 @@ class FunctionalDimension:
         )
 
 
+@on_network
 def functional_dimension(
     net: ReluNetwork,
     X: ArrayLike | Box | tuple[ArrayLike, ArrayLike],

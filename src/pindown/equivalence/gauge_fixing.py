@@ -28,6 +28,7 @@ from pindown.equivalence.weight_symmetry import (
     moved_columns,
     scaled_rows,
 )
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.rounding import TINY
 from pindown.validation import choice
@@ -73,7 +74,8 @@ def canonical(
     """Return the representative of all symmetric copies of the network.
 
     Args:
-        net: The network, or the path of a model file, a torch module or a fitted scikit-learn MLP.
+        net: A network or a model, the path of a model file, a torch module or a fitted scikit-learn
+            estimator; a model with convolutions becomes dense layers, which may be large.
         gauge: How scales are fixed, ``"unit"`` or ``"balanced"``.
         activation: ``"relu"``, if a path is that of a state dict: that is what lies between its layers,
             which the file does not say.
@@ -91,6 +93,7 @@ def canonical(
     return canonical_form(as_network(net, "canonical", activation), gauge).network
 
 
+@on_network
 @np.errstate(over="ignore", invalid="ignore")  # what does not fit float64 is refused at the end
 def canonical_form(net: ReluNetwork, gauge: Gauge = "unit") -> CanonicalForm:
     """Return the canonical network with the symmetry that leads to it and its near ties.

@@ -21,6 +21,7 @@ from pindown.affine import Array, dense
 from pindown.box import Box, as_box
 from pindown.equivalence.tuning import DRAW_ATTEMPTS, MAX_CONDITION, MIN_ROOM, TILT
 from pindown.geometry.conditions.transparency import Transparency, check_transparency
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.programs import linear_program
 
@@ -274,6 +275,7 @@ class Identifiability:
     __repr__ = __str__
 
 
+@on_network
 def check_identifiable(
     net: ReluNetwork, box: Box | tuple[ArrayLike, ArrayLike], *, budget: float = 10.0
 ) -> Identifiability:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, dense
 from pindown.deadline import Deadline, OutOfTime
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.rounding import SMALLEST, UNIT_ROUNDOFF, two_product
 
@@ -92,6 +93,7 @@ class LayerRelations:
         return tuple(sorted(idle | merged))
 
 
+@on_network
 def unit_relations(
     net: ReluNetwork, *, relative: float = 1e-6, seed: int = 0, budget: float = inf
 ) -> tuple[LayerRelations, ...]:

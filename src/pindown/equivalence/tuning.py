@@ -213,6 +213,20 @@ PROOF_SHARE = 0.9
 # An identity is refused if rounding its new weights may move the function by more than this share of
 # its size: such weights are so large that float64 cannot hold the reduced network well.
 ROUNDING_LIMIT = 1e-9
+# A channel whose proved range is this narrow, relative to its size, is a constant but for rounding
+# outwards.
+NEARLY_CONSTANT = 2.0**-36
+# The units of a ReLU network are looked at in copies of a layer: four at most, measured on dense ones,
+# beside the network itself. What would take more is reduced by channels, which needs no copies.
+LAYER_COPIES = 4.2
+MAX_SHRINKING_BYTES = 150_000_000
+# Channels are found at sight; if their proofs on a box take this share of the budget, they stop.
+CHANNEL_SHARE = 0.5
+# Above so many multiply-adds two inputs have to do where others are checked at many: seconds otherwise.
+CHECKED_MULTIPLY_ADDS = 50_000_000
+# What float64 evaluation of two models of one function may differ by, of its size: deep ones lose seven
+# digits.
+EVALUATION_ROUNDING = 1e-7
 # For one sharper gap bound, when the crude one would refuse a step.
 SHARPER_SECONDS = 1.0
 # A sharper bound is below the crude one by less than this factor; where that is not enough, no time is

@@ -22,6 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Affine, Array, Matrix
 from pindown.equivalence.tuning import MAX_LOG_SCALE
+from pindown.io.accepting import on_network
+from pindown.io.any_model import AnyModel, as_network
 from pindown.network import ReluNetwork
 from pindown.validation import positive
 
@@ -79,12 +81,14 @@ class Symmetry:
         return f"Symmetry({', '.join(parts)})"
 
 
+@on_network
 def identity(net: ReluNetwork) -> Symmetry:
     """Return the symmetry that changes nothing."""
     widths = net.hidden_widths
     return Symmetry([np.arange(n) for n in widths], [np.ones(n) for n in widths])
 
 
+@on_network
 def random_symmetry(
     net: ReluNetwork, log_scale_std: float = 1.0, seed: int | np.random.Generator = 0
 ) -> Symmetry:
@@ -110,7 +114,7 @@ def random_symmetry(
     return Symmetry(permutations, [np.exp(np.clip(s, -MAX_LOG_SCALE, MAX_LOG_SCALE)) for s in logs])
 
 
-def apply(symmetry: Symmetry, net: ReluNetwork) -> ReluNetwork:
+def apply(symmetry: Symmetry, net: AnyModel) -> ReluNetwork:
     """Return the symmetric copy of a network: the same function, exactly so if scales are powers of two.
 
     Otherwise every weight is off by at most two roundings of float64.
@@ -123,6 +127,7 @@ def apply(symmetry: Symmetry, net: ReluNetwork) -> ReluNetwork:
     >>> copy.layers[0].weight.ravel(), copy.layers[1].weight.ravel()
     (array([-2. ,  0.5]), array([0.5, 2. ]))
     """
+    net = as_network(net, "apply")
     if symmetry.widths != net.hidden_widths:
         raise ValueError(
             f"the symmetry acts on hidden widths {symmetry.widths}; the network has {net.hidden_widths}."

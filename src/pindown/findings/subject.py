@@ -26,6 +26,7 @@ from pindown.findings.tuning import (
     SHARED_PASS_SHARE,
 )
 from pindown.geometry import Box
+from pindown.model.graph import Model
 from pindown.network import ReluNetwork
 from pindown.relaxation import NormBound, layer_spectral_norms
 
@@ -47,6 +48,8 @@ class Subject:
         seed: Root of all randomness.
         initial: The network before training, or None.
         assumed: In words, that the box was taken for want of another; else empty.
+        model: The model as its author wrote it, whose exact ReLU form ``net`` is; None if a network was
+            given.
     """
 
     net: ReluNetwork
@@ -58,6 +61,7 @@ class Subject:
     seed: int = 0
     initial: ReluNetwork | None = None
     assumed: str = ""
+    model: Model | None = None
     _known: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -71,6 +75,7 @@ class Subject:
         turn: Turn,
         seed: int,
         initial: ReluNetwork | None = None,
+        model: Model | None = None,
     ) -> Subject:
         """Check what was given; without a box, take the data's, and without data a reference box.
 
@@ -97,11 +102,11 @@ class Subject:
             region, inputs = reference_box(net)
             name = f"the reference box {inputs}"
             assumed = f"inputs in {inputs}, because neither data nor a box was given"
-        return cls(net, data, held_out, region, name, turn, seed, initial, assumed)
+        return cls(net, data, held_out, region, name, turn, seed, initial, assumed, model)
 
-    def with_network(self, net: ReluNetwork, turn: Turn) -> Subject:
+    def with_network(self, net: ReluNetwork, turn: Turn, model: Model | None = None) -> Subject:
         """Return another network with the same data and box, nothing known about it yet."""
-        return replace(self, net=net, turn=turn, initial=None, _known={})
+        return replace(self, net=net, turn=turn, initial=None, model=model, _known={})
 
     def during(self, turn: Turn) -> Subject:
         """Return the same subject, with what is known about it, for a question with another time."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pindown.findings import Finding, Table
 from pindown.findings.comparison import Comparison
-from pindown.report.layout import cell_text, reasons, sections
+from pindown.report.pages import cell_text, reasons, sections
 from pindown.text import visible
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pindown.findings import CATALOGUE, GROUPS, Finding, Quantity, Table
 from pindown.findings.pictures import PlaneMap
 from pindown.findings.wording import shape
-from pindown.report.layout import cell_text, reasons, sections
-from pindown.report.pages import render, safe
+from pindown.report.pages import cell_text, reasons, render, safe, sections
 from pindown.report.tuning import (
     MAX_KEY_NUMBERS,
     MAX_LETTERS_BELOW_PICTURE,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pindown.report.layout import reasons, sections
+from pindown.report.pages import reasons, sections
 from pindown.text import visible
 
 if TYPE_CHECKING:

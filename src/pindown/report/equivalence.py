@@ -11,6 +11,7 @@ import numpy as np
 from pindown.findings.pictures import Narrowing
 from pindown.findings.wording import at_least, at_most, count, shape
 from pindown.json_files import document, plain
+from pindown.network import ReluNetwork
 from pindown.report.figures import draw
 from pindown.report.pages import image_of, png_of, render, safe
 from pindown.report.tuning import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pindown.equivalence.comparison import Diff, LabelDiff, LayerDifference
     from pindown.equivalence.gauge_fixing import CanonicalForm
     from pindown.equivalence.shrinking import Shrunk
-    from pindown.network import ReluNetwork
+    from pindown.model.graph import Model
 
 
 _COLOURS = {"same": "green", "different": "red", "undecided": "yellow"}
@@ -297,12 +298,15 @@ def render_shrunk_json(shrunk: Shrunk) -> str:
         {"schema": 1, "before": {"widths": [int], "relus": int, "parameters": int},
          "after": {...}, "gap_upper": float, "complete": bool, "assumptions": [str],
          "steps": [{"rule": str, "layer": int, "units": [int], "reason": str, "saved": int,
-                    "gap": float}]}
+                    "gap": float, "place": str, "counted": "unit" | "channel"}]}
+
+    A model whose channels were looked at is described by "parameters" and "multiply_adds" instead.
     """
+    before, after = shrunk.sides
     content = {
         "schema": SHRUNK_SCHEMA,
-        "before": _size(shrunk.original),
-        "after": _size(shrunk.network),
+        "before": _size(before),
+        "after": _size(after),
         "gap_upper": shrunk.gap_upper,
         "complete": shrunk.complete,
         "assumptions": list(shrunk.assumptions),
@@ -311,7 +315,9 @@ def render_shrunk_json(shrunk: Shrunk) -> str:
     return document(plain(content))
 
 
-def _size(net: ReluNetwork) -> dict[str, Any]:
+def _size(net: Model | ReluNetwork) -> dict[str, Any]:
+    if not isinstance(net, ReluNetwork):
+        return {"parameters": net.n_parameters, "multiply_adds": net.multiply_adds}
     return {"widths": list(net.widths), "relus": net.size, "parameters": net.n_parameters}
 
 

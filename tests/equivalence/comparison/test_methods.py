@@ -12,7 +12,7 @@ from pindown.equivalence.comparison._run import Pair, Run
 from pindown.equivalence.comparison.methods import Method, follow
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
-from pindown.relaxation.difference_norms import norm_gap
+from pindown.relaxation.difference_network import norm_gap
 from tests.equivalence.comparison.nets import perturbed, random_net, unit_box
 
 

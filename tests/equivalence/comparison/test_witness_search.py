@@ -21,7 +21,7 @@ SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[4] / "shar
 def shared(name):
     if not (SHARED / name).exists():
         pytest.skip(f"needs the public model {name}, which is not here")
-    return load(SHARED / name)
+    return load(SHARED / name).relu_network()
 
 
 @pytest.mark.parametrize("size", [1e-15, 1e-12, 1e-6, 1.0])

@@ -213,7 +213,7 @@ def test_bad_changes():
 
 def split_biases(name):
     """Return mnist_256x4 and by how much the biases of a split copy's first layer differ."""
-    net, split = (load(MODELS / f"mnist_256x4{part}.onnx.gz") for part in ("", name))
+    net, split = (load(MODELS / f"mnist_256x4{part}.onnx.gz").relu_network() for part in ("", name))
     W, shift = dense(split.layers[1].weight), np.zeros(256)
     for i, row in enumerate(W):
         if np.count_nonzero(row) == 2:
@@ -240,7 +240,7 @@ def test_biases_of_split_networks(name, relative):
 
 @needs_models
 def test_aircraft_network_against_a_float32_copy():
-    net = load(MODELS / "acasxu_1_1.onnx")
+    net = load(MODELS / "acasxu_1_1.onnx").relu_network()
     copy = apply(random_symmetry(net, seed=0), net)
     copy = ReluNetwork.from_layers(
         [(dense(W).astype(np.float32), b.astype(np.float32)) for W, b in copy.layers]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pindown.io._torch_module import network_from_module
+from pindown.model.graph import Model
 
 _OFFSET = 1024.0  # keeps a channel on for all inputs of the unit cube that the tests use
 
@@ -66,11 +66,14 @@ class ConvNet:
         return deepcopy(self)
 
     def network(self):
+        return self.model().relu_network()
+
+    def model(self):
         parts = [part for conv in self.convs for part in conv.modules()] + [nn.Flatten()]
         for i, (weight, bias) in enumerate(self.dense):
             linear = nn.Linear(weight.shape[1], weight.shape[0], dtype=torch.float64)
             parts += [*([nn.ReLU()] if i else []), _filled(linear, weight, bias)]
-        return network_from_module(nn.Sequential(*parts).eval(), self.shape)
+        return Model.from_torch(nn.Sequential(*parts).eval(), self.shape)
 
     def reads(self, layer):
         if layer + 1 < len(self.convs):

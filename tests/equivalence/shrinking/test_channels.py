@@ -29,6 +29,10 @@ EVERYWHERE = (
     channels.split_layer,
     channels.identity_layer,
 )
+# Of what repeats as a whole channel; the others are found among the units of a ReLU network.
+BY_CHANNELS = [
+    kind for kind in EVERYWHERE if kind not in (channels.opposite_pairs, channels.identity_layer)
+]
 
 
 def built(name, kind, layer, seed=0):
@@ -64,6 +68,23 @@ def test_networks_with_redundant_channels_are_proved_the_same(kind, layer):
     for box in (None, Box.cube(first.in_features, 0, 1)):
         answer = diff(first, second, box=box, tol=1e-6, budget=60)
         assert answer.verdict == "same", answer
+
+
+@pytest.mark.parametrize("kind", BY_CHANNELS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    ("name", "layer"), [("wide padding", 0), ("average pooling", 0), ("max pooling", 1)]
+)
+def test_redundant_channels_of_a_model_go_and_convolutions_stay(name, kind, layer):
+    plain = ConvNet(np.random.default_rng(0), *SHAPES[name])
+    more = plain.copy()
+    kind(more, layer, np.random.default_rng(1))
+    model, given = plain.model(), more.model()
+    result = shrink(given)
+    assert result.model.n_parameters <= model.n_parameters < given.n_parameters and result.steps
+    assert [op.name for op in result.model.operations] == [op.name for op in model.operations]
+    X = np.random.default_rng(3).standard_normal((20, model.in_features))
+    gaps = np.abs(result.model(X) - given(X)).max(axis=1)
+    assert (gaps <= result.gap_upper * (1 + np.linalg.norm(X, axis=1)) + 1e-9).all()
 
 
 @pytest.mark.parametrize("layer", [0, 1])

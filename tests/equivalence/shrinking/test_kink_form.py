@@ -13,7 +13,7 @@ from pindown.equivalence.shrinking import shrink, shrink_and_settle
 from pindown.equivalence.shrinking._proposals import Draft
 from pindown.equivalence.shrinking._rounding_cleanup import move_off_zero
 from pindown.equivalence.weight_symmetry import apply, random_symmetry
-from pindown.relaxation.intervals import Interval
+from pindown.model.operations.operation import Interval
 from tests.equivalence.shrinking.redundancy import dyadic_points, random_net, redundant
 
 

@@ -234,7 +234,7 @@ def test_an_initial_network_must_fit():
     net = ReluNetwork.from_layers([(np.eye(2), [0, 0]), ([[1.0, 1.0]], [0])])
     with pytest.raises(ValueError, match="same network before training"):
         audit(net, initial=net[:1])
-    with pytest.raises(TypeError, match="initial must be a ReluNetwork"):
+    with pytest.raises(TypeError, match="initial takes a Model, a ReluNetwork"):
         audit(net, initial=np.eye(2))
 
 
@@ -255,7 +255,7 @@ def test_collision_avoidance_network():
     path = SHARED / "models/acasxu_1_1.onnx"
     if not path.exists():
         pytest.skip("the shared models are not here")
-    net = pn.load(path)
+    net = pn.load(path).relu_network()
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (400, 5))
     result = audit(net, X, net(X).argmax(axis=1), only=CODES, budget=PATIENT)
     assert all(f.answered and f.reading and f.scale and f.number for f in result.findings)

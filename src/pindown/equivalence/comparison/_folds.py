@@ -26,8 +26,9 @@ from pindown.affine import Array, dense
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.related_units import ParallelUnits, unit_relations
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
-from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.intervals import interval_bounds
 from pindown.rounding import TINY, UNIT_ROUNDOFF, gamma, norm_up
 
 Ids = NDArray[np.intp]

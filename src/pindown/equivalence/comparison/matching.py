@@ -35,6 +35,7 @@ from pindown.equivalence.weight_symmetry import (
     moved_layer,
     scaled_rows,
 )
+from pindown.io.accepting import on_networks
 from pindown.network import ReluNetwork
 from pindown.rounding import SMALLEST, TINY, UNIT_ROUNDOFF
 from pindown.validation import positive
@@ -73,6 +74,7 @@ class Matching:
         return f"Matching(symmetric copies, rows agree to {worst:.2g}, {self.symmetry})"
 
 
+@on_networks
 @np.errstate(over="ignore", invalid="ignore")  # what float64 cannot hold ends as an infinite change
 def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6, deadline: Deadline = NEVER) -> Matching:
     """Find the symmetry that maps b to a, as well as one does.

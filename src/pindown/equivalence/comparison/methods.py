@@ -58,10 +58,11 @@ from pindown.equivalence.tuning import (
     UNLIMITED_SECONDS,
 )
 from pindown.evidence import Bracket
+from pindown.io.accepting import on_networks
 from pindown.network import ReluNetwork
 from pindown.parallel import n_workers
 from pindown.progress import Report, silent
-from pindown.relaxation.difference_norms import norm_gap
+from pindown.relaxation.difference_network import norm_gap
 from pindown.relaxation.differential import gap_bounds, interval_gap
 
 Turn: TypeAlias = Callable[[], Deadline]
@@ -134,6 +135,7 @@ def _close(run: Run) -> None:
         run.state = run.state.narrowed(run.deadline.spent, closing.state.history[-1].method, found)
 
 
+@on_networks
 def narrow(
     a: ReluNetwork,
     b: ReluNetwork,

@@ -49,6 +49,7 @@ from pindown.equivalence.tuning import (
     MAX_WITNESS_FOLDS,
     POINTS_PER_FOLD,
 )
+from pindown.io.accepting import on_network, on_networks
 from pindown.network import ReluNetwork
 from pindown.text import rounded_down, rounded_up
 
@@ -109,6 +110,7 @@ class ShallowDecision:
         return f"ShallowDecision({word}; {lower} <= gap <= {upper})"
 
 
+@on_network
 def shallow_normal_form(net: ReluNetwork, box: Box | None = None) -> ShallowForm:
     """Return the form of a network with one hidden layer that depends on its function only.
 
@@ -148,6 +150,7 @@ def shallow_normal_form(net: ReluNetwork, box: Box | None = None) -> ShallowForm
     return ShallowForm(found[0][order], found[1][order], affine[:, :-1], affine[:, -1])
 
 
+@on_networks
 def decide_shallow(
     a: ReluNetwork,
     b: ReluNetwork,

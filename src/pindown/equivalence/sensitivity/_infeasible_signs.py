@@ -28,9 +28,9 @@ from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.sensitivity._concave_quadratics import LOST
 from pindown.equivalence.tuning import MAX_PROGRAM_SECONDS, MAX_UNKNOWNS, MIN_PROGRAM_SECONDS
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
 from pindown.programs import Attempt, linear_program
-from pindown.relaxation.intervals import Interval
 from pindown.relaxation.linear import linear_bounds
 from pindown.relaxation.triangle import triangle_relaxation
 from pindown.rounding import add_up, gamma

@@ -27,8 +27,9 @@ from pindown.affine import Affine, Array, Matrix
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
 from pindown.equivalence.tuning import BLOCK_ENTRIES
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
-from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.linear import linear_bounds
 from pindown.relaxation.operator_norms import spectral_norm, tight_cost
 from pindown.rounding import SMALLEST, add_down, add_up, gamma, norm_up, product_up

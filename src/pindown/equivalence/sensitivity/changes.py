@@ -40,6 +40,7 @@ from pindown.equivalence.sensitivity._multipliers import (
 from pindown.equivalence.sensitivity._propagation import Propagation, activation_ranges, sum_above
 from pindown.equivalence.sensitivity.weight_changes import Change, Source, balanced, find_sources
 from pindown.equivalence.tuning import BALANCING_SHARE, MAX_SYSTEM, MIN_EVALUATIONS, NORM_SHARE
+from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
 from pindown.relaxation.tuning import FLOPS_PER_SECOND
@@ -71,6 +72,7 @@ class GapBound:
         )
 
 
+@on_network
 @np.errstate(over="ignore", invalid="ignore")  # what float64 cannot hold ends in an infinite bound
 def gap_of_changes(
     net: ReluNetwork,

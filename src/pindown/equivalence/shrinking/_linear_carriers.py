@@ -55,8 +55,9 @@ from pindown.equivalence.shrinking._rounded_matrices import (
 from pindown.equivalence.shrinking._unit_facts import nothing_known
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.tuning import MAX_MAP_ENTRIES, RANK_NOISE
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
-from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.intervals import interval_bounds
 from pindown.rounding import SMALLEST, gamma
 
 Indices = NDArray[np.intp]

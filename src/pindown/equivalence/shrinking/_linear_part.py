@@ -47,7 +47,7 @@ from pindown.equivalence.shrinking._rounded_matrices import (
 )
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.tuning import COEFFICIENT_STEP, MAX_FACTORED_ENTRIES, RANK_TOLERANCE, SHIFT_BITS
-from pindown.relaxation.intervals import Interval
+from pindown.model.operations.operation import Interval
 from pindown.rounding import SMALLEST
 
 

@@ -42,9 +42,10 @@ from pindown.equivalence.shrinking._unit_facts import (
 )
 from pindown.equivalence.shrinking.result import Step
 from pindown.equivalence.tuning import MAX_SHARPENING, ROUNDING_LIMIT, SHARPER_SECONDS
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
 from pindown.progress import Report, silent
-from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.intervals import interval_bounds
 from pindown.rounding import SMALLEST, gamma
 
 Layer = Affine | tuple[Matrix, Array]

@@ -36,7 +36,7 @@ from pindown.equivalence.shrinking._rounded_matrices import (
     used_columns,
 )
 from pindown.equivalence.shrinking.result import Step
-from pindown.relaxation.intervals import Interval
+from pindown.model.operations.operation import Interval
 
 
 def remove_layer(draft: Draft, layer: int) -> bool:

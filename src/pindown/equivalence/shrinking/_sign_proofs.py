@@ -37,8 +37,8 @@ from pindown.equivalence.tuning import (
     SIGN_SAMPLES,
     SPLIT_BATCH_ENTRIES,
 )
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
-from pindown.relaxation.intervals import Interval
 from pindown.relaxation.linear import linear_bounds, relax
 from pindown.relaxation.mixed_integer import encode
 from pindown.relaxation.tuning import FLOPS_PER_SECOND

@@ -26,8 +26,9 @@ from pindown.affine import Affine, Array, Matrix
 from pindown.box import Box
 from pindown.equivalence.related_units import unit_relations
 from pindown.equivalence.shrinking._rounded_matrices import exact_terms, row, rows_of, used_rows
+from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
-from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.relaxation.intervals import interval_bounds
 from pindown.rounding import SMALLEST, add_down, add_up, gamma
 
 # Ends this near to zero, relative to the unit's range, may be zero but for rounding outwards.

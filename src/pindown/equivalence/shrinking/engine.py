@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline, checked_budget
 from pindown.equivalence.shrinking._duplicate_and_dead_units import (
@@ -25,12 +25,18 @@ from pindown.equivalence.shrinking._rounding_cleanup import clear_faint, move_of
 from pindown.equivalence.shrinking._sign_proofs import prove_signs
 from pindown.equivalence.shrinking.result import Shrunk
 from pindown.equivalence.tuning import CHECKED_SAMPLES, PROOF_SHARE, SCALE_SAMPLES, SETTLING_SHARE
+from pindown.io.accepting import on_network
+from pindown.model.graph import Model
 from pindown.network import ReluNetwork
 from pindown.progress import Report, silent
 from pindown.relaxation.differential import proved_gap
 from pindown.validation import positive
 
 Rule = Callable[[Draft, int], bool]
+CONTRADICTION = (
+    "the smaller network contradicts the proof that it is the same function; this is a defect of "
+    "pindown: please report it with the model."
+)
 
 # In this order: what removes units makes the later, larger rewrites cheaper.
 _RULES: tuple[Rule, ...] = (
@@ -46,64 +52,14 @@ _CLEANING_RULES: tuple[Rule, ...] = (clear_faint, move_off_zero, merge_near_copi
 _LOSSY_RULES: tuple[Rule, ...] = (narrow_by_rank, drop_negligible)
 
 
-def shrink(
-    net: ReluNetwork | Any,
-    *,
-    box: Box | tuple[ArrayLike, ArrayLike] | None = None,
-    tol: float = 0.0,
-    budget: float = 60.0,
-    progress: Report | None = None,
-    activation: str | None = None,
+def shrunk_network(
+    net: ReluNetwork, box: Box | None, tol: float, budget: float, progress: Report | None = None
 ) -> Shrunk:
-    r"""Make a network smaller without changing its function, by every reduction that can be proved.
-
-    To a fixed point: units that are unused, dead or constant go; copies and positive multiples of a
-    unit are merged; a layer goes whose successor can be computed from its input; opposite pairs that
-    add up to a linear map, and always-on units beyond that map's rank, are carried by fewer. What is
-    zero or equal is decided in exact arithmetic. On a box the signs of units are proved by intervals,
-    linear bounds, smaller boxes and mixed-integer programs, as far as the budget goes.
-
-    Args:
-        net: The network, or the path of a model file, a torch module or a fitted scikit-learn MLP.
-        box: The inputs that count, a Box or a pair (lower, upper). Without one only reductions that
-            hold for every input are made.
-        tol: With 0 only steps that are identities in real arithmetic; what rounding of their weights
-            changes is part of ``gap_upper``, at most 1e-9 of the function's size in each. Above,
-            units that are nearly copies or nearly constant go as well, each only if the proved gap of
-            all steps together is at most ``tol`` then.
-        budget: Seconds. When they are over, what was found is returned.
-        progress: Told every step and how many there are so far.
-        activation: ``"relu"``, if a path is that of a state dict: that is what lies between its layers,
-            which the file does not say.
-
-    Returns:
-        The network, the steps with their reasons, and ``gap_upper``: a proved bound on what rounding
-        the new weights (and ``tol``) changed, 0.0 if no operation rounded.
-
-    Raises:
-        ValueError: If the box does not fit the network, or tol or budget is negative or not a number.
-        TypeError: If ``net`` is none of these.
-
-    Example:
-        ``relu(x) - relu(-x)`` is x, and relu(x + 5) is never off on [-1, 1]:
-
-        >>> layers = [([[1.0], [-1.0], [1.0]], [0, 0, 5]), ([[1.0, -1.0, 2.0]], [0])]
-        >>> net = ReluNetwork.from_layers(layers)
-        >>> shrink(net, box=([-1], [1]))
-        3 -> 0 ReLUs, 2 -> 1 layers, 1 step, gap <= 0
-        >>> shrink(net).network.layers == net.layers
-        True
-
-    Phuong 2021, sections 2.1 and 2.2: each rule is the failure of a condition for a network to be
-    determined by its function.
-    """
-    from pindown.io.any_model import as_network
-
-    network = as_network(net, "shrink", activation)
-    domain = _checked(network, box, tol, budget)
-    return _shrunk(_reduced(network, domain, tol, budget, progress), network)
+    """Make a ReLU network smaller, with every rule; see :func:`pindown.shrink`."""
+    return _shrunk(_reduced(net, box, tol, budget, progress), net)
 
 
+@on_network
 def shrink_and_settle(
     net: ReluNetwork, *, box: Box | None, tol: float = 0.0, budget: float = 60.0
 ) -> tuple[Shrunk, Callable[[], Shrunk]]:
@@ -116,7 +72,7 @@ def shrink_and_settle(
         The smaller network, and a function that returns the settled one, which takes some time; both
         with their gap to the given one.
     """
-    draft = _reduced(net, _checked(net, box, tol, budget), tol, budget, None)
+    draft = _reduced(net, checked(net, box, tol, budget), tol, budget, None)
 
     def settled() -> Shrunk:
         if settling_seconds(draft.net) <= SETTLING_SHARE * budget:
@@ -137,7 +93,7 @@ def _reduced(
     second could use better; so the box alone gets a try as well, in the time that is left.
     """
     proofs, end = Deadline.after(PROOF_SHARE * budget), Deadline.after(budget)
-    draft = Draft(net, box, tol, proofs, _scale(net, box), progress or silent)
+    draft = Draft(net, box, tol, proofs, scale_of(net, box), progress or silent)
     if box is not None:
         with draft.for_every_input():
             while _at_sight(draft, end):
@@ -169,45 +125,37 @@ def _at_sight(draft: Draft, end: Deadline) -> bool:
 def _shrunk(draft: Draft, net: ReluNetwork) -> Shrunk:
     """Return the result, after a look at a few inputs: a proof must survive it."""
     if draft.steps:
-        rng = np.random.default_rng(1)
-        points = (
-            rng.standard_normal((CHECKED_SAMPLES, net.in_features))
-            if draft.box is None
-            else draft.box.sample(CHECKED_SAMPLES, rng)
-        )
-        for x in points:
+        for x in sampled(net, draft.box, CHECKED_SAMPLES, 1):
             if proved_gap(net, draft.net, x, draft.box is None, closely=False) > draft.gap:
-                raise RuntimeError(
-                    "the smaller network contradicts the proof that it is the same function; this is "
-                    "a defect of pindown: please report it with the model."
-                )
+                raise RuntimeError(CONTRADICTION)
     steps = tuple(draft.steps)
     return Shrunk(
         draft.net, steps, draft.gap, net, not draft.out_of_time, draft.by_programs and bool(steps)
     )
 
 
-def _checked(net: object, box: Any, tol: object, budget: object) -> Box | None:
+def checked(net: object, box: Any, tol: object, budget: object) -> Box | None:
     """Refuse what cannot be meant; return the box."""
-    if not isinstance(net, ReluNetwork):
+    if not isinstance(net, (Model, ReluNetwork)):
         raise TypeError(
-            f"shrink takes a ReluNetwork; got {type(net).__name__}. Read files with pindown.load."
+            f"shrink takes a Model or a ReluNetwork; got {type(net).__name__}. "
+            "Read files with pindown.load."
         )
     positive("tol", tol, zero=True)
     checked_budget(budget, zero=True)
     return None if box is None else as_box(box, net.in_features)
 
 
-def _scale(net: ReluNetwork, box: Box | None) -> float:
+def sampled(net: ReluNetwork | Model, box: Box | None, n: int, seed: int) -> Array:
+    """Return a few inputs: of the box, or normally distributed ones."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, net.in_features)) if box is None else box.sample(n, rng)
+
+
+def scale_of(net: ReluNetwork | Model, box: Box | None, n: int = SCALE_SAMPLES) -> float:
     """Return the size of the function at a few inputs, at least one."""
-    rng = np.random.default_rng(0)
-    points = (
-        rng.standard_normal((SCALE_SAMPLES, net.in_features))
-        if box is None
-        else box.sample(SCALE_SAMPLES, rng)
-    )
     try:
-        return max(1.0, float(np.abs(net(points)).max()))
+        return max(1.0, float(np.abs(net(sampled(net, box, n, 0))).max()))
     except ValueError:  # it overflows
         return 1.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,7 @@ from pindown.findings.questions import question
 from pindown.findings.samples import margins
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
+    LAYER_NORM_SHARE,
     LIPSCHITZ_SECONDS_PER_PARAMETER,
     LIPSCHITZ_SHARE,
     MAX_INPUTS_FOR_STEEPEST_CELL,
@@ -28,9 +29,20 @@ from pindown.findings.tuning import (
 from pindown.findings.which_function._cells import Regions, known_regions, regions
 from pindown.findings.wording import at_least, at_most, count, number_text, percent
 from pindown.geometry.facts.lipschitz import LipschitzConstant, lipschitz_constant
-from pindown.relaxation import LipschitzBounds, lipschitz_bounds
+from pindown.model.graph import Model
+from pindown.model.operations.convolution import Convolution, TransposedConvolution
+from pindown.model.operations.dense import Dense
+from pindown.relaxation import (
+    LipschitzBounds,
+    NormBound,
+    convolution_norm,
+    lipschitz_bounds,
+    spectral_norm,
+)
 from pindown.relaxation.lipschitz import proved_slope
 from pindown.rounding import gamma, norm_up
+
+_CONVOLUTIONS = (Convolution, TransposedConvolution)
 
 
 @question(
@@ -210,11 +222,15 @@ def _bounds_table(bounds: LipschitzBounds, cell: _SteepestCell | None) -> Table:
     "NORM-01",
     "Layer norms",
     group="how far",
-    about="Spectral and Frobenius norm and stable rank of every layer.",
+    about="Spectral norm of every layer, of convolutions from their kernels; of matrices also the "
+    "Frobenius norm and the stable rank.",
     cost=(0.2, 0.5),
 )
 def layer_norms(subject: Subject) -> Finding:
     """Measure how much each affine layer can stretch, and in how many directions it does."""
+    model = subject.model
+    if model is not None and any(isinstance(op, _CONVOLUTIONS) for op in model.operations):
+        return _norms_of_operations(subject, model)
     weights = [layer.weight for layer in subject.net.layers]
     subject.require(SECONDS_PER_PARAMETER * subject.net.n_parameters)
     bounds = subject.layer_norms()
@@ -262,6 +278,53 @@ def layer_norms(subject: Subject) -> Finding:
             ),
         ),
     )
+
+
+def _norms_of_operations(subject: Subject, model: Model) -> Finding:
+    """Bound the norms of dense layers and convolutions, these from their kernels."""
+    layers = [node for node in model.nodes if isinstance(node.operation, (Dense, *_CONVOLUTIONS))]
+    bounds = []
+    for k, node in enumerate(layers):
+        budget = LAYER_NORM_SHARE * subject.turn.left / (len(layers) - k)
+        bounds.append(_norm_of(node.operation, budget))
+    worst = max(range(len(bounds)), key=lambda i: bounds[i].value)
+    return Finding(
+        verdict=f"spectral norms at most {_range([b.value for b in bounds])}",
+        number=Quantity(
+            bounds[worst].value,
+            "exact",
+            label=f"largest spectral norm (layer {worst + 1})",
+            bound="upper",
+        ),
+        hypotheses=(
+            Assumption(
+                "norms of convolutions hold for images of any size, whatever is padded", "checked"
+            ),
+        ),
+        reading="The spectral norm is the most a layer can stretch a vector. That of a convolution is "
+        "bounded by its kernel: by the largest norm of its symbol, the kernel at one frequency, or by "
+        "sums of absolute weights where that takes too long.",
+        scale="A layer of norm 1 lengthens no vector.",
+        table=Table(
+            "Norms of dense layers and convolutions",
+            ("layer", "operation", "weights", "spectral norm at most", "by"),
+            tuple(
+                (i, node.operation.name, _weights(node.operation), bound.value, bound.method)
+                for i, (node, bound) in enumerate(zip(layers, bounds, strict=True), 1)
+            ),
+        ),
+    )
+
+
+def _norm_of(operation: Any, budget: float) -> NormBound:
+    if isinstance(operation, Dense):
+        return spectral_norm(operation.weight, budget=budget)
+    return convolution_norm(operation, budget=budget)
+
+
+def _weights(operation: Any) -> str:
+    weights = operation.weight if isinstance(operation, Dense) else operation.kernel
+    return " × ".join(f"{n:,}" for n in weights.shape)
 
 
 def _frobenius(W: Matrix) -> float:

@@ -26,7 +26,8 @@ from pindown.findings.tuning import (
     RELAXATION_SHARE,
 )
 from pindown.findings.wording import at_least, at_most, count, number_text, percent
-from pindown.relaxation.intervals import Interval, interval_bounds
+from pindown.model.operations.operation import Interval
+from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.linear import Relaxation, relax
 
 

@@ -5,6 +5,8 @@ Units are judged on the data, for every input in a box, and by the weights alone
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,6 +24,8 @@ from pindown.findings.subject import Subject
 from pindown.findings.tuning import SECONDS_PER_PARAMETER
 from pindown.findings.wording import count, memory, percent, shape
 from pindown.geometry import interval_bounds
+from pindown.model.graph import Model, Node
+from pindown.model.operations.elementwise import Elementwise
 from pindown.network import ReluNetwork
 from pindown.text import printable
 
@@ -34,14 +38,16 @@ _RELATIONS = ("duplicate", "proportional", "opposite")
     "ARC-01",
     "Architecture and cost",
     group="which",
-    about="Widths, ReLUs, parameters, multiply-adds per input and memory, and what the reader of the "
-    "model file had to do.",
+    about="Layers, units, parameters, multiply-adds per input and memory, as a framework counts them, "
+    "and what the reader of the model file had to do.",
     cost=(0.05, 0),
     place=1,
 )
 def architecture_and_cost(subject: Subject) -> Finding:
     """Count what the network is made of."""
-    net = subject.net
+    net, model = subject.net, subject.model
+    if model is not None and model.n_parameters != net.n_parameters:
+        return _of_operations(model, net)
     operations = sum(stored_entries(layer.weight) for layer in net.layers)
     hidden = len(net.hidden_widths)
     return Finding(
@@ -68,9 +74,73 @@ def architecture_and_cost(subject: Subject) -> Finding:
     )
 
 
+def _of_operations(model: Model, net: ReluNetwork) -> Finding:
+    """Count a model whose operations are not the layers of its ReLU network: one with convolutions."""
+    bends = [node for node in model.nodes if isinstance(node.operation, Elementwise)]
+    units = sum(math.prod(node.shape) for node in bends)
+    parameters = count(model.n_parameters, "parameter")
+    inside = count(units, "unit")
+    return Finding(
+        verdict=f"{kinds_in_words(model)}: {parameters}, {inside}",
+        number=Quantity(model.n_parameters, "exact", "parameters"),
+        reading=f"One input costs {count(model.multiply_adds, 'multiply-add')}; the parameters take "
+        f"{memory(4 * model.n_parameters)} in float32 and {memory(8 * model.n_parameters)} in float64. "
+        "Written out as a ReLU network, which exact answers are about, it has "
+        f"{count(net.size, 'ReLU')} and {net.n_parameters:,} weights and biases that are not zero."
+        f"{_ending(net)}",
+        scale="A unit is one entry of an activation; parameters and multiply-adds are those of the "
+        "operations themselves. For comparison, LeNet-5 needs about 0.4 million multiply-adds for an "
+        "image and ResNet-50 about 4 billion.",
+        table=Table(
+            "Operations, from input to output",
+            ("operation", "output", "units", "parameters", "multiply-adds"),
+            tuple(_operation_row(model, node) for node in model.nodes if _counts(model, node)),
+        ),
+        sentence=f"This network maps {count(net.in_features, 'input')} to "
+        f"{count(net.out_features, 'output')} through {inside} in {count(len(bends), 'layer')} and has "
+        f"{parameters}." + (f" {_noted(net)}" if net.notes else ""),
+    )
+
+
+def kinds_in_words(model: Model) -> str:
+    """Return the operations that compute something, each kind with its number.
+
+    >>> from pindown.model.from_network import model_of_network
+    >>> kinds_in_words(model_of_network(ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])])))
+    '2 Dense, 1 ReLU'
+    """
+    counted = Counter(node.operation.name for node in model.nodes if _counts(model, node))
+    return ", ".join(f"{n:,} {name}" for name, n in counted.items())
+
+
+def _counts(model: Model, node: Node) -> bool:
+    operation = node.operation
+    return isinstance(operation, Elementwise) or operation.multiply_adds(*model.shapes_into(node)) > 0
+
+
+def _operation_row(model: Model, node: Node) -> tuple[str, str, int, int, int]:
+    operation = node.operation
+    units = math.prod(node.shape) if isinstance(operation, Elementwise) else 0
+    shape = node.shape[1:] if node.shape[0] == 1 and len(node.shape) > 1 else node.shape
+    made = " × ".join(f"{n:,}" for n in shape)
+    costs = operation.multiply_adds(*model.shapes_into(node))
+    return operation.name, made, units, operation.n_parameters, costs
+
+
 def _noted(net: ReluNetwork) -> str:
     """Return what the reader of the model noted, as sentences."""
     return " ".join(f"{printable(note).removesuffix('.')}." for note in net.notes)
+
+
+def _ending(net: ReluNetwork) -> str:
+    """Return what was left out at the end, and what the reader noted, as sentences."""
+    parts = []
+    if net.output_activation:
+        kept = "; it does not change which output is largest" if net.out_features > 1 else ""
+        parts.append(f" The model ends in {net.output_activation}, which is left out here{kept}.")
+    if net.notes:
+        parts.append(f" Noted when reading the model: {_noted(net)}")
+    return "".join(parts)
 
 
 def _reading(net: ReluNetwork, operations: int) -> str:
@@ -87,16 +157,7 @@ def _reading(net: ReluNetwork, operations: int) -> str:
             f"Stored as sparse matrices, as convolutions are: layer{'s' * (len(sparse) > 1)} {listed}. "
             f"Their zeros are not counted as parameters. With them there would be {everything:,}."
         )
-    if net.output_activation:
-        parts.append(
-            f"The model ends in {net.output_activation}, which is left out here; it does not change "
-            "which output is largest."
-            if net.out_features > 1
-            else f"The model ends in {net.output_activation}, which is left out here."
-        )
-    if net.notes:
-        parts.append(f"Noted when reading the model: {_noted(net)}")
-    return " ".join(parts)
+    return " ".join(parts) + _ending(net)
 
 
 def _layer_row(number: int, layer: Affine) -> tuple[int, int, int, int, str]:

@@ -50,7 +50,7 @@ def lossless_size(subject: Subject) -> Finding:
     small = shrunk.network
     where = "for every input" if box is None else f"on {subject.box_name}"
     return Finding(
-        verdict=_verdict(shrunk, where),
+        verdict=_verdict(shrunk, net, where),
         number=Quantity(small.size, "exact", "ReLUs", label="enough"),
         hypotheses=(
             Assumption(f"every step is an identity of real functions {where}", "checked"),
@@ -68,12 +68,12 @@ def lossless_size(subject: Subject) -> Finding:
         scale="Networks trained from random weights without strong regularisation usually lose nothing "
         "for all inputs; pruned, exported or hand-built ones often lose a large part.",
         table=_steps(shrunk),
-        sentence=_sentence(shrunk, where),
+        sentence=_sentence(shrunk, net.size, where),
     )
 
 
-def _verdict(shrunk: Shrunk, where: str) -> str:
-    before, after = shrunk.original, shrunk.network
+def _verdict(shrunk: Shrunk, before: ReluNetwork, where: str) -> str:
+    after = shrunk.network
     if not shrunk.steps:
         searched = "" if shrunk.complete else " in the time given"
         return f"nothing can go {where}, as far as was found{searched}"
@@ -97,11 +97,11 @@ def _outputs(shrunk: Shrunk) -> str:
     return f"the same outputs, up to {at_most(shrunk.gap_upper)} of rounding,"
 
 
-def _sentence(shrunk: Shrunk, where: str) -> str:
+def _sentence(shrunk: Shrunk, size: int, where: str) -> str:
     if not shrunk.saved:
         found = "No unit was found" if shrunk.complete else "In the time given no unit was found"
         return f"{found} that can be removed without changing the function {_any(where)}."
-    units = f"{_least(shrunk).capitalize()}{shrunk.saved:,} of {count(shrunk.original.size, 'unit')}"
+    units = f"{_least(shrunk).capitalize()}{shrunk.saved:,} of {count(size, 'unit')}"
     return (
         f"{units} can be removed without changing the function {_any(where)}{_rounding(shrunk, where)}."
     )
