@@ -15,6 +15,7 @@ from pathlib import Path
 
 BENCHMARKS = (
     "evaluation",
+    "zoo",
     "geometry",
     "segments",
     "equivalence",

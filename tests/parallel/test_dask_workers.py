@@ -152,7 +152,7 @@ def test_certified_accuracy_of_a_thousand_digits_and_a_large_network(client):
     from pindown.datasets.public_data import load_mnist
 
     data = load_mnist(SHARED / "data")
-    net = pn.load(SHARED / "models/mnist_256x4.onnx.gz")
+    net = pn.load(SHARED / "models/mnist_256x4.onnx.gz").relu_network()
     X, y = data.test[:1_000].reshape(1_000, -1) / 255.0, data.test_labels[:1_000]
     alone = curve(net, X, y)
     with workers(cluster=client):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _check_sample_weight
 
 from pindown.affine import Array
 
@@ -38,3 +39,15 @@ def mean_and_deviation(X: Array, *, rounding: float = 1e-12) -> tuple[Array, Arr
     unit = np.where(largest > 0, largest, 1.0)
     mean, spread = (X / unit).mean(axis=0), (X / unit).std(axis=0)
     return mean * unit, np.where(spread > rounding, spread * unit, 0.0)
+
+
+def checked_weights(sample_weight: Any, X: Any) -> Array:
+    """Return weights of samples as scikit-learn checks them: finite, not negative, not all zero.
+
+    >>> checked_weights(None, np.zeros((2, 1)))
+    array([1., 1.])
+    """
+    mass = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not mass.any():  # older releases let this pass
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return np.asarray(mass)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
+import os
 import pickle
 import sys
+import threading
+import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -13,10 +17,11 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+from joblib._parallel_backends import LokyBackend
 from numpy.typing import NDArray
 
 from pindown.parallel.limits import at_once, one_in_this_thread, one_thread
-from pindown.parallel.tuning import MAX_DEATHS, MAX_FUNCTIONS_KEPT, WORKERS_WITHIN
+from pindown.parallel.tuning import MAX_DEATHS, MAX_FUNCTIONS_KEPT, PARENT_LOOK, WORKERS_WITHIN
 from pindown.parallel.worker_pools import Pool, chosen_pool, in_this_process
 from pindown.progress import Report
 from pindown.validation import integer
@@ -24,6 +29,7 @@ from pindown.validation import integer
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _FUNCTIONS: OrderedDict[str, Callable[[Any], Any]] = OrderedDict()
+_ORPHANED = 1  # exit code
 
 
 def each(
@@ -169,8 +175,6 @@ def _configured(pool: Pool, bytes_per_task: float | None) -> Iterator[dict[str, 
     elif pool.kind == "ray":
         config = parallel_config(backend="ray", n_jobs=pool.n_jobs)
     else:
-        from pindown.parallel._loky_workers import OwnLokyBackend
-
         slots = at_once(pool.n_jobs, bytes_per_task)
         if slots < pool.n_jobs:
             limits = {"batch_size": 1, "pre_dispatch": slots}
@@ -238,3 +242,29 @@ def task_seeds(seed: int | None, n: int) -> list[int]:
     root = None if seed is None else integer("seed", seed, least=0)
     children = np.random.SeedSequence(root).spawn(integer("n", n, least=0))
     return [int(child.generate_state(1, np.uint64)[0] >> np.uint64(1)) for child in children]
+
+
+class OwnLokyBackend(LokyBackend):  # type: ignore[misc]
+    """joblib's backend, whose workers end with this process: joblib's own stay for minutes, or for ever.
+
+    A process that is killed cannot stop its workers, and they hold each other's pipes open.
+    """
+
+    def configure(self, *args: Any, **settings: Any) -> int:
+        """Start workers that watch over this process from their first moment, and return how many."""
+        return int(super().configure(*args, initializer=end_with_parent, **settings))
+
+
+def end_with_parent() -> None:
+    """See to it that a worker ends when its parent has, whatever it is doing then."""
+    threading.Thread(target=_watch, name="pindown: end with parent", daemon=True).start()
+
+
+def _watch() -> None:
+    parent: Any = multiprocessing.parent_process()
+    if getattr(parent, "_sentinel", None) is not None:
+        parent.join()
+    else:  # loky sets none except on Windows; elsewhere an orphan gets another parent
+        while os.getppid() == parent.pid:
+            time.sleep(PARENT_LOOK)
+    os._exit(_ORPHANED)

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
+from pindown.learn._inputs import checked_weights
 from pindown.learn.exact._problem import Problem, Units, merged
 from pindown.learn.exact._search import Search, compile_loops, run
 from pindown.progress import progress_bar
@@ -37,7 +38,7 @@ class _ExactRelu(BaseEstimator):  # type: ignore[misc]
 
     def _search(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._check_parameters()
-        mass = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        mass = checked_weights(sample_weight, X)
         X, y, mass = merged(X, y, mass)
         units = Units.of(y, mass, self.loss)
         ridge = float(self.ridge) / units.ridge

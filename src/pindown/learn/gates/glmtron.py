@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from pindown.affine import Array
 from pindown.evidence import Assumption, Status
+from pindown.learn._inputs import checked_weights
 from pindown.learn.gates.gate import (
     Gate,
     GateGuarantee,
@@ -133,7 +134,7 @@ class GLMTron(Gate, RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         check_range(X, y)
-        mass = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        mass = checked_weights(sample_weight, X)
         if not mass.any():
             raise ValueError("all sample weights are zero; give at least one sample a positive weight")
         kept = mass > 0

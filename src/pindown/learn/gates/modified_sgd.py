@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from pindown.affine import Array
+from pindown.compiling import compiler
 from pindown.evidence import Assumption, Status
 from pindown.learn.gates.gate import Gate, GateGuarantee, check_range, scaled_features
 from pindown.learn.gates.modified_sgd_bounds import (
@@ -229,8 +231,6 @@ class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore
         return found.n_steps - 1
 
     def _pass(self, Z: Array, y: Array, rows: Any) -> None:
-        from pindown.learn.gates._compiled import least_mean_squares
-
         used = rows[y[rows] > self._recursion.noise_bound]
         least_mean_squares(Z, y, used, self._recursion.step, self._weights)
         self.n_iter_ += len(rows)
@@ -282,3 +282,13 @@ class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore
             source="Mukherjee 2020, Theorem 3.3.1",
             estimated=stream and (self.smallest_eigenvalue is None or self.fourth_moment is None),
         )
+
+
+@compiler(Path(__file__).parent)
+def least_mean_squares(X: Array, y: Array, rows: Array, step: float, w: Array) -> None:
+    """Move ``w`` along the linear residual of each given row, one after the other, in place."""
+    for i in rows:
+        x = X[i]
+        pull = step * (y[i] - np.dot(x, w))
+        for j in range(w.shape[0]):
+            w[j] += pull * x[j]

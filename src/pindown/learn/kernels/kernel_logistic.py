@@ -23,10 +23,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.evidence import Kind
+from pindown.learn._inputs import checked_weights
 from pindown.learn.kernels._kernel_logistic_newton import Task, solve
 from pindown.learn.kernels.gram_matrix import gram, square
 from pindown.learn.kernels.mercer import is_semidefinite
@@ -155,7 +156,7 @@ class KernelLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self._check_parameters()
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        mass = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        mass = checked_weights(sample_weight, X)
         kept = mass > 0
         if self._precomputed:
             if X.shape[0] != X.shape[1]:

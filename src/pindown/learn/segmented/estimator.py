@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_consistent_length,
     check_is_fitted,
@@ -30,6 +29,7 @@ from sklearn.utils.validation import (
 
 from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
+from pindown.learn._inputs import checked_weights
 from pindown.learn.segmented._problem import Function, SegmentedFit, as_network, compile_loops, solve
 from pindown.validation import choice, integer, refuse
 
@@ -148,7 +148,7 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
         )
         check_consistent_length(x, target)
-        w = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        w = checked_weights(sample_weight, x)
         compile_loops(self.loss)
         fit, path = self._solve(x, target, w)
         if not np.isfinite(fit.loss):
