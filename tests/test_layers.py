@@ -21,6 +21,7 @@ LAYERS = (
     FOUNDATION,
     "network",
     "calculus rational",
+    "model",
     "io datasets",
     "relaxation",
     "geometry",
@@ -38,6 +39,7 @@ LEVEL = {room: level for level, line in enumerate(LAYERS) for room in line.split
 # Arrows that point the wrong way, each with its reason.
 EXCEPTIONS = {
     ("network", "io"): "ReluNetwork.load and save, from_torch, from_sklearn: one door to files",
+    ("model", "io"): "Model.save, from_torch, from_sklearn: one door to files",
     ("network", "calculus"): "the operators of ReluNetwork",
     ("network", "rational"): "ReluNetwork.as_fractions",
     ("equivalence", "report"): "a Diff draws itself",

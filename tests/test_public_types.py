@@ -41,7 +41,8 @@ from pindown.symmetry import (
     symmetric,
 )
 
-net: pn.ReluNetwork = pn.load("model.onnx")
+model: pn.Model = pn.load("model.onnx")
+net: pn.ReluNetwork = model.relu_network()
 other: pn.ReluNetwork = pn.ReluNetwork.from_layers([(np.eye(2), [0, 0]), ([[1.0, 1.0]], [0])])
 values = net(np.zeros((3, 2)))
 shapes: tuple[int, ...] = net.widths

@@ -2,6 +2,7 @@
 
 # a model
 from pindown.io import load as load
+from pindown.model import Model as Model
 from pindown.network import ReluNetwork as ReluNetwork
 from pindown.box import Box as Box
 
@@ -27,6 +28,7 @@ from pindown import geometry as geometry
 from pindown import guarantees as guarantees
 from pindown import io as io
 from pindown import learn as learn
+from pindown import model as model
 from pindown import optim as optim
 from pindown import parallel as parallel
 from pindown import probes as probes

@@ -25,7 +25,8 @@ from pindown.equivalence.comparison import _cells as cells
 from pindown.equivalence.comparison import _integer_programs as integer_programs
 from pindown.equivalence.comparison import _labels as labels
 from pindown.geometry.complex import counting
-from pindown.relaxation import difference_norms, differential, linear
+from pindown.relaxation import difference_network as difference_norms
+from pindown.relaxation import differential, linear
 from pindown.relaxation import lp_balls as balls
 from pindown.verification import certificates
 from tests.soundness.cases import Case
@@ -44,7 +45,7 @@ _IMPORTS = {
     "pindown.equivalence.comparison._cells": (cells, "gap_by_cells"),
     "pindown.equivalence.comparison._labels": (labels, "label_bounds"),
     "pindown.equivalence.comparison._integer_programs": (integer_programs, "gap_by_milp"),
-    "pindown.relaxation.difference_norms": (difference_norms, "norm_gap"),
+    "pindown.relaxation.difference_network": (difference_norms, "norm_gap"),
     "pindown.relaxation.differential": (differential, "gap_bounds"),
     "pindown.guarantees": (
         guarantees,

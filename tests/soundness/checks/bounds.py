@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pindown.relaxation.intervals import Interval
+from pindown.model.operations.operation import Interval
 from tests.soundness.session import Session
 from tests.soundness.truth import NORMS, form_range, ranges, within_ball
 
