@@ -106,6 +106,11 @@ def stored_entries(matrix: Matrix) -> int:
     return int(matrix.nnz if sp.issparse(matrix) else matrix.size)
 
 
+def stored_numbers(matrix: Matrix) -> Array:
+    """Return the numbers that are stored: all of a dense matrix, the non-zeros of a sparse one."""
+    return matrix.data if sp.issparse(matrix) else matrix
+
+
 def compact(matrix: Matrix) -> Matrix:
     """Return the matrix in the storage that evaluates faster.
 

@@ -198,7 +198,7 @@ class ReluNetwork:
         rows, single = self.as_rows(X)
         out = np.empty((len(rows), self.out_features))
         # Two buffers in turn: one for each layer would grow with the depth.
-        space = min(self._chunk_rows, len(rows)) * max(self.hidden_widths, default=0)
+        space = min(rows_at_once(self._row_bytes), len(rows)) * max(self.hidden_widths, default=0)
         buffers = [np.empty(space), np.empty(space)]
         with np.errstate(over="ignore", invalid="ignore"):  # _require_no_overflow speaks instead
             for part in self.chunks(len(rows)):
@@ -274,12 +274,11 @@ class ReluNetwork:
 
     def chunks(self, n: int) -> Iterator[slice]:
         """Yield slices that cover ``range(n)`` and keep one slice's activations in bounded memory."""
-        for start in range(0, n, self._chunk_rows):
-            yield slice(start, min(n, start + self._chunk_rows))
+        return row_chunks(n, self._row_bytes)
 
     @property
-    def _chunk_rows(self) -> int:
-        return max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // (16 * max(self.widths))))
+    def _row_bytes(self) -> int:
+        return 16 * max(self.widths)  # what enters a layer and what comes out
 
     def as_rows(self, X: ArrayLike) -> tuple[Array, bool]:
         """Return X as float64 rows (n, d), and whether it was one input.
@@ -384,6 +383,18 @@ def as_rows(X: ArrayLike, in_features: int, input_shape: tuple[int, ...]) -> tup
         bad = int(np.count_nonzero(~np.isfinite(rows).all(axis=1)))
         raise ValueError(f"inputs must be finite; {bad} of {len(rows)} rows hold NaN or infinity.")
     return rows, single
+
+
+def rows_at_once(row_bytes: int) -> int:
+    """Return how many rows to evaluate together, if each takes so much memory on its way."""
+    return max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // max(1, row_bytes)))
+
+
+def row_chunks(n: int, row_bytes: int) -> Iterator[slice]:
+    """Yield slices that cover ``range(n)``, each of rows that are evaluated together."""
+    step = rows_at_once(row_bytes)
+    for start in range(0, n, step):
+        yield slice(start, min(n, start + step))
 
 
 def _same_numbers(first: Affine, second: Affine) -> bool:

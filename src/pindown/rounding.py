@@ -23,7 +23,9 @@ from pindown.affine import Array
 
 UNIT_ROUNDOFF = 2.0**-53
 TINY = float(np.finfo(np.float64).tiny)  # below it, products lose relative accuracy
+SAFE_PRODUCT = TINY * 2.0**60  # sums of larger products round as gamma says
 _SPLITTER = 2.0**27 + 1.0  # cuts a float64 into two halves whose products are exact
+_CACHED = 2**18  # numbers looked at together: 2 MB stay in the cache
 SMALLEST = 2.0**-1074  # what underflow can take from a product, twice over
 
 
@@ -119,6 +121,23 @@ def fraction_up(value: Fraction) -> float:
 def fraction_down(value: Fraction) -> float:
     """Return the largest float64 that is at most a rational number."""
     return -fraction_up(-value)
+
+
+def smallest_nonzero(*arrays: Array) -> float:
+    """Return the smallest absolute number that is not zero, and 1 if there is none smaller.
+
+    Where the product of two such numbers is below ``SAFE_PRODUCT``, :func:`gamma` is not all that
+    rounding does. It is asked first, because the absolute term that is needed then blurs exact zeros.
+
+    >>> smallest_nonzero(np.array([0.0, -0.5]), np.array([2.0]))
+    0.5
+    """
+    smallest = 1.0
+    for values in arrays:
+        for block in np.array_split(values.ravel(), max(1, values.size // _CACHED)):
+            magnitudes = np.abs(block)
+            smallest = min(smallest, float(np.min(magnitudes, initial=1.0, where=magnitudes > 0)))
+    return smallest
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:

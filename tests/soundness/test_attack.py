@@ -98,7 +98,7 @@ def free(right):
 
 FAULTS = [
     ("interval bounds", intervals, "gamma", times(0.0)),
-    ("interval bounds", intervals, "may_underflow", lambda right: lambda *given: False),
+    ("interval bounds", intervals, "smallest_nonzero", lambda right: lambda *given: 1.0),
     ("linear bounds", linear_bounds, "gamma", times(0.0)),
     ("linear bounds", linear_bounds, "triangle_relaxation", flipped),
     ("linear bounds", linear_bounds, "triangle_relaxation", lower_above),

@@ -176,9 +176,7 @@ def cost_of_reading(path: Path) -> tuple[float, float]:
     return seconds, megabytes
 
 
-def cost_of_evaluating(name: str, path: Path, n: int = 4, *, torch: bool = True) -> tuple[float, float]:
-    """Return seconds for n inputs, of pindown (without torch if told) and of torch in float64."""
-    ours, theirs = fresh(
-        _EVALUATE, name, str(path), str(n), **({} if torch else {"PINDOWN_NO_TORCH": "1"})
-    )
+def cost_of_evaluating(name: str, path: Path, n: int = 4) -> tuple[float, float]:
+    """Return seconds for n inputs, of pindown, which uses no torch for this, and of torch in float64."""
+    ours, theirs = fresh(_EVALUATE, name, str(path), str(n))
     return ours, theirs

@@ -16,14 +16,12 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array, is_finite
 from pindown.model.operations.operation import Interval, Numbers, Operation, Shape
-from pindown.network import ReluNetwork, as_rows
+from pindown.network import ReluNetwork, as_rows, row_chunks
 from pindown.text import card
 
 if TYPE_CHECKING:
     from pindown.model._lowering import Lowered
 
-_CHUNK_ROWS = 1024
-_CHUNK_BYTES = 256 * 2**20
 _SHOWN_KINDS = 6
 
 
@@ -263,9 +261,7 @@ class Model:
 
     def chunks(self, n: int) -> Iterator[slice]:
         """Yield slices that cover ``range(n)`` and keep one slice's tensors in bounded memory."""
-        step = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // max(1, self._row_bytes)))
-        for start in range(0, n, step):
-            yield slice(start, min(n, start + step))
+        return row_chunks(n, self._row_bytes)
 
     # ------------------------------------------------------------------ other forms
 

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pindown.affine import Affine, Array, Matrix
+from pindown.affine import Affine, Array, Matrix, stored_numbers
 from pindown.box import Box
 from pindown.io.accepting import on_network
 from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
 from pindown.relaxation.tuning import INTERVAL_BLOCK_ENTRIES
-from pindown.rounding import TINY, add_down, add_up, gamma
+from pindown.rounding import SAFE_PRODUCT, TINY, add_down, add_up, gamma, smallest_nonzero
 
 
 @on_network
@@ -69,7 +69,10 @@ def _affine_image(layer: Affine, lower: Array, upper: Array) -> Interval:
         rounding = 2.0 * gamma(n + 8)
         low_slack = rounding * (P[:, 2] + N[:, 3] + np.abs(b))
         high_slack = rounding * (P[:, 3] + N[:, 2] + np.abs(b))
-        if may_underflow(layer, lower, upper):
+        if (
+            smallest_nonzero(stored_numbers(layer.weight)) * smallest_nonzero(lower, upper)
+            < SAFE_PRODUCT
+        ):
             low_slack, high_slack = low_slack + (n + 1) * TINY, high_slack + (n + 1) * TINY
         low = add_down(P[:, 0] - N[:, 1] + b, -low_slack)
         high = add_up(P[:, 1] - N[:, 0] + b, high_slack)
@@ -89,20 +92,3 @@ def _signed_products(weight: Matrix, ends: Array) -> tuple[Array, Array]:
         np.matmul(np.maximum(weight[rows], 0.0), ends, out=P[rows])
         np.matmul(np.maximum(-weight[rows], 0.0), ends, out=N[rows])
     return P, N
-
-
-def may_underflow(layer: Affine, *operands: Array) -> bool:
-    """Return whether a product may be so small that relative error bounds fail.
-
-    Asked first because the absolute term it needs would blur exact zeros for nothing.
-    """
-    weights = layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.data
-    return _smallest_nonzero(weights) * min(map(_smallest_nonzero, operands)) < TINY * 2.0**60
-
-
-def _smallest_nonzero(values: Array) -> float:
-    smallest = 1.0
-    for block in np.array_split(values, max(1, values.size // INTERVAL_BLOCK_ENTRIES)):
-        magnitudes = np.abs(block)
-        smallest = min(smallest, float(np.min(magnitudes, initial=1.0, where=magnitudes > 0)))
-    return smallest

@@ -145,11 +145,6 @@ def sections(audit: Audit) -> list[Section]:
     return [section for section in found if section.findings]
 
 
-def unanswered(audit: Audit) -> list[Finding]:
-    """Return the findings that say why there is no answer."""
-    return [finding for finding in audit.findings if not finding.answered]
-
-
 def reasons(audit: Audit) -> list[Reason]:
     """Group findings without an answer by the reason they give: what failed, then the commonest."""
     return sorted(grouped_reasons(audit.findings), key=lambda reason: reason.rank)

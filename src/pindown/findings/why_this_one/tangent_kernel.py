@@ -220,9 +220,3 @@ def _length_of_difference(before: Affine, after: Affine) -> float:
 
 def _entries(weight: Matrix) -> Array:
     return np.asarray(weight.data if sp.issparse(weight) else weight, dtype=np.float64)
-
-
-def _length_in_words(share: float) -> str:
-    if share == math.inf:
-        return "more than the whole"
-    return percent(share) if share <= 1 else f"{number_text(round(share, 1))} times"

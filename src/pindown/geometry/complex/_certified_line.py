@@ -22,16 +22,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pindown.affine import Affine, Array, dense
+from pindown.affine import Array, dense, stored_numbers
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.nearness import leaves_float64
 from pindown.geometry.slices.segment import line_complex
 from pindown.network import ReluNetwork
-from pindown.relaxation.intervals import may_underflow
 from pindown.relaxation.linear import times
-from pindown.rounding import TINY, add_up, gamma
+from pindown.rounding import SAFE_PRODUCT, TINY, add_up, gamma, smallest_nonzero
 
 Patterns = NDArray[np.bool_]
 
@@ -135,7 +134,7 @@ def _shown(
         rounding = 2.0 * gamma(W.shape[1] + 8)
         sizes = times(abs(W), radius + rounding * (np.abs(middle) + radius))
         radius = (sizes + rounding * np.abs(b)) * (1.0 + rounding)
-        if may_underflow(Affine.of(W, b), middle):
+        if smallest_nonzero(stored_numbers(W)) * smallest_nonzero(middle) < SAFE_PRODUCT:
             radius = radius + TINY * (W.shape[1] + 1)
         middle = times(W, middle) + b
         on, own = before[:, units], before[:, units] != after[:, units]

@@ -9,7 +9,6 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.errors import ModelFileError, UnsupportedModelError
-from pindown.io._onnx.arithmetic import plus, times
 from pindown.io._onnx.data_movement import with_shape
 from pindown.io._onnx.node import Node, Rule, Value
 from pindown.model.builder import Tensor
@@ -150,20 +149,6 @@ def _mean_variance(node: Node) -> Value:
     centred = node.apply(Add((1, -1)), x, node.apply(Reduce(axes, mean=True), x))
     spread = node.chain(centred, Square(), Reduce(axes, mean=True), Sqrt(), Scale(None, np.array(1e-9)))
     return node.apply(Multiply(), centred, node.apply(Reciprocal(), spread))
-
-
-def skip_sum(node: Node, *inputs: int) -> Value:
-    """Return the sum of the inputs that are given."""
-    values = [node.operand(i) for i in inputs if node.given(i)]
-    total = values[0]
-    for value in values[1:]:
-        total = plus(node, total, value)
-    return total
-
-
-def scaled_by(node: Node, x: Value, i: int) -> Value:
-    """Return x times input ``i``, if that is given."""
-    return times(node, x, node.operand(i)) if node.given(i) else x
 
 
 NORMALISATIONS: dict[str, Rule] = {

@@ -26,11 +26,11 @@ from pindown.model.operations.operation import (
     Relaxation,
     Shape,
     Writer,
-    _dot,
     charged,
+    dot,
     matched,
 )
-from pindown.rounding import TINY, add_down, add_up, gamma
+from pindown.rounding import SAFE_PRODUCT, TINY, add_down, add_up, gamma, smallest_nonzero
 
 
 class AffineOperation(Operation):
@@ -61,7 +61,7 @@ class AffineOperation(Operation):
     def smallest_weight(self) -> float:
         """The smallest absolute weight that is not zero, 1 if there is none smaller."""
         arrays = [v for v in vars(self).values() if isinstance(v, np.ndarray) and v.dtype == np.float64]
-        return min((_smallest_nonzero(v) for v in arrays), default=1.0)
+        return smallest_nonzero(*arrays)
 
     def __call__(self, *inputs: Numbers) -> Numbers:
         """Return ``L x + b``."""
@@ -87,8 +87,7 @@ class AffineOperation(Operation):
             rounding = 2.0 * gamma(n + 8)
             low_slack = rounding * (P[2] + N[3] + np.abs(b))
             high_slack = rounding * (P[3] + N[2] + np.abs(b))
-            if self.smallest_weight * min(map(_smallest_nonzero, box)) < TINY * 2.0**60:
-                # Asked first, because it would blur exact zeros for nothing.
+            if self.smallest_weight * smallest_nonzero(*box) < SAFE_PRODUCT:
                 low_slack, high_slack = low_slack + (n + 1) * TINY, high_slack + (n + 1) * TINY
             low = add_down(P[0] - N[1] + b, -low_slack)
             high = add_up(P[1] - N[0] + b, high_slack)
@@ -169,13 +168,8 @@ class AffineForms(Relaxation):
             b = self.operation.offset
             offset = np.zeros((n, q))
             if b is not None:
-                offset = _dot(form, np.broadcast_to(b, (n, *form.shape[2:])))
-            terms = _dot(np.abs(form), self.sizes)
+                offset = dot(form, np.broadcast_to(b, (n, *form.shape[2:])))
+            terms = dot(np.abs(form), self.sizes)
         steps = form[0, 0].size + self.operation.n_terms(shape)
         lost = TINY * self.box.reach.reshape(n, -1).sum(axis=1)[:, None]  # what underflow can take
         return Pulled((flat.reshape(n, q, *shape),), charged(add_up(offset, lost), terms, steps))
-
-
-def _smallest_nonzero(values: Array) -> float:
-    magnitudes = np.abs(values)
-    return float(np.min(magnitudes, initial=1.0, where=magnitudes > 0))

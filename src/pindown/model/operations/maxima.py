@@ -32,9 +32,9 @@ from pindown.model.operations.operation import (
     Relaxation,
     Shape,
     Writer,
-    _dot,
     aligned,
     charged,
+    dot,
     unbroadcast,
 )
 from pindown.rounding import TINY
@@ -262,8 +262,8 @@ class ReducedLines(Relaxation):
             wide = [(np.repeat(i, q, axis=0), values.reshape(n * q, -1)) for i, values in parts]
             back = self.operation.spread(wide, (n * q, *self.box.lower.shape[1:]))
             back = back.reshape(n, q, *self.box.lower.shape[1:])
-            total = _dot(chord, sign * offset)
-            terms = _dot(np.abs(chord), np.abs(offset)) + _dot(np.abs(back), self.box.reach)
+            total = dot(chord, sign * offset)
+            terms = dot(np.abs(chord), np.abs(offset)) + dot(np.abs(back), self.box.reach)
             finite = np.where(
                 np.isfinite(self.box.reach), self.box.reach, 0.0
             )  # what underflow can take

@@ -233,13 +233,13 @@ class EntrywiseLines(Relaxation):
                 reach = np.broadcast_to(
                     box.reach.reshape(-1, *(1,) * (rank - len(shape)), *shape), s.shape
                 )
-                slack += _dot(np.abs(entries), reach)
+                slack += dot(np.abs(entries), reach)
                 finite = np.where(
                     np.isfinite(reach), reach, 0.0
                 )  # what underflow can take: TINY of each
                 slack += (2.0**60 * TINY * finite.reshape(len(finite), -1).sum(axis=1))[:, None]
-            offset = _dot(positive, self.above) + _dot(negative, self.below)
-            slack += _dot(positive, np.abs(self.above)) - _dot(negative, np.abs(self.below))
+            offset = dot(positive, self.above) + dot(negative, self.below)
+            slack += dot(positive, np.abs(self.above)) - dot(negative, np.abs(self.below))
         return Pulled(tuple(forms), charged(offset, slack, form[0, 0].size))
 
 
@@ -259,12 +259,12 @@ def dot_up(form: Array, box: Interval) -> Array:
     """
     positive, negative = np.maximum(form, 0.0), np.minimum(form, 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        value = _dot(positive, box.upper) + _dot(negative, box.lower)
-        terms = _dot(positive, np.abs(box.upper)) - _dot(negative, np.abs(box.lower))
+        value = dot(positive, box.upper) + dot(negative, box.lower)
+        terms = dot(positive, np.abs(box.upper)) - dot(negative, np.abs(box.lower))
     return charged(value, terms, form[0, 0].size)
 
 
-def _dot(form: Array, values: Array) -> Array:
+def dot(form: Array, values: Array) -> Array:
     """Return ``form[i, r] . values[i]``, (n, q); zero times infinity is zero."""
     n, q = form.shape[:2]
     if not is_finite(values):

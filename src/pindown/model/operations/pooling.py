@@ -30,8 +30,8 @@ from pindown.model.operations.operation import (
     Relaxation,
     Shape,
     Writer,
-    _dot,
     charged,
+    dot,
 )
 from pindown.model.operations.windows import Window
 
@@ -229,8 +229,8 @@ class ChosenEntries(Relaxation):
         chosen = form - constant
         back = _scattered(chosen, self.entry, self.box.lower.shape[1:])
         with np.errstate(over="ignore", invalid="ignore"):
-            offset = _dot(constant, self.above)
-            terms = _dot(constant, np.abs(self.above)) + _dot(np.abs(chosen), self.sizes)
+            offset = dot(constant, self.above)
+            terms = dot(constant, np.abs(self.above)) + dot(np.abs(chosen), self.sizes)
         return Pulled((back,), charged(offset, terms, form[0, 0].size))
 
 

@@ -34,10 +34,10 @@ from pindown.model.operations.operation import (
     Relaxation,
     Shape,
     Writer,
-    _dot,
     _summed,
     aligned,
     charged,
+    dot,
     unbroadcast,
 )
 from pindown.rounding import TINY, add_down, add_up, gamma
@@ -300,7 +300,7 @@ class ProductForms(Relaxation):
             below = _planes(np.minimum(form, 0.0), xl, xu, yl, yu, beta, alpha)
             X, Y = np.maximum(np.abs(xl), np.abs(xu)), np.maximum(np.abs(yl), np.abs(yu))
             # Every coefficient and offset is a sum of at most eight terms of this size for each product.
-            terms = 32.0 * _dot(np.abs(form), np.broadcast_to(np.matmul(X, Y), (n, *form.shape[2:])))
+            terms = 32.0 * dot(np.abs(form), np.broadcast_to(np.matmul(X, Y), (n, *form.shape[2:])))
             lost = (
                 8.0
                 * TINY
@@ -332,7 +332,7 @@ def _planes(
     shared = (np.matmul(beta * xu, y1) + np.matmul(xu, alpha * y1)) / 2.0
     shared -= (np.matmul(beta * xl, y0) + np.matmul(xl, alpha * y0)) / 2.0
     constant = np.broadcast_to(shared - np.matmul(xu, y1), (len(form), *form.shape[2:]))
-    return _summed(for_x, xl.shape[1:]), _summed(for_y, y0.shape[1:]), _dot(form, constant)
+    return _summed(for_x, xl.shape[1:]), _summed(for_y, y0.shape[1:]), dot(form, constant)
 
 
 def _turned(matrices: Array) -> Array:

@@ -32,8 +32,8 @@ from pindown.model.operations.operation import (
     Relaxation,
     Shape,
     Writer,
-    _dot,
     charged,
+    dot,
 )
 from pindown.model.operations.smooth import Sigmoid
 from pindown.rounding import TINY, add_down, add_up, gamma
@@ -254,7 +254,7 @@ class LogSoftmaxForms(Relaxation):
         largest = self.box.reach.max(axis=self.axis, keepdims=True) + math.log(count)
         sizes = self.box.reach + largest + self.below.size + self.above.size
         sizes = sizes + np.abs(self.below.offset) + np.abs(self.above.offset)
-        terms = 4.0 * _dot(np.abs(form), np.broadcast_to(sizes, (n, *form.shape[2:])))
+        terms = 4.0 * dot(np.abs(form), np.broadcast_to(sizes, (n, *form.shape[2:])))
         return Pulled((forms,), charged(offset, terms, form[0, 0].size + count))
 
 
@@ -285,8 +285,8 @@ class SoftmaxForms(Relaxation):
         for i, part in enumerate((np.maximum(form, 0.0), np.minimum(form, 0.0))):
             others = sum_of_others(part * self.share[i][:, None], _behind(self.axis))
             forms = forms + part * self.rise[i][:, None] - self.powers[i][:, None] * others
-            offset = offset + _dot(part, self.offset[i])
-            terms = terms + _dot(np.abs(part), self.size[i])
+            offset = offset + dot(part, self.offset[i])
+            terms = terms + dot(np.abs(part), self.size[i])
         return Pulled((forms,), charged(offset, 4.0 * terms, 2 * form[0, 0].size))
 
 
