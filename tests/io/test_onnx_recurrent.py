@@ -1,10 +1,16 @@
 """LSTM, GRU and RNN, unrolled, against onnxruntime."""
 
+from dataclasses import replace
+
 import numpy as np
+import onnx
 import pytest
 
 from pindown.errors import ModelFileError
-from tests.io.onnx_models import assert_agrees, f32, make_model, refusal
+from pindown.io._onnx.reader import model_from_onnx
+from pindown.io._onnx.writer import onnx_bytes
+from pindown.model.operations.dense import Dense
+from tests.io.onnx_models import assert_agrees, f32, make_model, random_inputs, read, refusal
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 STEPS, INPUTS, HIDDEN = 4, 2, 3
@@ -80,3 +86,39 @@ def test_what_is_not_read():
 def test_many_layers_are_counted_with_their_steps(monkeypatch):
     monkeypatch.setattr("pindown.io._onnx.walk._MAX_UNFOLDED", 30)
     assert "unfolds" in refusal(layer("LSTM"))
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def check_written(model):
+    """Check that what is written is the model, and return which operations the file has."""
+    data = onnx_bytes(model)
+    rows = random_inputs(model, 5)
+    np.testing.assert_allclose(model_from_onnx(data)(rows), model(rows), rtol=1e-6, atol=1e-6)
+    return {node.op_type for node in onnx.load_from_string(data).graph.node}
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_an_unrolled_layer_is_written_as_one_again(op):
+    kinds = check_written(read(layer(op, "bidirectional", output=1)))
+    assert op in kinds and not kinds & {"Sigmoid", "Tanh", "MatMul", "Gemm"}
+
+
+def test_what_is_read_inside_is_not_written_as_one():
+    """A model that ends at a gate needs what the layer's outputs do not show."""
+    model = read(layer("LSTM"))
+    gates = [i for i, node in enumerate(model.nodes, 1) if node.operation.name == "Sigmoid"]
+    kinds = check_written(replace(model, nodes=model.nodes[: gates[-1]]))
+    assert "LSTM" not in kinds and "Sigmoid" in kinds
+
+
+def test_a_changed_part_is_written_as_it_is():
+    model = read(layer("LSTM"))
+    nodes = list(model.nodes)
+    at = next(i for i, node in enumerate(nodes) if isinstance(node.operation, Dense))
+    dense = nodes[at].operation
+    nodes[at] = nodes[at]._replace(operation=replace(dense, weight=2.0 * dense.weight))
+    changed = replace(model, nodes=tuple(nodes))
+    assert not np.allclose(changed(random_inputs(model, 5)), model(random_inputs(model, 5)))
+    assert "LSTM" not in check_written(changed)

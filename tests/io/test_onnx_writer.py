@@ -12,6 +12,9 @@ from pindown import ReluNetwork
 from pindown.affine import dense
 from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io import load, save
+from pindown.io._onnx.writer import onnx_bytes
+from pindown.model.builder import Builder
+from pindown.model.operations.softmax import Softmax
 from tests.io.onnx_models import DATA, random_inputs, relative_gap, run_onnxruntime
 
 ENDINGS = (".onnx", ".onnx.gz", ".safetensors")
@@ -167,3 +170,14 @@ def test_paths_that_cannot_be_written(tmp_path):
     odd = ReluNetwork.from_layers([([[1.0]], [0.0])], output_activation="tanh")
     with pytest.raises(UnsupportedModelError, match="tanh"):
         save(odd, tmp_path / "net.onnx")
+
+
+@pytest.mark.parametrize(("axis", "length"), [(0, 1), (1, "batch")])
+def test_models_that_mix_rows_keep_a_batch_of_one(axis, length):
+    """Softmax along the batch is one everywhere for a row alone, and not for two together."""
+    graph = Builder((1, 3))
+    model = graph.model(graph.add(Softmax(axis), graph.input), input_shape=(3,))
+    written = onnx.load_from_string(onnx_bytes(model))
+    for entry in (*written.graph.input, *written.graph.output):
+        first = entry.type.tensor_type.shape.dim[0]
+        assert (first.dim_param or first.dim_value) == length

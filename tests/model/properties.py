@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from pindown.model.builder import Builder
-from pindown.model.operations.operation import Interval, NotPiecewiseLinearError, as_fractions
+from pindown.model.operations.operation import Interval, NotPiecewiseLinearError, as_fractions, dot_up
 
 
 def model_of(operation, *shapes):
@@ -148,3 +148,40 @@ def _check_derivative(operation, inputs, rng):
         np.testing.assert_allclose(
             given, numeric, rtol=1e-4, atol=1e-5 * max(1.0, np.abs(numeric).max())
         )
+
+
+def mixed(rng, shape, spread=12):
+    """Return numbers of many sizes, so that sums round."""
+    return rng.normal(size=shape) * 10.0 ** rng.integers(-spread, spread, shape)
+
+
+def check_in_rationals(operation, *shapes, n=40, seed=0):
+    """Check bounds and pulled forms at corners of boxes of mixed sizes, in rational arithmetic."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        lower = [mixed(rng, (1, *shape)) for shape in shapes]
+        boxes = [
+            Interval(low, low + np.abs(mixed(rng, low.shape)) * (rng.uniform() < 0.5)) for low in lower
+        ]
+        bounds = operation.interval(*boxes)
+        form = mixed(rng, (1, 2, *bounds.lower.shape[1:]))
+        pulled = operation.relaxation(*boxes).upper(form)
+        largest = dot_up(form, bounds)
+        for _ in range(4):
+            corner = [np.where(rng.uniform(size=b.lower.shape) < 0.5, *b) for b in boxes]
+            y = operation(*(as_fractions(x) for x in corner))
+            y = np.vectorize(Fraction, otypes=[object])(y)
+            ends = zip(bounds.lower.ravel(), y.ravel(), bounds.upper.ravel(), strict=True)
+            assert all(Fraction(float(a)) <= v <= Fraction(float(b)) for a, v, b in ends)
+            for q in range(2):
+                left = _exactly(form[0, q], y)
+                right = Fraction(float(pulled.offset[0, q])) + sum(
+                    _exactly(f[0, q], as_fractions(x)) for f, x in zip(pulled.forms, corner, strict=True)
+                )
+                assert left <= right
+                assert left <= Fraction(float(largest[0, q]))
+
+
+def _exactly(form, values):
+    pairs = zip(form.ravel(), values.ravel(), strict=True)
+    return sum((Fraction(float(a)) * v for a, v in pairs), Fraction(0))

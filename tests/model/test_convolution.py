@@ -163,11 +163,11 @@ def test_windows_are_not_all_in_memory_at_once():
     operation = Convolution(
         np.ones((4, 32, 5, 5)), window=Window((5, 5), (1, 1), (2, 2), (2, 2), (1, 1))
     )
-    x = np.ones((1, 1, 32, 96, 96))  # all windows: 59 MB
+    x = np.ones((4, 1, 32, 96, 96))  # all windows of one image: 59 MB
     tracemalloc.start()
     try:
         operation(x)
-        operation.transposed(np.ones((1, 1, 4, 96, 96)), x.shape[1:])
+        operation.transposed(np.ones((4, 1, 4, 96, 96)), x.shape[1:])
         assert tracemalloc.get_traced_memory()[1] < 48e6
     finally:
         tracemalloc.stop()
@@ -217,6 +217,16 @@ def test_bounds_hold_and_are_attained():
     value = operation(worst)[0, 0, 0, 1, 1]
     assert value <= high[0, 0, 0, 1, 1] <= value + 1e-12
     assert (low < high).all()
+
+
+def test_bounds_hold_where_long_sums_round():
+    """Ones that are added to 2**53 one by one are lost: by so many units the sum may be off."""
+    n = 4000
+    operation = Convolution(np.ones((1, 1, n)), window=Window((n,), (1,), (0,), (0,), (1,)))
+    x = np.ones((1, 1, 1, n))
+    x[..., 0] = 2.0**53
+    low, high = (int(end.item()) for end in operation.interval(Interval(x, x)))
+    assert low <= 2**53 + n - 1 <= high
 
 
 WINDOW = Window((2, 2), (1, 1), (0, 0), (0, 0), (1, 1))

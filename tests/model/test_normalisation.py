@@ -27,6 +27,7 @@ NORMS = [
     (LayerNorm((1,)), (1, 3, 4)),
     (LayerNorm((1,), SCALE[:3, None], SHIFT[:3, None]), (1, 3, 4)),
     (LayerNorm((1,), epsilon=0.5), (1, 2)),
+    (LayerNorm((1,)), (1, 2, 3, 4)),
     (RmsNorm((2,), SCALE[:4]), (1, 3, 4)),
     (RmsNorm((1, 2), None, 0.1), (1, 3, 4)),
     (GroupNorm(2, SCALE, SHIFT), (1, 6, 2, 2)),
@@ -93,6 +94,54 @@ def test_softmax_bounds_are_those_of_corners(kind, size):
                         abs(exact - mpmath.mpf(float(given[n, i])))
                         <= 1e-11 * (1 + size) * abs(exact) + 1e-300
                     )
+
+
+def test_softmax_bounds_hold_where_one_entry_has_almost_all():
+    """Shares of 1 - e**-x, where an error of the exponent is no longer seen, and of the division is."""
+    odds = np.linspace(3.0, 37.0, 400)
+    x = np.stack([odds, np.zeros(400)], axis=1)
+    low, high = (end[:, 0] for end in Softmax(-1).interval(Interval(x, x)))
+    with mpmath.workdps(50):
+        for i in range(400):
+            share = 1 / (1 + mpmath.exp(-mpmath.mpf(float(odds[i]))))
+            assert low[i] <= share <= high[i]
+
+
+@pytest.mark.parametrize("kind", [Softmax, LogSoftmax])
+def test_softmax_bounds_hold_where_exponents_are_long(kind):
+    """An entry that reaches far above the others: at its lower end they are near, and all far below."""
+    generator = np.random.default_rng(0)
+    low = -1e6 + generator.normal(size=(40, 6))
+    high = low.copy()
+    high[:, 0] = 0.0
+    found = kind(-1).interval(Interval(low, high)).lower[:, 0]
+    with mpmath.workdps(50):
+        for row, given in zip(low.tolist(), found.tolist(), strict=True):
+            total = mpmath.log(mpmath.fsum(mpmath.exp(mpmath.mpf(v) + 10**6) for v in row))
+            exact = mpmath.mpf(row[0]) + 10**6 - total
+            assert given <= (exact if kind is LogSoftmax else mpmath.exp(exact))
+
+
+@pytest.mark.parametrize("kind", [Softmax, LogSoftmax])
+@pytest.mark.parametrize("radius", [0.0, 1e-6, 1.0])
+def test_forms_hold_with_fifty_digits(kind, radius):
+    """At corners, and at the centre, where the lines touch."""
+    generator = np.random.default_rng(0)
+    centre, form = generator.normal(size=(4, 5)) * 3, generator.normal(size=(4, 3, 5))
+    box = Interval(centre - radius, centre + radius)
+    pulled = kind(-1).relaxation(box).upper(form)
+    points = [centre, *(np.where(generator.random((4, 5)) < 0.5, *box) for _ in range(4))]
+    with mpmath.workdps(50):
+        for x in points:
+            for n in range(4):
+                logits = [mpmath.mpf(float(v)) for v in x[n]]
+                total = mpmath.log(mpmath.fsum(map(mpmath.exp, logits)))
+                logs = [v - total for v in logits]
+                y = logs if kind is LogSoftmax else list(map(mpmath.exp, logs))
+                for q in range(3):
+                    right = mpmath.fdot(map(float, pulled.forms[0][n, q]), logits)
+                    right += mpmath.mpf(float(pulled.offset[n, q]))
+                    assert mpmath.fdot(map(float, form[n, q]), y) <= right
 
 
 def test_margins_of_log_softmax_are_exact():
@@ -184,6 +233,12 @@ def test_least_spread():
         x = np.clip(m, low, high)
         best = min(best, ((x - x.mean()) ** 2).sum())
     assert best * (1 - 1e-6) <= _least_spread(low[None], high[None])[0, 0] <= best * (1 + 1e-12)
+
+
+def test_least_spread_holds_where_the_search_for_the_mean_ends_early():
+    """An entry that can be anywhere follows the others: half a squared distance of one is the least."""
+    low, high = np.array([[-1e15, 0.0, 1.0]]), np.array([[1e15, 0.0, 1.0]])
+    assert _least_spread(low, high).item() <= 0.5
 
 
 def test_sizes_hold_and_are_near():

@@ -89,6 +89,8 @@ def hostile_boxes():
 
 
 def lines_of(operation, box):
+    if isinstance(operation, Relu):
+        return [line.ravel() for line in operation.lines(box)]
     made = operation.relaxation(box)
     return [line.ravel() for line in (made.lower[0], made.below, made.upper_slopes[0], made.above)]
 
@@ -169,6 +171,19 @@ def test_lines_of_steps_hold_beside_their_jumps():
                 y = operation(np.array([[x]])).item()
                 inside = (low[0] <= x) & (x <= high[0])
                 assert ((a * x + b <= y + 1e-12) & (y <= s * x + t + 1e-12))[inside].all()
+
+
+@pytest.mark.parametrize("operation", STEPS, ids=names(STEPS))
+def test_lines_of_steps_hold_in_rationals(operation):
+    """At the ends, where a line through a jump touches."""
+    rng = np.random.default_rng(5)
+    low, high = np.sort(rng.uniform(-9, 9, (2, 1, 300)), axis=0)
+    exact = [as_fractions(line) for line in lines_of(operation, Interval(low, high))]
+    for end in (low, high):
+        x = as_fractions(end.ravel())
+        a, b, s, t = exact
+        y = operation(x[None])[0]
+        assert (a * x + b <= y).all() and (y <= s * x + t).all()
 
 
 def test_lines_of_a_step_lean_to_where_it_stays_longer():

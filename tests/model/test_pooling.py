@@ -7,7 +7,7 @@ from pindown.errors import UnsupportedModelError
 from pindown.model.operations.operation import Interval
 from pindown.model.operations.pooling import AveragePool, MaxPool
 from pindown.model.operations.windows import Window, window_positions
-from tests.model.properties import check_operation, model_of
+from tests.model.properties import check_in_rationals, check_operation, model_of
 from tests.model.runtime import run_written
 
 torch = pytest.importorskip("torch")
@@ -143,6 +143,10 @@ def test_relaxations_choose_as_a_search_of_all_windows_does():
         dominates = [all(a >= b for j, b in enumerate(highs) if j != k) for k, a in enumerate(lows)]
         assert exact == any(dominates)
     assert 0 < relaxation.exact.mean() < 1
+
+
+def test_forms_of_maxima_hold_in_rationals():
+    check_in_rationals(MaxPool(Window((3,), (1,), (1,), (0,), (1,))), (1, 2, 5))
 
 
 def test_unbounded_boxes_say_nothing_false():

@@ -222,7 +222,9 @@ def test_lines_and_intervals_hold(operation, definition, domain):
     share = np.concatenate(
         [np.linspace(0, 1, 200), 10.0 ** np.linspace(-9, -2, 30), 1 - 10.0 ** np.linspace(-9, -2, 30)]
     )
-    x = np.clip(low + share[:, None] * (high - low), low, high)
+    x = low + share[:, None] * (high - low)
+    special = [-3.0, 0.0, 3.0, *(at for at, _ in (*operation.turns, *operation.bends))]  # kinks, turns
+    x = np.clip(np.concatenate([x, *(np.full((1, low.size), at) for at in special)]), low, high)
     y = operation(x)
     slack = 1e-12 * (np.abs(y) + np.maximum(np.abs(a), np.abs(s)) * np.abs(x)) + 1e-300
     assert (a * x + b <= y + slack).all() and (y <= s * x + t + slack).all()
@@ -234,6 +236,38 @@ def test_lines_and_intervals_hold(operation, definition, domain):
                 exact = definition(mp.mpf(float(point)))
                 assert mp.mpf(a[i]) * point + b[i] <= exact <= mp.mpf(s[i]) * point + t[i]
                 assert values.lower[0, i] <= exact <= values.upper[0, i]
+
+
+@pytest.mark.parametrize(
+    ("operation", "kink"),
+    [(HardSwish(), -3.0), (HardSwish(), 3.0), (Elu(0.5), 0.0), (Elu(2.0), 0.0), (Selu(), 0.0)],
+    ids=repr,
+)
+def test_lines_hold_at_kinks(operation, kink):
+    """Which the function reaches above or below all chords beside them."""
+    low, high = kink + np.random.default_rng(7).uniform(0, 1, (2, 200)) * [[-1.0], [1.0]]
+    a, b, s, t = relaxed(operation, low, high)
+    y = operation(np.array([kink])).item()
+    assert (a * kink + b <= y + 1e-15).all() and (y <= s * kink + t + 1e-15).all()
+
+
+@every
+def test_hulls_hold_between_the_ends(operation, definition, domain):
+    """Values, and second derivatives where no kink lies between, are between what the ends say."""
+    low, high = intervals(domain, 150, seed=6, sizes=(-2, 1))
+    x = np.linspace(low, high, 41)
+    for function, hull, breaks in (
+        (operation.function, operation.hull, ()),
+        (operation.second, operation.curvature, operation.kinks),
+    ):
+        with np.errstate(all="ignore"):
+            y = function(x)
+            least, most = hull(low, high, y[0], y[-1])
+        known = np.isfinite(y).all(axis=0) & operation.defined(low, high)
+        for at in breaks:
+            known &= (high < at) | (low > at)
+        slack = 1e-9 * np.abs(y).max(axis=0, where=known, initial=0.0) + 1e-12
+        assert ((least - slack <= y) & (y <= most + slack))[:, known].all()
 
 
 @every
@@ -284,6 +318,18 @@ def test_every_entry_has_its_own_lines_however_many_there_are():
     many = relaxed(Gelu(), low, high)
     for i in (0, 1023, 1024, low.size - 1):
         assert [line[i] for line in many] == [line[0] for line in relaxed(Gelu(), low[i], high[i])]
+
+
+@every
+def test_lines_on_narrow_intervals_have_the_slope_of_the_tangent(operation, definition, domain):
+    """There a chord is the quotient of two roundings, of any size."""
+    low = float(max(domain[0], -0.75) + min(domain[1], 0.76)) / 2 + 0.2
+    if domain == (1, mp.inf):
+        low = 1.5
+    a, _, s, _ = relaxed(operation, low, low * (1 + 2.0**-40))
+    slope = float(operation.derivative(np.array(low)))
+    for line in (a, s):
+        assert line == 0 or abs(line - slope) <= 1e-9 * (1 + abs(slope))
 
 
 # ---------------------------------------------------------------------- edges
