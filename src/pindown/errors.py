@@ -13,5 +13,9 @@ class DataFileError(ValueError):
     """The data file is missing, damaged, or does not hold the arrays that are needed."""
 
 
+class PropertyFileError(ValueError):
+    """The property file is missing, damaged, or says what cannot be read: where, and what."""
+
+
 class ParameterError(ValueError, TypeError):
     """A parameter that cannot be used; both a ValueError and a TypeError, as in scikit-learn."""

@@ -5,6 +5,11 @@ from pindown.verification.acas_xu import acas_xu_property as acas_xu_property
 from pindown.verification.branch_and_bound import Verification as Verification
 from pindown.verification.branch_and_bound import verify as verify
 
+# what properties say
+from pindown.verification.properties import Property as Property
+from pindown.verification.properties import UnsafeSet as UnsafeSet
+from pindown.verification.vnnlib import read_vnnlib as read_vnnlib
+
 # classes that hold around inputs
 from pindown.verification.certificates import CertifiedAccuracy as CertifiedAccuracy
 from pindown.verification.certificates import certified as certified
