@@ -3,12 +3,15 @@
 import tracemalloc
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import numpy_helper
 
 from pindown.errors import UnsupportedModelError
 from pindown.io._onnx.reader import model_from_onnx
+from pindown.io._onnx.writer import onnx_bytes
 from tests.io.onnx_models import (
     OPSETS,
     assert_agrees,
@@ -18,6 +21,7 @@ from tests.io.onnx_models import (
     make_model,
     many,
     one_op,
+    read,
 )
 
 # ---------------------------------------------------------------------- matrix products, arithmetic
@@ -509,3 +513,24 @@ def test_small_files_that_ask_for_gigabytes_are_refused_before_they_get_them(
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**30
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [(1, np.float32), (10, np.float16), (11, np.float64)])
+def test_constants_are_computed_in_their_own_type(kind, dtype):
+    """As a runtime does it: what is made of two stored numbers is rounded to their type."""
+    weights = {"a": np.array([0.1, 0.3], dtype), "b": np.array([0.7, 0.9], dtype)}
+    nodes = [("Mul", ["a", "b"], ["c"], {}), ("Add", ["x", "c"], ["y"], {})]
+    model = read(make_model(nodes, weights, ["n", 2], kind=kind))
+    product = (weights["a"] * weights["b"]).astype(float)
+    assert (model(np.zeros(2)) == product).all()
+    exact = weights["a"].astype(float) * weights["b"].astype(float)
+    assert (product == exact).all() == (kind == 11)
+
+
+def test_a_division_is_written_as_one():
+    """By the file's own number; a product with its inverse would be rounded once more."""
+    model = read(one_op("Div", ["n", 2], {"c": np.array([3.0, 1.4140625], "f4")}))
+    written = onnx.load_from_string(onnx_bytes(model))
+    assert [node.op_type for node in written.graph.node] == ["Div"]
+    assert (numpy_helper.to_array(written.graph.initializer[0]) == [3.0, 1.4140625]).all()
+    assert read(written) == model

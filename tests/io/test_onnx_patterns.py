@@ -60,6 +60,7 @@ FOUND = {
     "SiLU of x + 2": (chain("p = Add x 2", "s = Sigmoid p", "y = Mul p s"), ["Add", "SiLU"]),
     "quick GELU": (chain("p = Mul x 1.702", "s = Sigmoid p", "y = Mul x s"), ["Scale", "SiLU", "Scale"]),
     "GELU": (chain(*GELU), ["GELU"]),
+    "GELU of 16 bits": (chain("d = Div x 1.4140625", *GELU[1:]), ["GELU"]),
     "GELU, half first": (
         chain("h = Mul x 0.5", "d = Mul x 0.70710678", "e = Erf d", "a = Add e 1", "y = Mul h a"),
         ["GELU"],
@@ -179,6 +180,7 @@ OTHER = {
     "another root": chain(*("d = Div x 1.5", *GELU[1:])),
     "another half": chain(*GELU[:-1], "y = Mul m 0.4"),
     "another cubic": chain("c = Pow x 3", "kc = Mul c 0.05", *CUBIC[1:]),
+    "another outer factor": chain("c = Pow x 3", *CUBIC[:2], "r = Mul s 0.7978515625", *CUBIC[3:]),
     "another power": chain("c = Pow x 5", *CUBIC),
     "another clip": chain("a = Add x 3", "c = Clip a 0 5", "m = Mul x c", "y = Div m 6"),
     "another shift": chain("a = Add x 2", "c = Clip a 0 6", "y = Div c 6"),

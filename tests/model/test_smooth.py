@@ -50,6 +50,7 @@ FUNCTIONS = [
     (Tanh(), mp.tanh, ALL),
     (Erf(), mp.erf, ALL),
     (Gelu(), lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2 if x > -1e6 else mp.mpf(0), ALL),
+    (Gelu(root=1.4140625), lambda x: x * mp.erfc(-x / 1.4140625) / 2 if x > -1e6 else mp.mpf(0), ALL),
     (Gelu(True), lambda x: x * sigma(2 * mp.sqrt(2 / mp.pi) * (x + mp.mpf(44715) / 10**6 * x**3)), ALL),
     (Silu(), lambda x: x * sigma(x), ALL),
     (Mish(), lambda x: x * mp.tanh(mp.log1p(mp.exp(x))), ALL),
@@ -414,6 +415,8 @@ def test_a_model_outside_of_a_domain_says_so():
 
 
 def test_numbers_that_are_not_finite_are_refused():
+    with pytest.raises(ValueError, match="no root"):
+        Gelu(True, 1.4)
     for make in (lambda: Elu(np.inf), lambda: Celu(0.0), lambda: Power(np.nan)):
         with pytest.raises(UnsupportedModelError):
             make()

@@ -42,7 +42,6 @@ class Reading:
         builder: Where operations go.
         opsets: Version of the operator set of each domain.
         types: Name of a tensor -> its element type, such as ``"tensor(float)"``, where it is known.
-        coarse: Whether numbers of the model are floats of 16 bits.
         folder: Where tensors stored outside the model may lie.
         notes: What had to be assumed.
         uses: How often each tensor is read.
@@ -57,7 +56,6 @@ class Reading:
     opsets: dict[str, int]
     types: dict[str, str]
     folder: Path | None
-    coarse: bool = False
     notes: list[str] = field(default_factory=list)
     uses: Counter[str] = field(default_factory=Counter)
     roots: dict[str, tuple[str, int]] = field(default_factory=dict)

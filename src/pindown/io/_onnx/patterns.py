@@ -3,7 +3,8 @@
 Exporters write SiLU as a Sigmoid and a Mul, GELU as five nodes, a layer norm as nine. While a graph is
 built, the last node of such a group is replaced by the one operation that the group is, if its nodes and
 numbers are exactly those; what nobody else reads is then left out. Numbers may be off by a rounding to
-float32 (in models of 16 bits to those).
+float32. In files of 16 bits they are farther off, and what they make is another function: only GELU is
+found there, which takes what stands for the root of two.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from pindown.model.operations.smooth import Erf, Gelu, HardSwish, Mish, Sigmoid,
 from pindown.model.operations.softmax import Softmax
 from pindown.model.operations.steps import Round
 
-_EXACT, _COARSE = 1e-6, 2e-3
+_ROUNDED = 1e-6  # to float32
+_HALF_ROUNDED = 2e-3  # to bfloat16
 _CUBIC = 0.044715
 _DEPTH = 4  # of products in products
 _FLAT = 15.0  # from here on softplus is x up to float32's rounding
@@ -40,7 +42,6 @@ class _Graph:
 
     def __init__(self, node: Node) -> None:
         self.builder: Builder = node.builder
-        self.tolerance = _COARSE if node.reading.coarse else _EXACT
         self.tensor = node.builder.tensor
 
     def made(self, x: Tensor, kind: type[Kind]) -> tuple[Kind, Tensor] | None:
@@ -55,7 +56,7 @@ class _Graph:
         return [] if node is None else [self.tensor(i) for i in node.inputs]
 
     def close(self, a: float, b: float) -> bool:
-        return abs(a - b) <= self.tolerance * abs(b)
+        return abs(a - b) <= _ROUNDED * abs(b)
 
     def lines(self, x: Tensor) -> Iterator[tuple[float, float, Tensor]]:
         """Yield all (a, b, y) with ``x == a y + b`` for numbers a and b, beginning with x itself."""
@@ -141,8 +142,9 @@ def _gates(graph: _Graph, gate: Tensor) -> Iterator[tuple[Operation | float, flo
     elif graph.close(a, b):
         if erf := graph.made(z, Erf):
             for slope, shift, x in graph.lines(erf[1]):
-                if shift == 0 and graph.close(slope, math.sqrt(0.5)):
-                    yield Gelu(False), 0.5 / a, x
+                if shift == 0 and abs(slope - math.sqrt(0.5)) <= _HALF_ROUNDED:
+                    near = graph.close(slope, math.sqrt(0.5))
+                    yield (Gelu() if near else Gelu(root=1.0 / slope)), 0.5 / a, x
         if tanh := graph.made(z, Tanh):
             for x in _cubic_of(graph, tanh[1]):
                 yield Gelu(True), 0.5 / a, x

@@ -23,7 +23,7 @@ from pindown.model.operations.convolution import Convolution
 from pindown.model.operations.dense import Add, Dense, Reduce
 from pindown.model.operations.dynamic import DynamicProduct, DynamicQuantize, DynamicScale, DynamicZero
 from pindown.model.operations.integer_weights import IntegerProduct, IntegerWeights
-from pindown.model.operations.integers import RANGES, Dequantize, Quantize, ToFloat
+from pindown.model.operations.integers import RANGES, Dequantize, Quantize, ToFloat, float32
 from pindown.model.operations.moves import Concat
 from pindown.model.operations.operation import Operation
 from pindown.model.operations.piecewise_linear import LeakyRelu
@@ -104,7 +104,10 @@ def _dequantize(node: Node) -> Value:
     if isinstance(x, Tensor):
         return node.apply(grid, x)
     grid.shape(x.shape)
-    made = np.array(grid(np.asarray(x, dtype=np.float64)[None])[0])
+    made = grid(np.asarray(x, dtype=np.float64)[None])[0]
+    if node.type(1) == "float":  # with another type, integers could not be told from the numbers
+        made = float32(made)
+    made = np.array(made)
     made.flags.writeable = False
     node.reading.grids[id(made)] = made, grid
     return made

@@ -30,6 +30,7 @@ FLOAT_TYPES = frozenset({1, 10, 11, _BFLOAT16})
 HALF_TYPES = frozenset({10, _BFLOAT16})
 INTEGER_TYPES = frozenset({2, 3, 4, 5, 6, 7, 12, 13})
 BOOL_TYPE = 9
+_ROUNDING_TYPES = {"tensor(float)": 1, "tensor(float16)": 10, "tensor(bfloat16)": _BFLOAT16}
 # Field numbers of onnx.proto, by message.
 _MESSAGES = {
     "model": {7: "graph"},
@@ -158,6 +159,19 @@ def narrowed(values: NDArray[Any], data_type: int) -> NDArray[Any]:
         return values.astype(_STORAGE[data_type].dtype).astype(np.float64)
     fraction, exponent = np.frexp(values)
     return np.ldexp(np.round(fraction * 2**8) / 2**8, exponent)  # eight digits are kept
+
+
+def as_type(values: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Return float64 numbers as rounded to a type by its name; the same array if nothing changes.
+
+    >>> as_type(np.array([0.1, 1.0]), "tensor(float16)")
+    array([0.09997559, 1.        ])
+    """
+    number = _ROUNDING_TYPES.get(kind)
+    if number is None or values.dtype != np.float64:
+        return values
+    made = narrowed(values, number)
+    return values if np.array_equal(made, values, equal_nan=True) else made
 
 
 def _external_bytes(proto: Any, needed: int, folder: Path | None) -> bytes:

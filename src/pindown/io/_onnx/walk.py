@@ -19,12 +19,11 @@ from pindown.io._onnx.expansion import outer_names
 from pindown.io._onnx.node import Node, Reading, Value
 from pindown.io._onnx.ops import rule_of
 from pindown.io._onnx.schema import DEFAULT_DOMAINS
-from pindown.io._onnx.tensors import FLOAT_TYPES, READABLE_TYPES
+from pindown.io._onnx.tensors import FLOAT_TYPES, READABLE_TYPES, as_type
 from pindown.model.builder import Builder, Tensor
 from pindown.model.limits import MAX_NODES, MAX_TOTAL_ENTRIES, check_deadline, check_entries
 from pindown.model.operations.moves import Constant
 
-_HALVES = {"tensor(float16)", "tensor(bfloat16)"}
 _TRAINED_TYPES = FLOAT_TYPES | {2, 3}  # floats, and the integers of eight bits that stand for them
 _MAX_UNFOLDED = 4 * MAX_NODES  # with the steps of recurrent layers and the nodes of definitions
 _MAX_DEPTH = 12  # of definitions and branches in each other
@@ -62,7 +61,6 @@ class Walk:
             reader.opsets,
             reader.types,
             reader.folder,
-            coarse=not _HALVES.isdisjoint(reader.types.values()),
             uses=uses,
             expand=self._expand,
         )
@@ -156,7 +154,10 @@ class Walk:
             if max(self._steps, self.builder.n_nodes) > _MAX_UNFOLDED:
                 raise UnsupportedModelError(f"the graph unfolds to more than {_MAX_UNFOLDED:,} nodes.")
             results = list(made) if isinstance(made, (list, tuple)) else [made]
-            return [self._settled(result) for result in results]  # type: ignore[arg-type]
+            kinds = [reading.types.get(name, "") for name in proto.output]
+            kinds += [""] * (len(results) - len(kinds))
+            pairs = zip(results, kinds, strict=False)
+            return [self._settled(result, kind) for result, kind in pairs]  # type: ignore[arg-type]
 
     def _keep(self, proto: Any, made: Sequence[Value | None], values: dict[str, Value]) -> None:
         """Keep what a node made, and of constants the weight that they come from."""
@@ -190,7 +191,6 @@ class Walk:
             {**self.reading.opsets, **(opsets or {})},
             types,
             self.reading.folder,
-            self.reading.coarse,
             self.reading.notes,
             roots=self.reading.roots if opsets is None else {},
             counted=self.reading.counted,
@@ -208,11 +208,16 @@ class Walk:
             self._depth -= 1
         return [scope[name] for name in wanted]
 
-    def _settled(self, value: Value | None) -> Value | None:
-        """Count a constant; functions of arrays without axes return bare numbers."""
+    def _settled(self, value: Value | None, kind: str) -> Value | None:
+        """Count a constant, in the type that the file gives it: there all runtimes round it.
+
+        Functions of arrays without axes return bare numbers.
+        """
         if value is None or isinstance(value, Tensor):
             return value
         constant = np.asarray(value)
+        if id(constant) not in self.reading.grids:
+            constant = as_type(constant, kind)
         self._charge(constant)
         return constant
 

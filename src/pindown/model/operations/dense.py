@@ -225,9 +225,11 @@ class Scale(AffineOperation):
         return x if self.shift is None else x.shift(self.shift)
 
     def write(self, writer: Writer, *inputs: str) -> str:
-        """Write Mul and Add."""
+        """Write Mul and Add, or Div where the author wrote that: its numbers are the file's own."""
         (x,) = inputs
-        if self.factor is not None:
+        if self.kind == "Div" and self.factor is not None and self.factor.all():
+            x = writer.node("Div", [x, writer.weight(1.0 / self.factor, "divisor")])
+        elif self.factor is not None:
             x = writer.node("Mul", [x, writer.weight(self.factor, "factor")])
         return x if self.shift is None else writer.node("Add", [x, writer.weight(self.shift, "shift")])
 

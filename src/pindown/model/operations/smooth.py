@@ -40,7 +40,7 @@ __all__ = [
     "Tanh",
 ]
 
-_SQRT_HALF = math.sqrt(0.5)
+_SQRT_TWO, _SQRT_HALF = math.sqrt(2.0), math.sqrt(0.5)
 _SQRT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
 _CUBIC = 0.044715
 # From here on the normal density is zero in float64; its formula would be infinity times zero.
@@ -134,13 +134,16 @@ class Gelu(Smooth):
 
     Attributes:
         approximate: Whether it is the one with tanh.
+        root: What stands for the root of two in :math:`2 \Phi(x) = 1 + \mathrm{erf}(x / \sqrt2)`, in
+            files of 16 bits 1.4140625. With :math:`k = \sqrt2 / \text{root}` the function is
+            :math:`g(k x) / k`, where g is GELU.
 
     Hendrycks and Gimpel 2016, "Gaussian Error Linear Units (GELUs)".
     """
 
     approximate: bool = False
+    root: float = _SQRT_TWO
 
-    least = -0.1701
     tail = 0.0
     relative, absolute = (
         2.0**-40,
@@ -149,31 +152,42 @@ class Gelu(Smooth):
     blur = 2.0**-44
 
     def __post_init__(self) -> None:
+        if self.approximate and self.root != _SQRT_TWO:
+            raise ValueError("the approximation of GELU has no root of two.")
+        k = self._stretch
         exact = (-0.7517915246935645, -0.16997120747990366)
         with_tanh = (-0.7524614220710163, -0.17004075057125405)
-        object.__setattr__(self, "turns", (with_tanh if self.approximate else exact,))
+        x, value = with_tanh if self.approximate else exact
+        object.__setattr__(self, "turns", ((x / k, value / k),))
+        object.__setattr__(self, "least", -0.1701 / k)
         x, value = (
             (2.013480724624258, -0.10791351589036792) if self.approximate else (2.0, -0.1079819330263761)
         )
-        object.__setattr__(self, "bends", ((-x, value), (0.0, _SQRT_TWO_OVER_PI), (x, value)))
+        bends = ((-x, value), (0.0, _SQRT_TWO_OVER_PI), (x, value))
+        object.__setattr__(self, "bends", tuple((x / k, k * value) for x, value in bends))
 
     @property
     def name(self) -> str:
         """What users call it."""
         return "GELU"
 
+    @property
+    def _stretch(self) -> float:
+        return 1.0 if self.root == _SQRT_TWO else _SQRT_TWO / self.root
+
     def _inner(self, x: Array) -> Array:
         return 2.0 * _SQRT_TWO_OVER_PI * (x + _CUBIC * x**3)
 
     def function(self, x: Numbers) -> Array:
         """Return the value."""
-        share = expit(self._inner(x)) if self.approximate else 0.5 * erfc(-_SQRT_HALF * x)
+        share = expit(self._inner(x)) if self.approximate else 0.5 * erfc(-x / self.root)
         return np.asarray(x * share)
 
     def derivative(self, x: Array) -> Array:
         """Return the derivative."""
         if not self.approximate:
-            return np.where(np.abs(x) > _FAR, x > 0, 0.5 * erfc(-_SQRT_HALF * x) + x * _density(x))
+            t = self._stretch * x
+            return np.where(np.abs(x) > _FAR, x > 0, 0.5 * erfc(-x / self.root) + t * _density(t))
         inner = self._inner(x)
         slope = 2.0 * _SQRT_TWO_OVER_PI * (1.0 + 3.0 * _CUBIC * x * x)
         return np.where(np.abs(x) > _FAR**0.5, x > 0, expit(inner) + x * slope * _bell(inner))
@@ -181,7 +195,8 @@ class Gelu(Smooth):
     def second(self, x: Array) -> Array:
         """Return the second derivative."""
         if not self.approximate:
-            return np.where(np.abs(x) > _FAR, 0.0, _density(x) * (2.0 - x * x))
+            t = self._stretch * x
+            return np.where(np.abs(x) > _FAR, 0.0, self._stretch * _density(t) * (2.0 - t * t))
         inner = self._inner(x)
         slope = 2.0 * _SQRT_TWO_OVER_PI * (1.0 + 3.0 * _CUBIC * x * x)
         curve = 12.0 * _SQRT_TWO_OVER_PI * _CUBIC * x
@@ -193,7 +208,7 @@ class Gelu(Smooth):
         (x,) = inputs
         half, one = writer.weight(np.array(0.5), "half"), writer.weight(np.array(1.0), "one")
         if not self.approximate:
-            scaled = writer.node("Div", [x, writer.weight(np.array(math.sqrt(2.0)), "sqrt_2")])
+            scaled = writer.node("Div", [x, writer.weight(np.array(self.root), "sqrt_2")])
             share = writer.node("Add", [writer.node("Erf", [scaled]), one])
             return writer.node("Mul", [writer.node("Mul", [x, share]), half])
         cube = writer.node("Mul", [x, writer.node("Mul", [x, x])])
