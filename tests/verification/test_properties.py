@@ -102,6 +102,7 @@ def test_violations_are_exact():
     assert exact < Fraction(0.30000000000000004) and not above.violated_by([0], [0.1, 0.2])
     tiny = Property.box([0], [1], [[1.0, 1.0]], [1.0])
     assert 1.0 + 1e-30 == 1.0 and tiny.violated_by([0], [1.0, 1e-30])
+    assert Property.box([0], [1], [[1e-200]], [0.0]).violated_by([0], [1e-200])
 
 
 def test_many_sets_are_looked_up_by_their_boxes():

@@ -178,25 +178,29 @@ def test_an_interval_that_is_empty_by_less_than_rounding_is_empty():
     ).unsafe
 
 
-@pytest.mark.parametrize("inputs", [True, False])
-def test_coefficients_that_float64_does_not_hold(inputs):
+@pytest.mark.parametrize(
+    ("names", "limit", "n_sets"),
+    [(("X_0", "X_1"), "0", 1), (("X_0", "Y_1"), "0.3", 2), (("Y_0", "Y_1"), "0.3", 4)],
+    ids=str,
+)
+def test_coefficients_that_float64_does_not_hold(names, limit, n_sets):
     """A set of decimals of 20 digits is in the union of its sets, and the inner ones are in it."""
-    a, b = Fraction("0.12345678901234567891"), Fraction("-1.98765432109876543211")
-    first = "X_0" if inputs else "Y_0"
-    text = f"(assert (<= (+ (* {a.numerator}e-20 {first}) (* -1.98765432109876543211 Y_1)) 0.3))"
-    text = text.replace(f"{a.numerator}e-20", "0.12345678901234567891")
-    found = property_of(BOXED + text)
-    assert len(found.unsafe) == (2 if inputs else 4)
+    a, b, t = Fraction("0.12345678901234567891"), Fraction("-1.98765432109876543211"), Fraction(limit)
+    terms = f"(* 0.12345678901234567891 {names[0]}) (* -1.98765432109876543211 {names[1]})"
+    found = property_of(BOXED + f"(assert (<= (+ {terms}) {limit}))")
+    assert len(found.unsafe) == n_sets
+    places = [VARIABLES.index(name) for name in names]
     rng = np.random.default_rng(0)
     counts = [0, 0]
     for i in range(400):
         u = Fraction(rng.uniform(-2, 2))
         # Next to the boundary, on either side, and anywhere.
-        near = (Fraction("0.3") - a * u) / b
-        v = near + Fraction(int(rng.integers(-2, 3)), 10**17) if i % 2 else Fraction(rng.uniform(-2, 2))
-        truth = a * u + b * v <= Fraction("0.3")
+        near = (t - a * u) / b
+        v = near + Fraction(int(rng.integers(-9, 10)), 10**19) if i % 2 else Fraction(rng.uniform(-2, 2))
+        truth = a * u + b * v <= t
         counts[truth] += 1
-        point = [u, Fraction(0), Fraction(0), v] if inputs else [Fraction(0), Fraction(0), u, v]
+        point = [Fraction(0)] * 4
+        point[places[0]], point[places[1]] = u, v
         if truth:
             assert any(inside(part, point) for part in found.unsafe)
         if any(inside(part.inside, point) for part in found.unsafe):
@@ -209,6 +213,8 @@ def test_coefficients_that_float64_does_not_hold(inputs):
 def test_rows_are_scaled_to_integers():
     (part,) = property_of(BOXED + "(assert (<= (- (* 0.1 Y_0) (* 0.25 Y_1)) 0.3))").unsafe
     assert part.rows.tolist() == [[2, -5]] and part.limits == 6 and part.inner is None
+    (part,) = property_of(BOXED + "(assert (>= (+ (* 2 Y_0) (* 4 Y_1)) 3))").unsafe
+    assert part.rows.tolist() == [[-1, -2]] and part.limits == -1.5
 
 
 @pytest.mark.parametrize(
@@ -285,7 +291,7 @@ def test_boxes_are_combined_and_shared():
         (-2.0, -1.5), (-1.0, -0.75), (0.25, 0.5), (1.0, 1.5)
     ]  # fmt: skip
     same = property_of(BOXED + "(assert (or (<= Y_0 1) (>= Y_1 1)))").unsafe
-    assert same[0].lower.base is same[1].lower.base
+    assert same[0].lower is same[1].lower
 
 
 # ---------------------------------------------------------------------- two networks
@@ -313,6 +319,25 @@ def test_an_equality_of_one_alternative_is_no_shared_input():
     assert first.upper[2] == 1 and second.lower[2] == second.upper[2] == 7
     assert found.violated_by([0.5, 0, 0.5, 0], np.full((2, 2), 9.0))
     assert not found.violated_by([0.5, 0, 0.25, 0], np.full((2, 2), 9.0))
+
+
+def test_only_what_is_equal_is_shared():
+    """x_f = -x_g, x_f = 2 x_g and y = x say something else; x_f - x_g is zero where they are shared."""
+    boxed = "(assert (and (<= 0 X_f[0] 1) (<= 0 X_f[1] 2) (<= -9 X_g[0] 9) (<= -9 X_g[1] 9)))"
+    text = (
+        TWO.format("equal-to")
+        + boxed
+        + "(assert (= X_f[0] (- X_g[0]))) (assert (= X_f[1] (* 2 X_g[1])))"
+    )
+    found = property_of(text + "(assert (= Y_f[0,0] X_g[0]))")
+    assert [read.tolist() for read in found.reads] == [[0, 1], [2, 3]]
+    assert found.violated_by([0.5, 1, -0.5, 0.5], [[-0.5, 0], [0, 0]])
+    assert not found.violated_by([0.5, 1, 0.5, 0.5], [[0.5, 0], [0, 0]])
+    text = TWO.format("equal-to") + boxed + "(assert (= X_f[0] X_g[0])) (assert (= X_g[0] X_f[1]))"
+    found = property_of(text + "(assert (<= Y_f[0,0] (+ X_g[1] (- X_f[0] X_f[1]))))")
+    assert [read.tolist() for read in found.reads] == [[0, 0], [0, 1]]
+    (part,) = found.unsafe
+    assert part.upper.tolist() == [1, 9] and part.input_rows.tolist() == [[0, -1]]
 
 
 def test_tensors_are_read_in_the_order_of_their_entries():

@@ -29,8 +29,10 @@ def described(prop: Property) -> str:
     if not prop.unsafe:
         return f"{prop.text or 'it holds'}: no input can violate it, whatever the outputs are"
     names, first, n = _names(prop), prop.unsafe[0], len(prop.unsafe)
-    lower = np.min([each.lower for each in prop.unsafe], axis=0)
-    upper = np.max([each.upper for each in prop.unsafe], axis=0)
+    lower, upper = first.lower.copy(), first.upper.copy()
+    for each in prop.unsafe:
+        np.minimum(lower, each.lower, out=lower)
+        np.maximum(upper, each.upper, out=upper)
     count = f"{prop.n_free:,} inputs" if prop.n_free > 1 else "inputs"
     if len(prop.n_inputs) > 1:
         count += f" of {len(prop.n_inputs)} networks"

@@ -22,7 +22,7 @@ _INDEX = re.compile(r"\s*([0-9]{1,9})\s*")
 _VERSION = re.compile(r"<?([0-9]+)\.[0-9]+>?")
 _TYPES = ("real", "float", "double", "float16", "float32", "float64", "bfloat16")
 
-MAX_FEATURES = 4_000_000  # inputs or outputs of one network
+MAX_FEATURES = 1_000_000  # inputs or outputs of one network
 _MAX_NETWORKS = 100
 _SHOWN = 40  # characters of what a message quotes
 

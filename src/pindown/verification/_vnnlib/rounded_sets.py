@@ -201,7 +201,8 @@ def _assembled(
     limits = np.array([row.limits for row in rows]).reshape(-1, 2).T
     strict = np.array([row.strict for row in rows], dtype=bool).reshape(-1, 2).T
     of_outputs = [_scattered([row.coefficients[s] for row in rows], n_outputs, True) for s in (0, 1)]
-    tight = (corners[:, :2] == corners[:, 2:]).all(axis=(1, 2))
+    tight = (corners[:, :2] == corners[:, 2:]).all(axis=(1, 2)).tolist()
+    boxes = [list(box) for box in corners]  # sets of one box have the same arrays
     start = 0
     for (i, each), with_inputs in zip(sets, reads, strict=True):
         part = slice(start, start + len(each))
@@ -215,8 +216,8 @@ def _assembled(
             if with_inputs:
                 of_inputs = _scattered([row.coefficients[side] for row in each], n_inputs, False)
             made = UnsafeSet(
-                corners[i, 2 * side],
-                corners[i, 2 * side + 1],
+                boxes[i][2 * side],
+                boxes[i][2 * side + 1],
                 of_outputs[side][part],
                 limits[side][part],
                 of_inputs,

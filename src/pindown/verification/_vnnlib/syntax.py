@@ -79,10 +79,12 @@ class Statements:
         for match in _COMPARISON_OR_TOKEN.finditer(self._text):
             token = match[0]
             if match.lastindex and stack:
-                relation, *words = match.groups()
-                a, b = (self._term(word, [match.start()]) for word in words)
-                negated, _ = _inherited(frame)
-                frame.append(self._compared(_NEGATED[relation] if negated else relation, a, b))
+                relation, left, right = match.groups()
+                if _inherited(frame)[0]:
+                    relation = _NEGATED[relation]
+                place = [match.start()]
+                a, b = self._term(left, place), self._term(right, place)
+                frame.append(self._compared(relation, a, b))
             elif token == "(":
                 if len(stack) >= MAX_DEPTH:
                     self._fail(match.start(), f"more than {MAX_DEPTH:,} parentheses are open.")
@@ -242,8 +244,11 @@ class Statements:
             return self._compared("<", a, b) + self._compared("<", b, a)
         if relation[0] == ">":
             a, b = b, a
-        if len(a) == 1 and len(b) <= 1 and None not in a and (not b or None in b):
-            return [[Inequality(a, b.get(None, 0), _PLAIN[relation])]]  # type: ignore[arg-type]
+        if len(a) <= 1 and len(b) <= 1 and _is_constant(a) != _is_constant(b):  # the bound of a variable
+            if _is_constant(b):
+                return [[Inequality(a, b.get(None, 0), _PLAIN[relation])]]  # type: ignore[arg-type]
+            ((variable, c),) = b.items()
+            return [[Inequality({variable: -c}, -a.get(None, 0), _PLAIN[relation])]]  # type: ignore[dict-item]
         self._spend(len(a) + len(b))
         limit = b.get(None, 0) - a[None] if None in a else b.get(None, 0)
         terms = {v: c for v, c in a.items() if v is not None}
@@ -301,11 +306,13 @@ class Statements:
         """Combine unions, of which none is used again: one of each."""
         if not all(parts):
             return []
-        single = sorted((part for part in parts if len(part) == 1), key=lambda part: -len(part[0]))
-        total: Alternatives = single[0] if single else [[]]
-        for part in single[1:]:
-            self._spend(len(part[0]))
-            total[0] += part[0]
+        single = [part[0] for part in parts if len(part) == 1]
+        longest = max(single, key=len, default=[])
+        for each in single:
+            if each is not longest:
+                self._spend(len(each))
+                longest += each
+        total: Alternatives = [longest]
         for part in parts:
             if len(part) == 1:
                 continue
