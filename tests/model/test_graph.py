@@ -110,3 +110,18 @@ def test_a_model_of_nothing_is_the_identity():
     graph = Builder((1, 3))
     model = graph.model(graph.input, input_shape=(3,))
     assert isinstance(model, Model) and (model([1.0, 2.0, 3.0]) == [1, 2, 3]).all()
+
+
+def test_what_nobody_holds_or_reads_is_let_go():
+    """A replaced node goes with all that only it read; what another reads or holds stays."""
+    graph = Builder((1, 2))
+    first, other = (graph.add(Dense(np.full((2, 2), value)), graph.input) for value in (1.0, 2.0))
+    second = graph.add(Relu(), first)
+    for tensor in (first, other, second):
+        graph.hold(tensor)
+    graph.release(first)
+    assert isinstance(graph.node(first).operation, Dense)  # the ReLU reads it
+    graph.release(second)
+    assert not any(isinstance(graph.node(t).operation, (Dense, Relu)) for t in (first, second))
+    model = graph.model(other, input_shape=(2,))
+    np.testing.assert_array_equal(model([1.0, 1.0]), [4.0, 4.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ class Builder:
         self._counted: set[int] = set()
         self._stored = 0
         self._origin: Origin | None = None
+        self._readers: Counter[int] = Counter()  # of every tensor: how many nodes read it
+        self._held: Counter[int] = Counter()
         self.place = ""
         self.input = Tensor(0, check_shape(literal_shape, "the input"))
 
@@ -68,7 +71,31 @@ class Builder:
         self._nodes.append(
             Node(operation, tuple(x.index for x in inputs), shape, self.place, self._origin)
         )
+        self._readers.update({x.index for x in inputs})
         return Tensor(len(self._nodes), shape)
+
+    def hold(self, tensor: Tensor) -> None:
+        """Say that a reader may still ask for a tensor."""
+        self._held[tensor.index] += 1
+
+    def release(self, tensor: Tensor) -> None:
+        """Take back one :meth:`hold`; operations whose results nobody holds or reads are let go.
+
+        Readers replace groups of nodes by one: the weights of what was replaced need not stay.
+        """
+        from pindown.model.operations.moves import Constant
+
+        self._held[tensor.index] -= 1
+        waiting = [tensor.index]
+        while waiting:
+            i = waiting.pop()
+            if i == 0 or self._held[i] > 0 or self._readers[i] > 0:
+                continue
+            node = self._nodes[i - 1]
+            self._nodes[i - 1] = node._replace(operation=Constant(np.zeros(0)), inputs=())
+            for j in set(node.inputs):
+                self._readers[j] -= 1
+                waiting.append(j)
 
     @contextmanager
     def standing_for(self, origin: Origin) -> Iterator[Callable[[int, Tensor], None]]:

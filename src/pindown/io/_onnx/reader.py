@@ -199,6 +199,11 @@ class _Reader:
                 proto.ClearField(field)
         return self._decoded[name]
 
+    def drop(self, name: str) -> None:
+        """Let go of a stored tensor, unless a batch will be run through the graph a second time."""
+        if self.source.fixed_batch is None:
+            self._decoded.pop(name, None)
+
 
 # ---------------------------------------------------------------------- notes
 

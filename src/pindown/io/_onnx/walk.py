@@ -27,6 +27,7 @@ from pindown.model.operations.moves import Constant
 _TRAINED_TYPES = FLOAT_TYPES | {2, 3}  # floats, and the integers of eight bits that stand for them
 _MAX_UNFOLDED = 4 * MAX_NODES  # with the steps of recurrent layers and the nodes of definitions
 _MAX_DEPTH = 12  # of definitions and branches in each other
+_DROPPED = np.zeros(0)  # stands for what is not read again
 
 
 class Source(Protocol):
@@ -45,6 +46,9 @@ class Source(Protocol):
 
     def initializer(self, name: str) -> NDArray[Any]:
         """Return a stored tensor."""
+
+    def drop(self, name: str) -> None:
+        """Let go of a stored tensor, if nobody will ask for it again."""
 
 
 class Walk:
@@ -65,6 +69,7 @@ class Walk:
             expand=self._expand,
         )
         self._values: dict[str, Value] = {reader.source.name: self.builder.input, **reader.fixed}
+        self._left = uses.copy()  # how often each tensor is still to be read
         self._done: set[int] = set()
         self._charged: set[int] = set()
         self._stored = self._steps = self._depth = 0
@@ -139,6 +144,24 @@ class Walk:
                     f"output {slot + 1} of {proto.op_type} is in use; it is not read."
                 )
         self._keep(proto, made, self._values)
+        for name, value in zip(proto.output, made, strict=False):
+            if name and isinstance(value, Tensor):
+                self.builder.hold(value)
+        self._drop_what_is_read(proto)
+
+    def _drop_what_is_read(self, proto: Any) -> None:
+        """Let go of tensors that no other node reads: operations keep what they need of them."""
+        for name in filter(None, outer_names(proto)):
+            self._left[name] -= 1
+            if self._left[name] > 0 or name == self._reader.source.name:
+                continue
+            value = self._values[name]
+            if isinstance(value, Tensor):
+                self.builder.release(value)
+            elif name in self._reader.initializers:
+                self._charged.discard(id(value))  # another array may get its number
+                self._values[name] = _DROPPED
+                self._reader.drop(name)
 
     def _carry_out(
         self, proto: Any, label: str, values: Mapping[str, Value], reading: Reading

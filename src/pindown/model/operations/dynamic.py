@@ -39,6 +39,7 @@ from pindown.model.operations.operation import (
     Relaxation,
     Shape,
     Writer,
+    frozen,
 )
 from pindown.rounding import add_down, add_up
 
@@ -321,8 +322,7 @@ def _with_scale(product: IntegerWeights, own: Array, rank: int) -> IntegerWeight
         return None
     new = Dequantize(flat if flat.size > 1 else flat.reshape(()), grid.zero, 0, grid.kind)
     name = "weight" if isinstance(inner, Dense) else "kernel"
-    integers = product.integers
-    numbers = new(integers[None])[0]
+    numbers = frozen(product.numbers * new.grid(product.numbers.ndim).scale)
     return IntegerWeights(replace(inner, **{name: numbers}), new)  # type: ignore[type-var]
 
 
