@@ -17,6 +17,9 @@ from pindown.equivalence import canonical as canonical
 from pindown.equivalence import diff as diff
 from pindown.equivalence import recover as recover
 from pindown.equivalence import shrink as shrink
+from pindown.verification import Property as Property
+from pindown.verification import Verification as Verification
+from pindown.verification import verify as verify
 
 # the rooms
 from pindown import bias as bias

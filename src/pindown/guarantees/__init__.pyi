@@ -17,4 +17,4 @@ from pindown.verification.certificates import CertifiedAccuracy as CertifiedAccu
 from pindown.verification.certificates import certified_accuracy as certified_accuracy
 from pindown.verification.distance import MinimumDistance as MinimumDistance
 from pindown.verification.distance import minimum_distance as minimum_distance
-from pindown.verification.branch_and_bound import verify as verify
+from pindown.verification.portfolio import verify as verify

@@ -10,4 +10,5 @@ from pindown.parallel.worker_pools import workers as workers
 
 # what a task may use
 from pindown.parallel.limits import few_threads as few_threads
+from pindown.parallel.limits import in_threads as in_threads
 from pindown.parallel.limits import one_thread as one_thread

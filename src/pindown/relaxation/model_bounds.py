@@ -1,11 +1,10 @@
 r"""Proved bounds on the outputs of a model on boxes, operation by operation.
 
 *Intervals* go forwards: every operation maps boxes to a box. *Linear bounds* go backwards: a linear
-form of the outputs is bounded by one of the inputs of the last operation, that by one of the
-operation's before it, and so on to the model's input, where its maximum on the box can be read off.
-Each step is proved for the real-number operation, with what rounding does in its offset; the boxes on
-which operations are relaxed are those of the intervals, tightened by linear bounds where that can
-matter.
+form of the outputs is bounded by one of the inputs (:mod:`~pindown.relaxation.relaxed_model`). The boxes
+on which operations are relaxed are those of the intervals, tightened by linear bounds where that can
+matter. *Optimised* bounds choose the slopes below ReLUs by gradient steps, for the tensors inside as
+well as for the outputs.
 
 Gowal et al. 2018 (intervals); Zhang et al. 2018, "Efficient neural network robustness certification
 with general activation functions" (CROWN); Xu et al. 2020, "Automatic perturbation analysis for
@@ -15,10 +14,9 @@ scalable certified robustness and beyond" (on graphs).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.deadline import NEVER, Deadline
@@ -27,11 +25,18 @@ from pindown.model.graph import Model
 from pindown.model.operations.affine_operation import AffineOperation
 from pindown.model.operations.dense import Add
 from pindown.model.operations.moves import Concat, Constant, Fill, Move
-from pindown.model.operations.operation import Interval, Relaxation, charged, dot_up
-from pindown.relaxation.tuning import MODEL_BLOCK_ENTRIES, MODEL_TIGHTENED_ENTRIES
-from pindown.rounding import TINY
+from pindown.model.operations.operation import Interval, dot_up
+from pindown.model.operations.relu import Relu, Triangles
+from pindown.relaxation.descent import Descent
+from pindown.relaxation.relaxed_model import Choice, RelaxedModel
+from pindown.relaxation.tuning import (
+    INNER_SLOPE_STEPS,
+    MODEL_BLOCK_ENTRIES,
+    MODEL_TIGHTENED_ENTRIES,
+    OUTER_SLOPE_STEPS,
+)
 
-_METHODS = ("interval", "linear")
+_METHODS = ("interval", "linear", "optimised")
 _EXACT = (AffineOperation, Move, Add, Concat, Fill, Constant)  # their own relaxation, on any box
 
 
@@ -51,8 +56,8 @@ def bounds(
         lower: Lower corners of the boxes, (n, d), or of one box, (d,).
         upper: Upper corners, likewise.
         rows: Linear forms of the outputs, (q, k), to bound instead of the outputs themselves.
-        method: ``"interval"``, which is fast, or ``"linear"``, which keeps what operations have in
-            common.
+        method: ``"interval"``, which is fast, ``"linear"``, which keeps what operations have in
+            common, or ``"optimised"``: linear with slopes below ReLUs chosen by gradient steps.
         deadline: When to stop tightening the boxes inside the model; bounds are looser then.
 
     Returns:
@@ -82,145 +87,146 @@ def bounds(
     forms = None if rows is None else np.asarray(rows, dtype=np.float64)
     if forms is not None and (forms.ndim != 2 or forms.shape[1] != graph.out_features):
         raise ValueError(f"rows must have shape (q, {graph.out_features}); got {forms.shape}.")
-    relaxed = Relaxed.intervals(graph, Interval(*ends))
-    if method == "linear":
-        relaxed.tighten(deadline)
-    low, high = relaxed.output_bounds(forms, linear=method == "linear")
+    relaxed = RelaxedModel.by_intervals(graph, Interval(*ends))
+    if method != "interval":
+        tighten(relaxed, steps=INNER_SLOPE_STEPS if method == "optimised" else 0, deadline=deadline)
+    low, high = output_bounds(relaxed, forms, method, deadline)
     return (low[0], high[0]) if single else (low, high)
 
 
-@dataclass(eq=False)
-class Relaxed:
-    """A model on n boxes: proved bounds on every tensor, and the operations between linear functions.
+def tighten(relaxed: RelaxedModel, *, steps: int = 0, deadline: Deadline = NEVER) -> None:
+    """Bound what enters operations that are not affine by linear forms, in order.
 
-    Attributes:
-        model: The model.
-        values: Bounds on the input and on what every node makes, each (n, *shape).
+    Args:
+        relaxed: The model with the bounds known so far; better ones take their place.
+        steps: Gradient steps on the slopes.
+        deadline: When to stop; bounds that are not tightened by then stay.
     """
+    for i, node in enumerate(relaxed.model.nodes, 1):
+        values = relaxed.values
+        if not isinstance(node.operation, _EXACT):
+            for j in set(node.inputs):
+                if j > 0 and not deadline.passed and _bends_below(relaxed.model, j):
+                    entries = _worth_bounding(node.operation, values[j])
+                    if 0 < len(entries) <= MODEL_TIGHTENED_ENTRIES:
+                        tighten_entries(relaxed, j, entries, steps=steps, deadline=deadline)
+        relaxed.forget(i)
+        values[i] = _within(values[i], node.operation.interval(*relaxed.into(i)))
 
-    model: Model
-    values: list[Interval]
-    _relaxations: dict[int, Relaxation] = field(default_factory=dict)
 
-    @classmethod
-    def intervals(cls, model: Model, box: Interval) -> Relaxed:
-        """Bound every tensor by intervals."""
-        n = len(box.lower)
-        values = [Interval(*(end.reshape(n, *model.literal_shape) for end in box))]
-        for node in model.nodes:
-            values.append(node.operation.interval(*(values[j] for j in node.inputs)))
-        return cls(model, values)
+def _worth_bounding(operation: object, box: Interval) -> NDArray[np.intp]:
+    """Return which entries, counted flat, better bounds can help: for a ReLU those of open sign."""
+    low, high = box
+    helps = (low < 0) & (high > 0) if isinstance(operation, Relu) else low < high
+    return np.flatnonzero(helps.reshape(len(low), -1).any(axis=0))
 
-    def tighten(self, deadline: Deadline = NEVER) -> None:
-        """Bound what enters operations that are not affine by linear forms, in order."""
-        for i, node in enumerate(self.model.nodes, 1):
-            if isinstance(node.operation, _EXACT):
-                self.values[i] = _within(self.values[i], node.operation.interval(*self._into(i)))
-                continue
-            for j in node.inputs:
-                size = math.prod(self.values[j].lower.shape[1:])
-                # The first affine map of a box is bounded exactly by intervals.
-                if (
-                    j > 0
-                    and size <= MODEL_TIGHTENED_ENTRIES
-                    and not deadline.passed
-                    and self._bends_below(j)
-                ):
-                    self.values[j] = _within(self.values[j], self._linear(j, None))
-            self.values[i] = _within(self.values[i], node.operation.interval(*self._into(i)))
 
-    def _into(self, i: int) -> tuple[Interval, ...]:
-        return tuple(self.values[j] for j in self.model.nodes[i - 1].inputs)
+def _bends_below(model: Model, index: int) -> bool:
+    """Return whether anything but affine operations lies below a tensor: else intervals are exact."""
+    waiting, seen = [index], {index}
+    while waiting:
+        i = waiting.pop()
+        if i == 0:
+            continue
+        node = model.nodes[i - 1]
+        # The first affine map of a box is bounded exactly by intervals; of several, not.
+        if not isinstance(node.operation, _EXACT):
+            return True
+        new = [j for j in node.inputs if j not in seen]
+        seen.update(new)
+        waiting.extend(new)
+    return False
 
-    def _bends_below(self, index: int) -> bool:
-        """Return whether anything but affine operations lies below a tensor."""
-        waiting, seen = [index], {index}
-        while waiting:
-            i = waiting.pop()
-            if i == 0:
-                continue
-            node = self.model.nodes[i - 1]
-            if not isinstance(node.operation, _EXACT):
-                return True
-            new = [j for j in node.inputs if j not in seen]
-            seen.update(new)
-            waiting.extend(new)
-        return False
 
-    def output_bounds(self, rows: Array | None, *, linear: bool) -> tuple[Array, Array]:
-        """Bound the outputs, or rows of them, by intervals and, if asked, by linear forms."""
-        last = self.values[-1]
-        n = len(last.lower)
-        if rows is None:
-            low, high = (end.reshape(n, -1) for end in last)
-        else:
-            form = np.broadcast_to(
-                rows.reshape(1, len(rows), *last.lower.shape[1:]), (n, len(rows), *last.lower.shape[1:])
-            )
-            low, high = -dot_up(-form, last), dot_up(form, last)
-        if linear:
-            found = self._linear(len(self.values) - 1, rows)
-            low = np.maximum(low, found.lower.reshape(n, -1))
-            high = np.minimum(high, found.upper.reshape(n, -1))
-        return low + 0.0, high + 0.0
+def tighten_entries(
+    relaxed: RelaxedModel,
+    index: int,
+    entries: NDArray[np.intp],
+    *,
+    steps: int = 0,
+    deadline: Deadline = NEVER,
+) -> None:
+    """Bound some entries of a tensor, counted flat, by linear forms of the input."""
+    low, high = (np.array(end).reshape(len(end), -1) for end in relaxed.values[index])
+    shape, size = relaxed.values[index].lower.shape, low.shape[1]
+    step = _forms_at_once(relaxed, index, steps)
+    for start in range(0, len(entries), step):
+        if start and deadline.passed:
+            break
+        part = entries[start : start + step]
+        flat = np.zeros((2 * len(part), size))
+        at = np.arange(len(part))
+        flat[at, part], flat[len(part) + at, part] = 1.0, -1.0
+        forms = np.broadcast_to(flat.reshape(1, -1, *shape[1:]), (len(low), len(flat), *shape[1:]))
+        ends = upper_ends(relaxed, index, forms, steps=steps, deadline=deadline)
+        high[:, part] = np.minimum(high[:, part], ends[:, : len(part)])
+        low[:, part] = np.maximum(low[:, part], -ends[:, len(part) :])
+    relaxed.values[index] = Interval(low.reshape(shape), high.reshape(shape))
 
-    def _linear(self, index: int, rows: Array | None) -> Interval:
-        """Bound the entries of a tensor, or rows of them, by linear forms of the input."""
-        shape = self.values[index].lower.shape
-        n, size = shape[0], math.prod(shape[1:])
-        count = size if rows is None else len(rows)
-        largest = max(math.prod(value.lower.shape[1:]) for value in self.values[: index + 1])
-        step = max(1, MODEL_BLOCK_ENTRIES // (2 * n * largest))
-        low, high = np.empty((n, count)), np.empty((n, count))
-        for start in range(0, count, step):
-            part = slice(start, min(count, start + step))
-            if rows is None:
-                flat = np.zeros((part.stop - part.start, size))
-                flat[np.arange(len(flat)), np.arange(part.start, part.stop)] = 1.0
-            else:
-                flat = rows[part]
-            both = np.concatenate([flat, -flat]).reshape(1, -1, *shape[1:])
-            ends = self.upper_ends(index, np.broadcast_to(both, (n, *both.shape[1:])))
-            high[:, part], low[:, part] = ends[:, : len(flat)], -ends[:, len(flat) :]
-        if rows is None:
-            return Interval(low.reshape(shape), high.reshape(shape))
-        return Interval(low, high)
 
-    def upper_ends(self, index: int, form: Array) -> Array:
-        """Return upper bounds (n, q) on ``form . value`` of a tensor, for forms (n, q, *shape)."""
-        forms: dict[int, Array] = {index: form}
-        offset = np.zeros(form.shape[:2])
-        for i in range(index, 0, -1):
-            if i not in forms:
-                continue
-            pulled = self._relaxation(i).upper(forms.pop(i))
-            offset = charged(offset + pulled.offset, np.abs(offset) + np.abs(pulled.offset), 1)
-            for j, part in zip(self.model.nodes[i - 1].inputs, pulled.forms, strict=True):
-                if j not in forms:
-                    forms[j] = part
-                    continue
-                total = forms[j] + part
-                forms[j] = total
-                offset = charged(offset, _size(total, self.values[j]), 1)
-        if 0 not in forms:
-            return offset
-        end = dot_up(forms[0], self.values[0])
-        return charged(offset + end, np.abs(offset) + np.abs(end), 1)
+def upper_ends(
+    relaxed: RelaxedModel, index: int, forms: Array, *, steps: int = 0, deadline: Deadline = NEVER
+) -> Array:
+    """Return proved upper bounds (n, q) on forms ``(n, q, *shape)`` of a tensor."""
+    ends = relaxed.upper_ends(index, forms)
+    if not steps:
+        return ends
+    n, q = forms.shape[:2]
+    choice = Choice(usual_slopes(relaxed, index, n, q), {})
+    if not choice.slopes:
+        return ends
+    ones = np.ones((n, q, 1))
+    descent = Descent(relaxed, index, forms[:, :, None], None, 0.0 * ones, choice, ones)
+    descent.run(steps, deadline=deadline)
+    return np.minimum(ends, descent.proved())
 
-    def _relaxation(self, i: int) -> Relaxation:
-        """Return the relaxation of a node, on the bounds of what enters it once they are settled."""
-        if i not in self._relaxations:
-            self._relaxations[i] = self.model.nodes[i - 1].operation.relaxation(*self._into(i))
-        return self._relaxations[i]
+
+def usual_slopes(relaxed: RelaxedModel, index: int, n: int, q: int) -> dict[int, Array]:
+    """Return the slopes below the ReLUs under a tensor that bounds begin with, ``(n, q, *shape)``."""
+    slopes = {}
+    for i, node in enumerate(relaxed.model.nodes[:index], 1):
+        if isinstance(node.operation, Relu):
+            made = relaxed.relaxation(i)
+            if isinstance(made, Triangles) and ((made.box.lower < 0) & (made.box.upper > 0)).any():
+                shape = made.lower.shape[1:]
+                slopes[i] = np.broadcast_to(made.lower[:, None], (n, q, *shape)).copy()
+    return slopes
+
+
+def _forms_at_once(relaxed: RelaxedModel, index: int, steps: int) -> int:
+    """Return how many entries of a tensor to bound together, so that their forms stay in memory."""
+    largest = max(math.prod(value.lower.shape[1:]) for value in relaxed.values[: index + 1])
+    held = 2 * len(relaxed.values[0].lower) * largest * (4 if steps else 1)
+    return max(1, MODEL_BLOCK_ENTRIES // held)
+
+
+def output_bounds(
+    relaxed: RelaxedModel, rows: Array | None, method: str, deadline: Deadline = NEVER
+) -> tuple[Array, Array]:
+    """Bound the outputs, or rows of them, by intervals and, if asked, by linear forms."""
+    last = relaxed.values[-1]
+    n, shape = len(last.lower), last.lower.shape[1:]
+    forms = np.eye(math.prod(shape)) if rows is None else rows
+    low, high = (np.empty((n, len(forms))) for _ in range(2))
+    index = len(relaxed.values) - 1
+    step = _forms_at_once(relaxed, index, 1)
+    for start in range(0, len(forms), step):
+        part = forms[start : start + step]
+        both = np.concatenate([part, -part]).reshape(1, -1, *shape)
+        form = np.broadcast_to(both, (n, *both.shape[1:]))
+        ends = dot_up(form, last)
+        if method != "interval":
+            steps = OUTER_SLOPE_STEPS if method == "optimised" else 0
+            found = upper_ends(relaxed, index, form, steps=steps, deadline=deadline)
+            ends = np.minimum(ends, found)
+        high[:, start : start + step] = ends[:, : len(part)]
+        low[:, start : start + step] = -ends[:, len(part) :]
+    if rows is None:
+        low = np.maximum(low, last.lower.reshape(n, -1))
+        high = np.minimum(high, last.upper.reshape(n, -1))
+    return low + 0.0, high + 0.0
 
 
 def _within(first: Interval, second: Interval) -> Interval:
     """Return where two proved bounds agree."""
     return Interval(np.maximum(first.lower, second.lower), np.minimum(first.upper, second.upper))
-
-
-def _size(form: Array, box: Interval) -> Array:
-    n, q = form.shape[:2]
-    with np.errstate(over="ignore", invalid="ignore"):
-        terms = np.abs(form).reshape(n, q, -1) @ box.reach.reshape(n, -1, 1)
-    return np.asarray(np.nan_to_num(terms[:, :, 0], nan=np.inf) + TINY)

@@ -57,3 +57,16 @@ BALANCING_SHARE = 0.2
 MODEL_BLOCK_ENTRIES = 8_000_000
 # Entries of a tensor inside a model up to which linear bounds tighten it: each costs a way back.
 MODEL_TIGHTENED_ENTRIES = 4_096
+
+# Gradient steps on linear bounds of models.
+
+# First steps, in shares of the range of a slope, and of the largest coefficient of a layer's forms.
+SLOPE_STEP = 0.25
+MULTIPLIER_STEP = 0.1
+# Of weights on forms that must hold at once.
+WEIGHT_STEP = 0.5
+# What each step is of the one before.
+STEP_DECAY = 0.95
+# Steps for the tensors inside a model, and for forms of its outputs.
+INNER_SLOPE_STEPS = 8
+OUTER_SLOPE_STEPS = 20

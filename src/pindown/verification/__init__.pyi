@@ -1,9 +1,8 @@
 # What pindown.verification offers; lazy.py reads this list.
 
 # properties that hold on a whole box
-from pindown.verification.acas_xu import acas_xu_property as acas_xu_property
-from pindown.verification.branch_and_bound import Verification as Verification
-from pindown.verification.branch_and_bound import verify as verify
+from pindown.verification.portfolio import verify as verify
+from pindown.verification.verdicts import Verification as Verification
 
 # what properties say
 from pindown.verification.properties import Property as Property
@@ -20,6 +19,6 @@ from pindown.verification.distance import minimum_distance as minimum_distance
 
 # counterexamples
 from pindown.verification.counterexamples import AttackResult as AttackResult
-from pindown.verification.counterexamples import deepfool as deepfool
-from pindown.verification.counterexamples import deepfool_binary as deepfool_binary
+from pindown.verification.linearised_boundaries import deepfool as deepfool
+from pindown.verification.linearised_boundaries import deepfool_binary as deepfool_binary
 from pindown.verification.counterexamples import gradient_attack as gradient_attack

@@ -26,6 +26,7 @@ from pindown.model.operations.operation import (
     Relaxation,
     Shape,
     Writer,
+    applied,
     charged,
     dot,
     matched,
@@ -168,8 +169,26 @@ class AffineForms(Relaxation):
             b = self.operation.offset
             offset = np.zeros((n, q))
             if b is not None:
-                offset = dot(form, np.broadcast_to(b, (n, *form.shape[2:])))
+                offset = dot(form, np.broadcast_to(b, (1, *form.shape[2:])))
             terms = dot(np.abs(form), self.sizes)
         steps = form[0, 0].size + self.operation.n_terms(shape)
-        lost = TINY * self.box.reach.reshape(n, -1).sum(axis=1)[:, None]  # what underflow can take
+        lost = (
+            TINY * self.box.reach.reshape(len(self.box.lower), -1).sum(axis=1)[:, None]
+        )  # what underflow can take
         return Pulled((flat.reshape(n, q, *shape),), charged(add_up(offset, lost), terms, steps))
+
+    def estimate(self, form: Array) -> Pulled:
+        """Return ``form L`` and ``form b``, without what rounding can do."""
+        n, q = form.shape[:2]
+        shape = self.box.lower.shape[1:]
+        flat = self.operation.transposed(form.reshape(n * q, *form.shape[2:]), shape)
+        b = self.operation.offset
+        if b is None:
+            offset = np.zeros((n, q))
+        else:
+            offset = form.reshape(n, q, -1) @ np.broadcast_to(b, form.shape[2:]).ravel()
+        return Pulled((flat.reshape(n, q, *shape),), offset)
+
+    def forward(self, form: Array, *points: Array) -> Array | None:
+        """Apply the operation."""
+        return applied(self.operation, *points)

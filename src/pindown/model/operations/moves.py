@@ -23,6 +23,7 @@ from pindown.model.operations.operation import (
     Relaxation,
     Shape,
     Writer,
+    applied,
     charged,
     frozen,
 )
@@ -90,11 +91,23 @@ class MovedForms(Relaxation):
             return Pulled((back.reshape(n, q, *box.shape[1:]),), np.zeros((n, q)))
         (sizes,) = self.operation.pull_back(np.abs(flat), like)
         with np.errstate(over="ignore", invalid="ignore"):
-            reach = self.box.reach.reshape(n, 1, -1)
+            reach = self.box.reach.reshape(len(box), 1, -1)
             sizes = sizes.reshape(n, q, -1)
             terms = np.where(sizes == 0, 0.0, sizes * reach).sum(axis=2)
         offset = charged(np.zeros((n, q)), terms, copies)
         return Pulled((back.reshape(n, q, *box.shape[1:]),), offset)
+
+    def estimate(self, form: Array) -> Pulled:
+        """Move the coefficients back."""
+        n, q = form.shape[:2]
+        shape = self.box.lower.shape[1:]
+        like = np.broadcast_to(np.float64(0), (n * q, *shape))
+        (back,) = self.operation.pull_back(form.reshape(n * q, *form.shape[2:]), like)
+        return Pulled((back.reshape(n, q, *shape),), np.zeros((n, q)))
+
+    def forward(self, form: Array, *points: Array) -> Array | None:
+        """Move the points."""
+        return applied(self.operation, *points)
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,6 +371,10 @@ class JoinedForms(Relaxation):
         products = flat.reshape(n * q, -1) * constants.reshape(1, -1)
         offset, terms = (p.sum(axis=1).reshape(n, q) for p in (products, np.abs(products)))
         return Pulled(forms, charged(offset, terms, products.shape[1]))
+
+    def forward(self, form: Array, *points: Array) -> Array | None:
+        """Join the points."""
+        return applied(self.operation, *points)
 
 
 @dataclass(frozen=True, eq=False)

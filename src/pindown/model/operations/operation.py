@@ -177,7 +177,7 @@ class Pulled(NamedTuple):
 
 
 class Relaxation(ABC):
-    """An operation between linear functions of its inputs, on n boxes."""
+    """An operation between linear functions of its inputs, on n boxes, or on one for all forms."""
 
     @abstractmethod
     def upper(self, form: Array) -> Pulled:
@@ -186,6 +186,17 @@ class Relaxation(ABC):
         On the boxes it is at most the sum of ``forms[i] . x_i`` and ``offset``, for the real-number
         operation and the forms as they stand.
         """
+
+    def estimate(self, form: Array) -> Pulled:
+        """Return what :meth:`upper` does but for rounding: quicker, to search with."""
+        return self.upper(form)
+
+    def forward(self, form: Array, *points: Array) -> Array | None:
+        """Return the linear functions that :meth:`upper` takes for a form, at points ``(n, q, *shape)``.
+
+        None where they are not known one by one.
+        """
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +211,10 @@ class ConstantBounds(Relaxation):
         n, q = form.shape[:2]
         forms = tuple(np.zeros((n, q, *shape)) for shape in self.shapes)
         return Pulled(forms, dot_up(form, self.values))
+
+    def forward(self, form: Array, *points: Array) -> Array | None:
+        """Return the worse ends."""
+        return np.where(form > 0, self.values.upper[:, None], self.values.lower[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +257,24 @@ class EntrywiseLines(Relaxation):
             slack += dot(positive, np.abs(self.above)) - dot(negative, np.abs(self.below))
         return Pulled(tuple(forms), charged(offset, slack, form[0, 0].size))
 
+    def estimate(self, form: Array) -> Pulled:
+        """Take the same lines, without what rounding can do."""
+        positive, negative = np.maximum(form, 0.0), np.minimum(form, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            forms = tuple(
+                _summed(positive * s[:, None] + negative * a[:, None], box.lower.shape[1:])
+                for a, s, box in zip(self.lower, self.upper_slopes, self.boxes, strict=True)
+            )
+            return Pulled(forms, dot(positive, self.above) + dot(negative, self.below))
+
+    def forward(self, form: Array, *points: Array) -> Array | None:
+        """Evaluate the upper line where the coefficient is positive, else the lower one."""
+        up, total = form > 0, np.where(form > 0, self.above[:, None], self.below[:, None])
+        for a, s, x in zip(self.lower, self.upper_slopes, points, strict=True):
+            wide = x.reshape(*x.shape[:2], *(1,) * (form.ndim - x.ndim), *x.shape[2:])
+            total = total + np.where(up, s[:, None], a[:, None]) * wide
+        return total
+
 
 def charged(offset: Array, terms: Array, n: int) -> Array:
     """Add to an offset what rounding can do to sums of n products of absolute sum ``terms``."""
@@ -265,12 +298,15 @@ def dot_up(form: Array, box: Interval) -> Array:
 
 
 def dot(form: Array, values: Array) -> Array:
-    """Return ``form[i, r] . values[i]``, (n, q); zero times infinity is zero."""
+    """Return ``form[i, r] . values[i]``, (n, q), values of one tensor stand for all i.
+
+    Zero times infinity is zero.
+    """
     n, q = form.shape[:2]
     if not is_finite(values):
         values = np.where(np.isfinite(values), values, 0.0) if not form.any() else values
         return np.asarray(np.where(form == 0, 0.0, form * values[:, None]).reshape(n, q, -1).sum(axis=2))
-    return np.asarray(np.matmul(form.reshape(n, q, -1), values.reshape(n, -1, 1))[:, :, 0])
+    return np.asarray(np.matmul(form.reshape(n, q, -1), values.reshape(len(values), -1, 1))[:, :, 0])
 
 
 def _summed(entries: Array, shape: Shape) -> Array:
@@ -281,6 +317,13 @@ def _summed(entries: Array, shape: Shape) -> Array:
         if length == 1 and entries.shape[axis] != 1:
             entries = entries.sum(axis=axis, keepdims=True)
     return entries
+
+
+def applied(operation: Operation, *points: Array) -> Array:
+    """Return the value of an operation at points ``(n, q, *shape)``."""
+    n, q = points[0].shape[:2]
+    value = operation(*(x.reshape(n * q, *x.shape[2:]) for x in points))
+    return np.asarray(value).reshape(n, q, *value.shape[1:])
 
 
 def unbroadcast(form: Array, shape: Shape) -> Array:

@@ -1,6 +1,6 @@
-"""Piecewise-linear functions entry by entry: ReLU and its relatives, clip, hard sigmoid, absolute value.
+"""Piecewise-linear functions entry by entry: relatives of ReLU, clip, hard sigmoid, absolute value.
 
-Steps and maxima stand in their own modules and can be imported from here.
+ReLU, steps and maxima stand in their own modules and can be imported from here.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pindown.model.operations.operation import (
     frozen,
     matched,
 )
+from pindown.model.operations.relu import Relu, triangle_lines
 from pindown.model.operations.steps import Round, Sign
-from pindown.rounding import TINY, UNIT_ROUNDOFF
 
 __all__ = [
     "Abs",
@@ -47,33 +47,6 @@ __all__ = [
 # A bound this large is how exporters write "no bound".
 _NO_BOUND = float(np.finfo(np.float32).max)
 _ROUNDING = 2.0**-48
-
-
-def triangle_lines(low: Array, high: Array) -> tuple[Array, Array, Array]:
-    r"""Return the triangle relaxation of a ReLU: slopes below, slopes above, and offsets above.
-
-    Where :math:`l < 0 < u`, for every :math:`\lambda \in [0, 1]`
-
-    .. math::
-        \lambda x \;\le\; \max(0, x) \;\le\; s x + t, \qquad s = \frac{u}{u - l}, \quad t = -s l .
-
-    Of the slopes below the one with the smaller area is taken, 0 or 1. Where the sign is known both
-    lines are the ReLU itself.
-
-    Ehlers 2017, "Formal verification of piece-wise linear feed-forward neural networks".
-
-    >>> triangle_lines(np.array([-1.0, 2.0]), np.array([3.0, 4.0]))[1]
-    array([0.75, 1.  ])
-    """
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        slope = np.clip(high / (high - low), 0.0, 1.0)
-        slope = np.where(np.isfinite(slope), slope, 1.0)
-        # A line is above a convex function if it is at both ends, whatever its slope came out as.
-        shift = np.fmax(-slope * low, high * (1.0 - slope)) * (1.0 + 8.0 * UNIT_ROUNDOFF) + TINY
-    on, off = low >= 0, high <= 0
-    slope = np.where(on, 1.0, np.where(off, 0.0, slope))
-    shift = np.where(on | off, 0.0, shift)
-    return np.where(on | (~off & (high > -low)), 1.0, 0.0), slope, shift
 
 
 class PiecewiseLinear(Elementwise):
@@ -130,47 +103,6 @@ class PiecewiseLinear(Elementwise):
         """Return the ends and the kinks between them, (k, n, *shape)."""
         low, high = box
         return np.stack([low, *(np.clip(kink, low, high) for kink in self.kinks), high])
-
-
-@dataclass(frozen=True, eq=False)
-class Relu(Elementwise):
-    """``max(0, x)``."""
-
-    least = 0.0
-
-    @property
-    def name(self) -> str:
-        """What users call it."""
-        return "ReLU"
-
-    def function(self, x: Numbers) -> Numbers:
-        """Put zero for what is negative."""
-        return np.maximum(x, 0)
-
-    def derivative(self, x: Array) -> Array:
-        """Return one where x is positive."""
-        return np.where(x > 0, 1.0, 0.0)
-
-    def range(self, box: Interval) -> Interval:
-        """Apply it to both ends: it is monotone."""
-        return Interval(*(np.maximum(end, 0.0) for end in box))
-
-    def lines(self, box: Interval) -> Lines:
-        """Return the triangle relaxation."""
-        lower, slope, shift = triangle_lines(*box)
-        return Lines(lower, np.zeros(lower.shape), slope, shift)
-
-    def pull_back(self, form: Array, *inputs: Array) -> tuple[Array, ...]:
-        """Drop what does not pass."""
-        return (np.where(inputs[0] > 0, form, 0.0),)
-
-    def lower(self, lowering: Lowering, *inputs: Expression) -> Expression:
-        """Make a new block."""
-        return lowering.relu(inputs[0])
-
-    def write(self, writer: Writer, *inputs: str) -> str:
-        """Write Relu."""
-        return writer.node("Relu", inputs)
 
 
 @dataclass(frozen=True, eq=False)

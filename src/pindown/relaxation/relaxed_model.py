@@ -1,0 +1,241 @@
+r"""A model between linear functions: proved bounds on linear forms of its tensors.
+
+A form :math:`c \cdot y` of what an operation makes is bounded by one of what enters it, that by one of
+what enters the operation before, and so on to the input x, where its maximum on the box can be read off:
+
+.. math::
+    c \cdot y(x) \;\le\; A x + b \;\le\; \max_{l \le x \le u} A x + b .
+
+Where an input of a ReLU is assumed to be :math:`z_j \ge 0` (or :math:`\le 0`), the term
+:math:`\beta_j z_j` (or :math:`-\beta_j z_j`) with any :math:`\beta_j \ge 0` may be added on the way, for
+it is never negative there. Every step is proved for the real-number operation, with what rounding does
+in b. :meth:`RelaxedModel.estimate` is a plain float64 copy of the way back, to search with.
+
+Zhang et al. 2018 (CROWN); Xu et al. 2021, "Fast and complete" (slopes); Wang et al. 2021, "Beta-CROWN:
+efficient bound propagation with per-neuron split constraints" (multipliers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.model.graph import Model
+from pindown.model.operations.operation import Interval, Relaxation, charged, dot_up
+from pindown.model.operations.relu import Triangles
+from pindown.rounding import TINY
+
+Signs = Mapping[int, NDArray[np.int8]]
+
+
+@dataclass(eq=False)
+class RelaxedModel:
+    """A model on n boxes: proved bounds on every tensor, and the operations between linear functions.
+
+    Attributes:
+        model: The model.
+        values: Bounds on the input and on what every node makes, each ``(n, *shape)``.
+        signs: Of tensors that enter ReLUs: 1 where an entry is assumed to be >= 0, -1 where it is
+            assumed to be <= 0, else 0, each ``(n, *shape)``. Bounds hold where that is so.
+    """
+
+    model: Model
+    values: list[Interval]
+    signs: Signs = field(default_factory=dict)
+    _relaxations: dict[int, Relaxation] = field(default_factory=dict)
+
+    @classmethod
+    def by_intervals(cls, model: Model, box: Interval) -> RelaxedModel:
+        """Bound every tensor by intervals."""
+        n = len(box.lower)
+        values = [Interval(*(end.reshape(n, *model.literal_shape) for end in box))]
+        for node in model.nodes:
+            values.append(node.operation.interval(*(values[j] for j in node.inputs)))
+        return cls(model, values)
+
+    def into(self, i: int) -> tuple[Interval, ...]:
+        """Return the bounds on what enters a node (1-based)."""
+        return tuple(self.values[j] for j in self.model.nodes[i - 1].inputs)
+
+    def assuming(self, signs: Signs) -> RelaxedModel:
+        """Return the model where inputs of ReLUs have given signs: bounds are cut at zero there."""
+        values = list(self.values)
+        for j, sign in signs.items():
+            low, high = values[j]
+            # Where a cut leaves nothing, both ends meet at zero: any bound holds on the empty set.
+            low = np.where(sign > 0, np.maximum(low, 0.0), low)
+            high = np.where(sign < 0, np.minimum(high, 0.0), high)
+            values[j] = Interval(
+                np.minimum(low, np.maximum(high, 0.0)), np.maximum(high, np.minimum(low, 0.0))
+            )
+        kept = {
+            i: relaxation
+            for i, relaxation in self._relaxations.items()
+            if not any(j in signs for j in self.model.nodes[i - 1].inputs)
+        }
+        return replace(self, values=values, signs=dict(signs), _relaxations=kept)
+
+    def relaxation(self, i: int) -> Relaxation:
+        """Return the relaxation of a node, on the bounds of what enters it."""
+        if i not in self._relaxations:
+            self._relaxations[i] = self.model.nodes[i - 1].operation.relaxation(*self.into(i))
+        return self._relaxations[i]
+
+    def forget(self, i: int) -> None:
+        """Make the relaxation of a node anew when it is asked for: bounds of what enters it changed."""
+        self._relaxations.pop(i, None)
+
+    # ------------------------------------------------------------------ back
+
+    def upper_ends(
+        self, index: int, form: Array, choice: Choice | None = None, at_input: Array | None = None
+    ) -> Array:
+        """Return upper bounds (n, q) on ``form . value`` of a tensor, for forms ``(n, q, *shape)``.
+
+        Args:
+            index: The tensor: 0 is the input, i is what node i - 1 made.
+            form: The forms; n may be larger than the number of boxes if that is one.
+            choice: Slopes and multipliers; the usual ones if not given.
+            at_input: Forms of the input that are added, (n, q, d).
+        """
+        slope, offset = self.upper_forms(index, form, choice, at_input)
+        end = dot_up(slope, self.values[0])
+        return charged(offset + end, np.abs(offset) + np.abs(end), 1)
+
+    def upper_forms(
+        self, index: int, form: Array, choice: Choice | None = None, at_input: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return upper bounds as forms ``(n, q, *input shape)`` of the input, and offsets (n, q)."""
+        forms: dict[int, Array] = {index: form}
+        if at_input is not None:
+            own = at_input.reshape(*at_input.shape[:2], *self.model.literal_shape)
+            forms[0] = own + form if index == 0 else own
+        offset = np.zeros(form.shape[:2])
+        for i in range(index, 0, -1):
+            if i not in forms:
+                continue
+            own = forms.pop(i)
+            if choice is not None and i in self.signs and i in choice.multipliers:
+                own = own + self._allowed(i, choice.multipliers[i])
+                offset = charged(offset, _size(own, self.values[i]), 1)
+            pulled = self._chosen(i, choice).upper(own)
+            offset = charged(offset + pulled.offset, np.abs(offset) + np.abs(pulled.offset), 1)
+            for j, part in zip(self.model.nodes[i - 1].inputs, pulled.forms, strict=True):
+                if j not in forms:
+                    forms[j] = part
+                    continue
+                total = forms[j] + part
+                forms[j] = total
+                offset = charged(offset, _size(total, self.values[j]), 1)
+        if 0 not in forms:
+            forms[0] = np.zeros((*form.shape[:2], *self.model.literal_shape))
+        if index == 0 and at_input is not None:
+            offset = charged(offset, _size(forms[0], self.values[0]), 1)
+        return forms[0], offset
+
+    def _allowed(self, i: int, multipliers: Array) -> Array:
+        """Return multipliers with the sign that the assumption asks for, else zero."""
+        sign = self.signs[i][:, None]
+        return np.where(
+            sign > 0, np.maximum(multipliers, 0.0), np.where(sign < 0, np.minimum(multipliers, 0.0), 0.0)
+        )
+
+    def _chosen(self, i: int, choice: Choice | None) -> Relaxation:
+        made = self.relaxation(i)
+        if choice is None or i not in choice.slopes or not isinstance(made, Triangles):
+            return made
+        return made.with_slopes(choice.slopes[i])
+
+    # ------------------------------------------------------------------ back and forth, not proved
+
+    def estimate(
+        self, index: int, form: Array, choice: Choice, at_input: Array | None = None
+    ) -> Estimate:
+        """Bound forms but for rounding: quicker than :meth:`upper_ends`, to search with.
+
+        Args:
+            index: The tensor.
+            form: Forms ``(n, q, *shape)``.
+            choice: Slopes and multipliers.
+            at_input: Forms of the input that are added, (n, q, d).
+        """
+        n, q = form.shape[:2]
+        forms: dict[int, Array] = {index: form}
+        if at_input is not None:
+            own = at_input.reshape(n, q, *self.model.literal_shape)
+            forms[0] = own + form if index == 0 else own
+        offset = np.zeros((n, q))
+        met: dict[int, tuple[Array, Relaxation]] = {}
+        with np.errstate(all="ignore"):
+            for i in range(index, 0, -1):
+                if i not in forms:
+                    continue
+                own = forms.pop(i)
+                if i in choice.multipliers:
+                    own = own + choice.multipliers[i]
+                made = self._chosen(i, choice)
+                met[i] = own, made
+                pulled = made.estimate(own)
+                offset = offset + pulled.offset
+                for j, part in zip(self.model.nodes[i - 1].inputs, pulled.forms, strict=True):
+                    forms[j] = forms[j] + part if j in forms else part
+            low, high = self.values[0]
+            slope = forms.get(0)
+            if slope is None:
+                slope = np.zeros((n, q, *low.shape[1:]))
+            point = np.where(slope > 0, high[:, None], low[:, None])
+            ends = offset + np.einsum("nqi,nqi->nq", slope.reshape(n, q, -1), point.reshape(n, q, -1))
+        return Estimate(ends, met, point)
+
+    def followed(self, found: Estimate) -> dict[int, Array]:
+        """Return every tensor where a bound is attained, by the linear functions that it took."""
+        points: dict[int, Array] = {0: found.point}
+        with np.errstate(all="ignore"):
+            for i, (form, made) in sorted(found.forms.items()):
+                inputs = self.model.nodes[i - 1].inputs
+                if any(j not in points for j in inputs):
+                    continue
+                value = made.forward(form, *(points[j] for j in inputs))
+                if value is not None:
+                    points[i] = value
+        return points
+
+
+class Choice(NamedTuple):
+    """What of a bound is free.
+
+    Attributes:
+        slopes: Of nodes that are ReLUs: slopes below them, ``(n, q, *shape)``.
+        multipliers: Of tensors with assumed signs: what is added to forms of them, ``(n, q, *shape)``;
+            of the sign that was assumed.
+    """
+
+    slopes: dict[int, Array]
+    multipliers: dict[int, Array]
+
+
+class Estimate(NamedTuple):
+    """A bound but for rounding, and where it comes from.
+
+    Attributes:
+        ends: The bounds, (n, q).
+        forms: The form of what every node makes, ``(n, q, *shape)``, and the relaxation it met.
+        point: Where in the box the bound is attained, ``(n, q, *input shape)``.
+    """
+
+    ends: Array
+    forms: dict[int, tuple[Array, Relaxation]]
+    point: Array
+
+
+def _size(form: Array, box: Interval) -> Array:
+    n, q = form.shape[:2]
+    reach = box.reach
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = np.abs(form).reshape(n, q, -1) @ reach.reshape(len(reach), -1, 1)
+    return np.asarray(np.nan_to_num(terms[:, :, 0], nan=np.inf) + TINY)

@@ -1,0 +1,222 @@
+r"""Cutting boxes: is one of many unsafe sets reached? For models with few inputs.
+
+A part is a box of inputs of one unsafe set. Where a linear bound shows that one of the set's rows is
+above its limit on the whole box, the part is proved; any other is cut in two along the input on which
+the bound depends most, many parts at a time.
+
+Wang et al. 2018, "Formal security analysis of neural networks using symbolic intervals".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.deadline import Deadline
+from pindown.model.graph import Model
+from pindown.model.operations.operation import Interval, charged, dot_up
+from pindown.parallel import in_threads
+from pindown.relaxation.model_bounds import tighten
+from pindown.relaxation.relaxed_model import RelaxedModel
+from pindown.rounding import TINY, UNIT_ROUNDOFF, add_down, add_up
+from pindown.verification.properties import UnsafeSet
+from pindown.verification.tuning import BOX_BATCH_NUMBERS, BOX_MAX_BATCH, BOX_MIN_CHUNK, CUT_WIDTH_SHARE
+
+
+@dataclass(eq=False)
+class BoxSplitting:
+    """A search over boxes of inputs.
+
+    Attributes:
+        model: The model.
+        sets: The unsafe sets.
+        only: Which of them are looked at; all if not given.
+        threads: How many to bound boxes in.
+        n_parts: How many boxes were bounded.
+        stuck: Whether a box was too thin to be cut.
+        corners: Where bounds of the last round are attained: points to try, (n, d), and their sets.
+    """
+
+    model: Model
+    sets: Sequence[UnsafeSet]
+    only: Sequence[int] | None = None
+    threads: int = 1
+    n_parts: int = 0
+    stuck: bool = False
+    corners: tuple[Array, NDArray[np.intp]] | None = None
+    bound: float = np.inf
+    _lower: Array = field(init=False)
+    _upper: Array = field(init=False)
+    _owner: NDArray[np.intp] = field(init=False)
+
+    def __post_init__(self) -> None:
+        q = max(len(unsafe.limits) for unsafe in self.sets)
+        d, k = self.model.in_features, self.model.out_features
+        self._rows, self._limits = np.zeros((len(self.sets), q, k)), np.zeros((len(self.sets), q))
+        self._at_input = None
+        if any(unsafe.input_rows is not None for unsafe in self.sets):
+            self._at_input = np.zeros((len(self.sets), q, d))
+        for s, unsafe in enumerate(self.sets):
+            which = np.minimum(np.arange(q), len(unsafe.limits) - 1)  # the last row again and again
+            self._rows[s], self._limits[s] = unsafe.rows[which], unsafe.limits[which]
+            if self._at_input is not None and unsafe.input_rows is not None:
+                self._at_input[s] = unsafe.input_rows[which]
+        self._lower = np.array([unsafe.lower for unsafe in self.sets])
+        self._upper = np.array([unsafe.upper for unsafe in self.sets])
+        self._owner = np.arange(len(self.sets))
+        if self.only is not None:
+            self.keep(self.only)
+
+    def keep(self, sets: Collection[int]) -> None:
+        """Drop the boxes of all other sets."""
+        wanted = np.zeros(len(self.sets), bool)
+        wanted[list(sets)] = True
+        kept = wanted[self._owner]
+        if not kept.all():
+            self._lower, self._upper, self._owner = (
+                self._lower[kept],
+                self._upper[kept],
+                self._owner[kept],
+            )
+
+    @property
+    def open_sets(self) -> set[int]:
+        """The sets that have boxes left."""
+        return set(np.unique(self._owner).tolist())
+
+    @property
+    def done(self) -> bool:
+        """Whether no box is left."""
+        return not len(self._lower)
+
+    @property
+    def waiting(self) -> int:
+        """How many boxes are left."""
+        return len(self._lower)
+
+    @property
+    def batch(self) -> int:
+        """How many boxes to bound together."""
+        widest = max(
+            math.prod(self.model.literal_shape), *(math.prod(n.shape) for n in self.model.nodes)
+        )
+        return int(max(1, min(BOX_MAX_BATCH, BOX_BATCH_NUMBERS // (widest * widest))))
+
+    def round(self, deadline: Deadline) -> None:
+        """Bound the last boxes, and cut those that are not proved."""
+        step = self.batch
+        # The last boxes first: what waits stays short.
+        low, high, owner = self._lower[-step:], self._upper[-step:], self._owner[-step:]
+        chunks = np.array_split(
+            np.arange(len(low)), max(1, min(self.threads, len(low) // BOX_MIN_CHUNK))
+        )
+        bounded = in_threads(
+            lambda part: self._bounded(low[part], high[part], owner[part], deadline),
+            chunks,
+            self.threads,
+        )
+        excess, slope, ends = (np.concatenate(column) for column in zip(*bounded, strict=True))
+        self.n_parts += len(low)
+        left = np.flatnonzero(~(excess.min(axis=1) < 0.0))
+        low, high, empty = contracted(low[left], high[left], slope[left], ends[left])
+        left, low, high = left[~empty], low[~empty], high[~empty]
+        owner, slope, excess = owner[left], slope[left], excess[left]
+        best = np.argmin(excess, axis=1)
+        slope = slope[np.arange(len(low)), best]
+        corner = np.where(slope > 0, high, low)
+        self.corners = (np.concatenate([corner, low / 2 + high / 2]), np.concatenate([owner, owner]))
+        self._lower, self._upper, self._owner = (
+            self._lower[:-step],
+            self._upper[:-step],
+            self._owner[:-step],
+        )
+        if len(low):
+            self.bound = float(excess.min(axis=1).max())
+            low, high, self.stuck = _cut(low, high, slope)
+            self._lower = np.concatenate([self._lower, low])
+            self._upper = np.concatenate([self._upper, high])
+            self._owner = np.concatenate([self._owner, owner, owner])
+
+    def _bounded(
+        self, low: Array, high: Array, owner: NDArray[np.intp], deadline: Deadline
+    ) -> tuple[Array, Array, Array]:
+        """Return proved upper bounds (n, q) on ``limit - row`` of every row; forms; their own maxima."""
+        n, k = len(low), self.model.out_features
+        relaxed = RelaxedModel.by_intervals(self.model, Interval(low, high))
+        index, last = len(relaxed.values) - 1, relaxed.values[-1]
+        form = -self._rows[owner].reshape(n, -1, *last.lower.shape[1:])
+        at_input = None if self._at_input is None else -self._at_input[owner]
+        limits = self._limits[owner]
+        plain = dot_up(form, last)
+        if at_input is not None:
+            plain = add_up(plain, dot_up(at_input, Interval(low, high)))
+        plain = add_up(plain, limits)
+        slope = np.zeros((n, limits.shape[1], low.shape[1]))
+        open_ = np.flatnonzero(~(plain.min(axis=1) < 0.0))
+        ends = np.full(plain.shape, np.inf)
+        if not len(open_):
+            return plain, slope, ends
+        few = RelaxedModel(self.model, [Interval(*(end[open_] for end in v)) for v in relaxed.values])
+        tighten(few, deadline=deadline)
+        forms, offset = few.upper_forms(
+            index, form[open_], None, None if at_input is None else at_input[open_]
+        )
+        end = dot_up(forms, few.values[0])
+        found = charged(offset + end, np.abs(offset) + np.abs(end), 1)
+        ends[open_] = add_up(found, limits[open_])
+        plain[open_] = np.minimum(plain[open_], ends[open_])
+        slope[open_] = forms.reshape(len(open_), -1, low.shape[1])
+        assert k == math.prod(last.lower.shape[1:])
+        return plain, slope, ends
+
+
+def contracted(
+    lower: Array, upper: Array, slope: Array, ends: Array
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    r"""Cut off what linear bounds show to be safe.
+
+    A row can be at most its limit only where its linear bound :math:`a \cdot x + b` is not negative.
+    With M its maximum on the box, :math:`x_j \ge u_j - M / a_j` where :math:`a_j > 0`, and
+    :math:`x_j \le l_j + M / |a_j|` where :math:`a_j < 0`.
+
+    Args:
+        lower: Lower corners, (n, d).
+        upper: Upper corners, (n, d).
+        slope: The forms a, (n, q, d).
+        ends: Proved upper bounds on M, (n, q).
+
+    Returns:
+        The smaller boxes, and whether nothing is left.
+
+    >>> contracted(np.zeros((1, 1)), np.ones((1, 1)), np.array([[[2.0]]]), np.array([[0.5]]))[0].round(9)
+    array([[0.75]])
+
+    Benhamou et al. 1999, "Revising hull and box consistency" (hull consistency).
+    """
+    with np.errstate(all="ignore"):
+        reach = (np.maximum(ends, 0.0)[:, :, None] / np.abs(slope)) * (1.0 + 4.0 * UNIT_ROUNDOFF) + TINY
+        reach = np.where(np.isnan(reach), np.inf, reach)
+        low = np.where(slope > 0, add_down(upper[:, None], -reach), -np.inf).max(axis=1)
+        high = np.where(slope < 0, add_up(lower[:, None], reach), np.inf).min(axis=1)
+    low, high = np.maximum(low, lower), np.minimum(high, upper)
+    empty = (low > high).any(axis=1) | (ends < 0.0).any(axis=1)
+    return low, high, empty
+
+
+def _cut(lower: Array, upper: Array, slope: Array) -> tuple[Array, Array, bool]:
+    """Halve each box along the coordinate that moves its bound most; say if one is too thin to be."""
+    width = upper - lower
+    scale = np.max(np.abs(slope), axis=1, keepdims=True)
+    share = np.abs(slope) / np.where((scale > 0) & (scale < np.inf), scale, 1.0)
+    cut = np.argmax(width * (np.minimum(share, 1.0) + CUT_WIDTH_SHARE), axis=1)
+    at = np.arange(len(lower)), cut
+    middle = lower[at] / 2 + upper[at] / 2
+    left, right = upper.copy(), lower.copy()
+    left[at], right[at] = middle, middle
+    stuck = bool(np.any((middle <= lower[at]) | (middle >= upper[at])))
+    return np.concatenate([lower, right]), np.concatenate([left, upper]), stuck

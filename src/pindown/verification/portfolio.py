@@ -1,0 +1,367 @@
+r"""Does a property hold? Several ways to decide it, by what the problem is, within one budget.
+
+First a short search for a violation, then bounds of all unsafe sets at once, then turns: boxes are cut
+where few inputs vary, ReLUs are split where there are some, and the search for a violation goes on from
+the points at which bounds are attained. A set that one way proves to be out of reach is dropped by all.
+Turns grow, and their order does not depend on the clock: a longer run goes through the shorter one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+
+from pindown.affine import Array
+from pindown.deadline import Deadline
+from pindown.io.any_model import AnyModel, as_model
+from pindown.model.graph import Model
+from pindown.model.joining import joined
+from pindown.model.operations.operation import Interval
+from pindown.model.operations.relu import Relu
+from pindown.parallel import n_workers
+from pindown.parallel.limits import one_thread
+from pindown.progress import Report, silent
+from pindown.relaxation.model_bounds import tighten
+from pindown.relaxation.relaxed_model import RelaxedModel
+from pindown.verification.box_splitting import BoxSplitting
+from pindown.verification.falsification import find_violation
+from pindown.verification.properties import Property, UnsafeSet
+from pindown.verification.tuning import (
+    BOX_FIRST_PARTS,
+    BOX_MAX_INPUTS,
+    FEW_INPUTS,
+    PORTFOLIO_TURNS,
+    ROOT_INNER_STEPS,
+    SEARCH_FIRST_TURNS,
+    SPLIT_FIRST_PARTS,
+    SPLIT_MAX_GROUPS,
+)
+from pindown.verification.unit_splitting import Goal, UnitSplitting
+from pindown.verification.verdicts import Verification
+from pindown.verification.vnnlib import read_vnnlib
+from pindown.verification.witnesses import Witness
+
+
+def verify(
+    model: AnyModel | tuple[AnyModel, ...],
+    prop: Property | str | PathLike[str],
+    *,
+    budget: float | None = 60.0,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: Report = silent,
+) -> Verification:
+    """Decide whether a model keeps a property: proved, refuted by an input, or not decided.
+
+    Args:
+        model: A model, or what can be read as one; a tuple of them for a property of several networks.
+        prop: A :class:`~pindown.verification.Property`, or the path of a VNN-LIB file.
+        budget: Seconds; None for no limit.
+        seed: Of the search for violations.
+        n_jobs: Threads to bound parts in; all cores if not given.
+        progress: What is told how far the work is.
+
+    Returns:
+        ``"holds"`` if no input of the property's boxes violates it, proved for the real-number model
+        with outward rounding; ``"violated"`` with an input that does, proved likewise; or
+        ``"undecided"``.
+
+    Raises:
+        ValueError: If the property has other sizes than the model.
+
+    Example:
+        ``|x|`` is below 3.1 on [-3, 3], and above 2 somewhere:
+
+        >>> from pindown import ReluNetwork
+        >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+        >>> verify(net, Property.box([-3], [3], [[1.0]], [3.1])).verdict
+        'holds'
+        >>> abs(verify(net, Property.box([-3], [3], [[1.0]], [2.0])).witness) > 2
+        array([ True])
+    """
+    deadline = Deadline.of(budget)
+    goal = prop if isinstance(prop, Property) else read_vnnlib(prop)
+    given = model if isinstance(model, tuple) else (model,)
+    models = [as_model(one, "verify") for one in given]
+    goal.check_model(*models)
+    graph, path = models[0], _path(given[0]) if len(given) == 1 else None
+    if goal.reads is not None and goal.models is not None:
+        graph, path = joined([models[i] for i in goal.models], goal.reads, goal.n_free), None
+    threads = n_workers(-1 if n_jobs is None else n_jobs)
+    with one_thread():
+        return Run(graph, goal, deadline, seed, threads, progress, path).decided()
+
+
+def _path(model: Any) -> str | None:
+    return fspath(model) if isinstance(model, (str, PathLike)) else None
+
+
+@dataclass(eq=False)
+class Run:
+    """One question on its way to an answer."""
+
+    model: Model
+    prop: Property
+    deadline: Deadline
+    seed: int
+    threads: int
+    progress: Report
+    path: str | None
+    method: str = "a search"
+    example: Witness | None = None
+    interrupted: bool = False
+    history: list[tuple[float, int, int]] = field(default_factory=list)
+    open: dict[int, UnsafeSet] = field(init=False)
+    _boxes: BoxSplitting | None = None
+    _units: _Units | None = None
+
+    def __post_init__(self) -> None:
+        self.open = dict(enumerate(self.prop.unsafe))
+        widths = [int(np.count_nonzero(s.upper > s.lower)) for s in self.prop.unsafe]
+        self.n_varying = max(widths, default=0)
+        self.has_relus = any(isinstance(node.operation, Relu) for node in self.model.nodes)
+
+    # ------------------------------------------------------------------ turns
+
+    def decided(self) -> Verification:
+        """Go through the turns until something is decided, time is over, or Ctrl-C comes."""
+        if not self.open:
+            return self._answer("holds", "the property's own statement: nothing is unsafe")
+        try:
+            self._turns()
+        except KeyboardInterrupt:  # sets that were proved until then stay proved
+            self.interrupted = True
+        if self.example is not None and self.example.proved:
+            return self._answer("violated", self.example.by)
+        return self._answer("undecided" if self.open else "holds", self.method)
+
+    def _turns(self) -> None:
+        self._search(SEARCH_FIRST_TURNS)
+        for turn in range(PORTFOLIO_TURNS):
+            if self._over:
+                break
+            if self.n_varying <= BOX_MAX_INPUTS:
+                self._cut_boxes(BOX_FIRST_PARTS << turn)
+            if not self._over and self.has_relus and (turn or self.n_varying > FEW_INPUTS):
+                self._split_units(SPLIT_FIRST_PARTS << turn)
+            if not self._over:
+                self._search(2 * turn + 1, seed=self.seed + turn + 1)
+            if self._exhausted:
+                break
+
+    @property
+    def _over(self) -> bool:
+        found = self.example is not None and self.example.proved
+        return found or not self.open or self.deadline.passed
+
+    @property
+    def _exhausted(self) -> bool:
+        """Whether nothing can be cut any more."""
+        boxes = self.n_varying > BOX_MAX_INPUTS or (self._boxes is not None and self._boxes.stuck)
+        units = not self.has_relus or (self._units is not None and self._units.exhausted)
+        return boxes and units
+
+    def _search(self, turns: int, *, seed: int | None = None, proposals: Array | None = None) -> None:
+        self._tell("looking for a violation")
+        found = find_violation(
+            self.model,
+            list(self.open.values()),
+            seed=self.seed if seed is None else seed,
+            deadline=self.deadline,
+            turns=turns,
+            proposals=proposals,
+            path=self.path,
+        )
+        self._note(found, list(self.open))
+
+    def _note(self, found: Witness | None, sets: Sequence[int]) -> None:
+        """Keep a witness, with the number of its set in the property."""
+        if found is not None and (found.proved or self.example is None):
+            self.example = replace(found, index=sets[found.index])
+
+    def _cut_boxes(self, parts: int) -> None:
+        if self._boxes is None:
+            self._boxes = BoxSplitting(
+                self.model, self.prop.unsafe, only=list(self.open), threads=self.threads
+            )
+        boxes = self._boxes
+        end = boxes.n_parts + parts
+        while boxes.n_parts < end and not boxes.done and not boxes.stuck and not self._over:
+            boxes.keep(self.open)
+            boxes.round(self.deadline)
+            self._try(boxes.corners)
+            self._drop(set(self.open) - boxes.open_sets, "cutting boxes")
+            self._tell("cutting boxes")
+
+    def _split_units(self, parts: int) -> None:
+        if self._units is None:
+            self._units = _Units.of(self.model, self.open)
+            if self._units is None:
+                return
+        units = self._units
+        end = units.n_parts + parts
+        while units.n_parts < end and not units.exhausted and not self._over:
+            units.round(self.open, self.deadline, self.threads)
+            self._try(units.corners)
+            self._drop(units.proved & set(self.open), units.method)
+            self._tell(units.method)
+
+    def _try(self, corners: tuple[Array, Any] | None) -> None:
+        """Look whether points at which bounds are attained violate the property."""
+        if corners is None or not len(corners[0]):
+            return
+        points, owner = corners
+        with np.errstate(all="ignore"):
+            outputs = np.concatenate(
+                [
+                    self.model.evaluate(points[part]).reshape(len(points[part]), -1)
+                    for part in self.model.chunks(len(points))
+                ]
+            )
+        for s in np.unique(owner):
+            unsafe = self.open.get(int(s))
+            if unsafe is None:
+                continue
+            mine = owner == s
+            values = outputs[mine] @ unsafe.rows.T - unsafe.limits
+            if unsafe.input_rows is not None:
+                values = values + points[mine] @ unsafe.input_rows.T
+            worst = values.max(axis=1)
+            if np.nanmin(worst, initial=np.inf) <= 0.0:
+                best = points[mine][np.nanargmin(worst)]
+                found = find_violation(
+                    self.model,
+                    [unsafe],
+                    seed=self.seed,
+                    deadline=self.deadline,
+                    turns=0,
+                    proposals=best[None],
+                    path=self.path,
+                )
+                self._note(found, [int(s)])
+                if self._over:
+                    return
+
+    def _drop(self, proved: set[int], method: str) -> None:
+        for s in proved:
+            self.open.pop(s, None)
+            self.method = method
+
+    def _tell(self, what: str) -> None:
+        done = len(self.prop.unsafe) - len(self.open)
+        self.progress(f"{what}: {self._n_parts:,} parts", done, len(self.prop.unsafe))
+        self.history.append((self.deadline.spent, self._n_parts, len(self.open)))
+
+    @property
+    def _n_parts(self) -> int:
+        parts = (self._boxes, self._units)
+        return sum(way.n_parts for way in parts if way is not None)
+
+    def _answer(self, verdict: str, method: str) -> Verification:
+        ways = () if self.interrupted else (self._boxes, self._units)  # a half round bounds nothing
+        bounds = [way.bound for way in ways if way is not None]
+        return Verification(
+            verdict,
+            self.prop,
+            self.example,
+            method,
+            self._n_parts,
+            len(self.open) if verdict == "undecided" else 0,
+            max((-b for b in bounds), default=-np.inf) if verdict == "undecided" else np.inf,
+            self.deadline.spent,
+            tuple(self.history),
+            interrupted=self.interrupted,
+        )
+
+
+@dataclass(eq=False)
+class _Units:
+    """Splitting ReLUs for all open sets: those on one box share the bounds inside the model."""
+
+    model: Model
+    groups: list[list[int]]
+    sets: dict[int, UnsafeSet]
+    method: str = "linear bounds"
+    proved: set[int] = field(default_factory=set)
+    corners: tuple[Array, Any] | None = None
+    bound: float = np.inf
+    _roots: dict[int, RelaxedModel] = field(default_factory=dict)
+    _stage: int = 0
+    _splittings: dict[int, UnitSplitting] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: Model, sets: dict[int, UnsafeSet]) -> _Units | None:
+        """Return the state at the beginning; None if there are too many boxes."""
+        groups: dict[bytes, list[int]] = {}
+        for s, unsafe in sets.items():
+            groups.setdefault(unsafe.lower.tobytes() + unsafe.upper.tobytes(), []).append(s)
+        if len(groups) > SPLIT_MAX_GROUPS:
+            return None
+        return cls(model, list(groups.values()), dict(sets))
+
+    @property
+    def n_parts(self) -> int:
+        return sum(one.n_parts for one in self._splittings.values()) + self._stage
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every set is proved, or cannot be split any more."""
+        return self._stage > 2 and all(one.done for one in self._splittings.values())
+
+    def round(self, open_sets: dict[int, UnsafeSet], deadline: Deadline, threads: int) -> None:
+        """Bound all sets by linear bounds, then by optimised ones, then split units, worst sets last."""
+        self.corners, stage = None, self._stage
+        if stage < 2:
+            self.method = "linear bounds" if stage == 0 else "linear bounds with optimised slopes"
+            for g, group in enumerate(self.groups):
+                left = [s for s in group if s in open_sets and s not in self.proved]
+                if left and not deadline.passed:
+                    self._bounded(g, left, stage, deadline)
+            self._stage += 0 if deadline.passed else 1
+            return
+        self.method = "splitting ReLUs"
+        if stage == 2:
+            for g, group in enumerate(self.groups):
+                for s in group:
+                    if s in open_sets and s not in self.proved:
+                        self._splittings[s] = UnitSplitting(
+                            self._roots[g], self._goal(s), threads=threads
+                        )
+            self._stage = 3
+        points, owner = [], []
+        for s in list(self._splittings):
+            one = self._splittings[s]
+            if s not in open_sets:
+                del self._splittings[s]
+            elif not one.done and not deadline.passed:
+                one.round(deadline)
+                points += one.corners
+                owner += [s] * sum(map(len, one.corners))
+                one.corners.clear()
+                if not one.waiting and not one.stuck:
+                    self.proved.add(s)
+                    del self._splittings[s]
+        self.bound = max((one.bound for one in self._splittings.values()), default=-np.inf)
+        if points:
+            self.corners = np.concatenate(points), np.array(owner)
+
+    def _goal(self, s: int) -> Goal:
+        unsafe, shape = self.sets[s], self.model.output_shape
+        at_input = None if unsafe.input_rows is None else -unsafe.input_rows
+        return Goal(-unsafe.rows.reshape(-1, *shape), at_input, unsafe.limits)
+
+    def _bounded(self, g: int, sets: Sequence[int], stage: int, deadline: Deadline) -> None:
+        unsafe = self.sets[sets[0]]
+        if g not in self._roots:
+            box = Interval(unsafe.lower[None], unsafe.upper[None])
+            self._roots[g] = RelaxedModel.by_intervals(self.model, box)
+        root = self._roots[g]
+        tighten(root, steps=ROOT_INNER_STEPS if stage else 0, deadline=deadline)
+        for s in sets:
+            splitting = UnitSplitting(root, self._goal(s))
+            if splitting.root_bound(deadline, optimise=bool(stage)) < 0.0:
+                self.proved.add(s)

@@ -1,0 +1,443 @@
+r"""Splitting ReLUs: is an unsafe set reached? For networks with many inputs.
+
+A part of the problem is a choice of signs for some ReLUs' inputs. On it those ReLUs are linear, and the
+signs enter the linear bound as constraints with multipliers (:mod:`~pindown.relaxation.descent`). A part
+whose bound is negative is proved; any other is cut in two at the ReLU that promises most, judged by how
+far the bound's own point is from the ReLU there, and then by trying the best few.
+
+Wang et al. 2021, "Beta-CROWN" (bounds); Bunel et al. 2020, "Branch and bound for piecewise linear neural
+network verification" (branching); De Palma et al. 2021, "Improved branch and bound for neural network
+verification via Lagrangian decomposition" (trying the best few).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.deadline import Deadline
+from pindown.model.operations.operation import Interval
+from pindown.model.operations.relu import Relu, Triangles
+from pindown.parallel import in_threads
+from pindown.relaxation.descent import Descent
+from pindown.relaxation.model_bounds import tighten_entries
+from pindown.relaxation.relaxed_model import Choice, RelaxedModel
+from pindown.relaxation.tuning import OUTER_SLOPE_STEPS
+from pindown.rounding import add_up
+from pindown.verification.tuning import (
+    SPLIT_BATCH_NUMBERS,
+    SPLIT_CANDIDATES,
+    SPLIT_FIRST_BATCH,
+    SPLIT_HIGH_SHARE,
+    SPLIT_JUDGED_PARTS,
+    SPLIT_LOW_SHARE,
+    SPLIT_MAX_BATCH,
+    SPLIT_MAX_STEPS,
+    SPLIT_STEPS,
+)
+
+_T = TypeVar("_T")
+
+
+class Goal(NamedTuple):
+    """What must be shown: that one of r forms is negative everywhere.
+
+    Attributes:
+        rows: Forms of the output, ``(r, *shape)``.
+        at_input: Forms of the input, (r, d), or None.
+        constant: Numbers (r,).
+    """
+
+    rows: Array
+    at_input: Array | None
+    constant: Array
+
+
+class Part(NamedTuple):
+    """Signs of some units, with what is known under them.
+
+    Attributes:
+        units: Which units of open sign have one: places in the list of all of them.
+        signs: 1 or -1 for each.
+        bound: Proved upper bound on the smallest form.
+        slopes: Below the units of open sign.
+        multipliers: Of the signs.
+        weights: Of the forms.
+        lower: Proved lower bounds on the units of open sign.
+        upper: Proved upper bounds on them.
+    """
+
+    units: NDArray[np.intp]
+    signs: NDArray[np.int8]
+    bound: float
+    slopes: NDArray[np.float32]
+    multipliers: Array
+    weights: Array
+    lower: Array
+    upper: Array
+
+
+@dataclass(eq=False)
+class UnitSplitting:
+    """A search over signs of ReLUs on one box.
+
+    Attributes:
+        root: The model on the box, with the best bounds known.
+        goal: What must be shown.
+    """
+
+    root: RelaxedModel
+    goal: Goal
+    refresh: bool = True
+    threads: int = 1
+    n_parts: int = 0
+    waiting: list[tuple[float, int, Part]] = field(default_factory=list)
+    corners: list[Array] = field(default_factory=list)
+    stuck: list[Part] = field(default_factory=list)
+    steps: int = SPLIT_STEPS
+    _seen: int = 0
+    _proved: int = 0
+    _count: count[int] = field(default_factory=count)
+
+    def __post_init__(self) -> None:
+        self.index = len(self.root.values) - 1
+        self.nodes, self.tensors, self.starts, self.places = [], [], [], []
+        total = 0
+        for i, node in enumerate(self.root.model.nodes, 1):
+            if isinstance(node.operation, Relu) and isinstance(self.root.relaxation(i), Triangles):
+                (j,) = node.inputs
+                low, high = self.root.values[j]
+                places = np.flatnonzero((low < 0) & (high > 0))
+                if len(places) and j > 0:
+                    self.nodes.append(i)
+                    self.tensors.append(j)
+                    self.starts.append(total)
+                    self.places.append(places)
+                    total += len(places)
+        self.n_units = total
+        self.layer_of = np.repeat(np.arange(len(self.nodes)), [len(p) for p in self.places])
+
+    def begin(self) -> Part:
+        """Return the whole problem as a part."""
+        slopes = np.zeros(self.n_units, dtype=np.float32)
+        for i, start, places in zip(self.nodes, self.starts, self.places, strict=True):
+            made = self.root.relaxation(i)
+            assert isinstance(made, Triangles)
+            slopes[start : start + len(places)] = made.lower.ravel()[places]
+        r = len(self.goal.rows)
+        none = np.zeros(0)
+        ends = [
+            np.concatenate(
+                [
+                    none,
+                    *(
+                        self.root.values[j][end].ravel()[p]
+                        for j, p in zip(self.tensors, self.places, strict=True)
+                    ),
+                ]
+            )
+            for end in (0, 1)
+        ]
+        return Part(
+            none.astype(np.intp), none.astype(np.int8), np.inf, slopes, none, np.full(r, 1.0 / r), *ends
+        )
+
+    def root_bound(self, deadline: Deadline, *, optimise: bool) -> float:
+        """Return a proved upper bound on the smallest form, before anything is split.
+
+        Args:
+            deadline: When to stop.
+            optimise: Whether to take gradient steps; else the best of the forms with the usual slopes.
+        """
+        if not optimise:
+            ends = self.root.upper_ends(
+                self.index,
+                self.goal.rows[None],
+                at_input=None if self.goal.at_input is None else self.goal.at_input[None],
+            )
+            return float(add_up(ends, self.goal.constant).min())
+        descent = self.descent([self.begin()])
+        descent.run(OUTER_SLOPE_STEPS, goal=0.0, deadline=deadline)
+        return float(descent.proved()[0, 0])
+
+    # ------------------------------------------------------------------ bounds of a batch
+
+    def descent(self, parts: list[Part]) -> Descent:
+        """Return the bounds of parts, with the slopes and multipliers that they bring."""
+        n = len(parts)
+        signs: dict[int, NDArray[np.int8]] = {}
+        multipliers: dict[int, Array] = {}
+        slopes: dict[int, Array] = {}
+        stacked = np.array([part.slopes for part in parts], dtype=np.float64).reshape(n, -1)
+        for layer, (i, j) in enumerate(zip(self.nodes, self.tensors, strict=True)):
+            shape = self.root.values[j].lower.shape[1:]
+            size = int(np.prod(shape))
+            start, places = self.starts[layer], self.places[layer]
+            own = np.zeros((n, size))
+            own[:, places] = stacked[:, start : start + len(places)]
+            slopes[i] = own.reshape(n, 1, *shape)
+            if any((self.layer_of[part.units] == layer).any() for part in parts):
+                sign, multiplier = np.zeros((n, size), dtype=np.int8), np.zeros((n, size))
+                for row, part in enumerate(parts):
+                    here = self.layer_of[part.units] == layer
+                    at = places[part.units[here] - start]
+                    sign[row, at] = part.signs[here]
+                    multiplier[row, at] = part.multipliers[here]
+                signs[j] = sign.reshape(n, *shape)
+                multipliers[j] = multiplier.reshape(n, 1, *shape)
+        relaxed = self._relaxed(parts, signs)
+        r = len(self.goal.rows)
+        rows = np.broadcast_to(self.goal.rows, (n, 1, *self.goal.rows.shape))
+        at_input = self.goal.at_input
+        if at_input is not None:
+            at_input = np.broadcast_to(at_input, (n, 1, *at_input.shape))
+        constant = np.broadcast_to(self.goal.constant, (n, 1, r))
+        weights = np.array([part.weights for part in parts]).reshape(n, 1, r)
+        return Descent(
+            relaxed, self.index, rows, at_input, constant, Choice(slopes, multipliers), weights
+        )
+
+    def _relaxed(self, parts: list[Part], signs: dict[int, NDArray[np.int8]]) -> RelaxedModel:
+        """Return the model with the bounds of parts, and tighter ones where signs were assumed below."""
+        if not signs:
+            return self.root
+        n = len(parts)
+        relaxed = self.root.assuming({})
+        if not self.refresh:
+            return relaxed.assuming(signs)
+        lower = np.array([part.lower for part in parts])
+        upper = np.array([part.upper for part in parts])
+        for j, start, places in zip(self.tensors, self.starts, self.places, strict=True):
+            ends = []
+            for own, known in zip(self.root.values[j], (lower, upper), strict=True):
+                wide = np.broadcast_to(own.reshape(1, -1), (n, own.size)).copy()
+                wide[:, places] = known[:, start : start + len(places)]
+                ends.append(wide.reshape(n, *own.shape[1:]))
+            relaxed.values[j] = Interval(*ends)
+            for i in self.nodes:
+                if j in self.root.model.nodes[i - 1].inputs:
+                    relaxed.forget(i)
+        return relaxed.assuming(signs)
+
+    def refreshed(self, parts: list[Part]) -> list[Part]:
+        """Bound the units above the last cuts anew."""
+        descent = self.descent(parts)
+        relaxed = descent.relaxed
+        lowest = min(int(self.layer_of[part.units[-1]]) for part in parts)
+        for layer in range(lowest + 1, len(self.tensors)):
+            j = self.tensors[layer]
+            low, high = (end.reshape(len(parts), -1) for end in relaxed.values[j])
+            entries = self.places[layer]
+            open_sign = ((low[:, entries] < 0) & (high[:, entries] > 0)).any(axis=0)
+            if open_sign.any():
+                tighten_entries(relaxed, j, entries[open_sign])
+                relaxed.forget(self.nodes[layer])
+        ends = [
+            np.concatenate(
+                [
+                    relaxed.values[j][end].reshape(len(parts), -1)[:, p]
+                    for j, p in zip(self.tensors, self.places, strict=True)
+                ],
+                axis=1,
+            )
+            for end in (0, 1)
+        ]
+        return [part._replace(lower=ends[0][k], upper=ends[1][k]) for k, part in enumerate(parts)]
+
+    def kept(self, parts: list[Part], descent: Descent, bounds: Array) -> list[Part]:
+        """Return the parts with what a descent found out."""
+        slopes = [
+            descent.best_choice.slopes[i].reshape(len(parts), -1)[:, places]
+            for i, places in zip(self.nodes, self.places, strict=True)
+        ]
+        flat = (
+            np.concatenate(slopes, axis=1).astype(np.float32)
+            if slopes
+            else np.zeros((len(parts), 0), np.float32)
+        )
+        multipliers = np.zeros((len(parts), self.n_units))
+        for layer, j in enumerate(self.tensors):
+            if j in descent.best_choice.multipliers:
+                values = descent.best_choice.multipliers[j].reshape(len(parts), -1)
+                start, places = self.starts[layer], self.places[layer]
+                multipliers[:, start : start + len(places)] = values[:, places]
+        return [
+            part._replace(
+                bound=float(bounds[k]),
+                slopes=flat[k],
+                multipliers=multipliers[k, part.units],
+                weights=descent.best_weights[k, 0],
+            )
+            for k, part in enumerate(parts)
+        ]
+
+    # ------------------------------------------------------------------ where to cut
+
+    def candidates(self, parts: list[Part], descent: Descent) -> list[NDArray[np.intp]]:
+        """Return for every part the units that promise most."""
+        found, choice = descent.last, descent.choice
+        assert found is not None
+        points = descent.relaxed.followed(found)
+        n = len(parts)
+        gap = np.zeros((n, self.n_units))
+        lift = np.zeros((n, self.n_units))
+        for i, j, start, places in zip(self.nodes, self.tensors, self.starts, self.places, strict=True):
+            if i not in found.forms or j not in points:
+                continue
+            form, made = found.forms[i]
+            if not isinstance(made, Triangles):
+                continue
+            B = form.reshape(n, -1)[:, places]
+            z = points[j].reshape(n, -1)[:, places]
+            below = choice.slopes[i].reshape(n, -1)[:, places]
+            slope, shift = (line.reshape(len(line), -1)[:, places] for line in (made.slope, made.shift))
+            relu = np.maximum(z, 0.0)
+            here = slice(start, start + len(places))
+            gap[:, here] = np.where(B > 0, B * (slope * z + shift - relu), -B * (relu - below * z))
+            lift[:, here] = np.maximum(B, 0.0) * shift
+        chosen = []
+        for k, part in enumerate(parts):
+            settled = (part.lower >= 0) | (part.upper <= 0)
+            settled[part.units] = True
+            for score in (gap[k], lift[k]):
+                score[settled] = -np.inf
+            free = self.n_units - int(settled.sum())
+            m = min(SPLIT_CANDIDATES, free)
+            if not m:
+                chosen.append(np.zeros(0, dtype=np.intp))
+                continue
+            best = [np.argpartition(-score, m - 1)[:m] for score in (gap[k], lift[k])]
+            chosen.append(np.unique(np.concatenate(best)))
+        return chosen
+
+    def cut(self, parts: list[Part], chosen: list[NDArray[np.intp]]) -> list[Part]:
+        """Cut every part at the candidate whose worse half has the best bound."""
+        trials, owner = [], []
+        for k, (part, units) in enumerate(zip(parts, chosen, strict=True)):
+            for unit in units:
+                trials += [halved(part, int(unit), sign) for sign in (1, -1)]
+                owner.append((k, int(unit)))
+        if not trials:
+            return []
+        ends = np.concatenate(self._in_threads(self._tried, trials)).reshape(-1, 2)
+        best: dict[int, tuple[float, float, int]] = {}
+        for (k, unit), (a, b) in zip(owner, ends, strict=True):
+            score = (max(a, b), min(a, b), unit)
+            if k not in best or score < best[k]:
+                best[k] = score
+        return [halved(parts[k], best[k][2], sign) for k in best for sign in (1, -1)]
+
+    def _tried(self, trials: list[Part]) -> Array:
+        descent = self.descent(trials)
+        descent.run(0)
+        return descent.best[:, 0]
+
+    @property
+    def batch(self) -> int:
+        """How many parts to bound together, for memory's sake."""
+        largest = sum(int(np.prod(v.lower.shape[1:])) for v in self.root.values)
+        return int(max(1, min(SPLIT_MAX_BATCH, SPLIT_BATCH_NUMBERS // (8 * largest))))
+
+    # ------------------------------------------------------------------ the search
+
+    def round(self, deadline: Deadline) -> None:
+        """Cut the worst parts and bound their halves; a finished round keeps what it proved."""
+        if not self.waiting and not self.n_parts:
+            self._bound([self.begin()], deadline)
+            return
+        size = min(self.batch, SPLIT_FIRST_BATCH + self.n_parts // 4)
+        taken = [heapq.heappop(self.waiting)[2] for _ in range(min(size, len(self.waiting)))]
+        try:
+            descent = self.descent(taken)
+            descent.run(0)
+            chosen = self.candidates(taken, descent)
+            self.stuck += [part for part, units in zip(taken, chosen, strict=True) if not len(units)]
+            halves = self.cut(taken, chosen)
+            if halves:
+                self._bound(halves, deadline)
+        except BaseException:
+            for part in taken:
+                self._wait(part)
+            raise
+
+    def _bound(self, parts: list[Part], deadline: Deadline) -> None:
+        """Bound parts, and let those wait that are not proved."""
+        bounded = [
+            piece
+            for chunk in self._in_threads(lambda few: self._bounded(few, deadline), parts)
+            for piece in chunk
+        ]
+        self.n_parts += len(parts)
+        left = [(part, corner) for part, corner in bounded if not part.bound < 0.0]
+        if left:
+            self.corners.append(np.array([corner for _, corner in left]))
+        for part, _ in left:
+            self._wait(part)
+        # More steps where few parts are proved, fewer where many are: what pays differs by network.
+        self._seen += len(parts)
+        self._proved += len(parts) - len(left)
+        if self._seen >= SPLIT_JUDGED_PARTS:
+            share = self._proved / self._seen
+            if share < SPLIT_LOW_SHARE:
+                self.steps = min(2 * self.steps, SPLIT_MAX_STEPS)
+            elif share > SPLIT_HIGH_SHARE:
+                self.steps = max(self.steps // 2, SPLIT_STEPS)
+            self._seen = self._proved = 0
+
+    def _bounded(self, parts: list[Part], deadline: Deadline) -> list[tuple[Part, Array]]:
+        """Return parts with their proved bounds, each with the point at which it is attained."""
+        if self.refresh and len(parts[0].units):
+            parts = self.refreshed(parts)
+        finished: list[tuple[Part, Array]] = []
+        phases = [SPLIT_STEPS, self.steps - SPLIT_STEPS] if self.steps > SPLIT_STEPS else [SPLIT_STEPS]
+        for phase, steps in enumerate(phases, 1):
+            descent = self.descent(parts)
+            descent.run(steps, goal=0.0, deadline=deadline)
+            last = phase == len(phases)
+            bounds = np.array([part.bound for part in parts])
+            if last or (descent.best[:, 0] < 0.0).any():
+                bounds = np.minimum(descent.proved()[:, 0], bounds)
+            assert descent.last is not None
+            points = descent.last.point.reshape(len(parts), -1)
+            kept = self.kept(parts, descent, bounds)
+            over = np.full(len(parts), last) | (bounds < 0.0)
+            finished += [(kept[k], points[k]) for k in np.flatnonzero(over)]
+            parts = [kept[k] for k in np.flatnonzero(~over)]
+            if not parts:
+                break
+        return finished
+
+    def _in_threads(self, work: Callable[[list[Part]], _T], parts: list[Part]) -> list[_T]:
+        """Share parts among threads: NumPy lets them run side by side."""
+        size = max(1, min(self.batch, -(-len(parts) // self.threads)))
+        chunks = [parts[start : start + size] for start in range(0, len(parts), size)]
+        return in_threads(work, chunks, self.threads)
+
+    def _wait(self, part: Part) -> None:
+        heapq.heappush(self.waiting, (-part.bound, next(self._count), part))
+
+    @property
+    def bound(self) -> float:
+        """A proved upper bound on the smallest form, on all that is left."""
+        return max([-self.waiting[0][0] if self.waiting else -np.inf, *(p.bound for p in self.stuck)])
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to cut."""
+        return bool(self.n_parts) and not self.waiting
+
+
+def halved(part: Part, unit: int, sign: int) -> Part:
+    """Return the part in which one more unit has a sign."""
+    return part._replace(
+        units=np.append(part.units, unit),
+        signs=np.append(part.signs, np.int8(sign)),
+        multipliers=np.append(part.multipliers, 0.0),
+    )
