@@ -272,7 +272,7 @@ def lowered(model: Model) -> Lowered:
         UnsupportedModelError: If an operation is not piecewise linear, the form would be too large, or
             rounding would change the function.
     """
-    nodes, activation = _before_activation(model)
+    nodes, activation = before_activation(model)
     lowering = Lowering()
     deadline = reading_deadline()
     values = [lowering.input(model.literal_shape)]
@@ -287,7 +287,7 @@ def lowered(model: Model) -> Lowered:
     return Lowered(replace(net, notes=(*model.notes, *notes)), len(nodes))
 
 
-def _before_activation(model: Model) -> tuple[tuple[Node, ...], str | None]:
+def before_activation(model: Model) -> tuple[tuple[Node, ...], str | None]:
     """Return the nodes without a last softmax or sigmoid over all outputs, and its name."""
     from pindown.model.operations.moves import Reshape
 

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -281,6 +281,16 @@ class Model:
         from pindown.model._lowering import lowered
 
         return lowered(self)
+
+    def scores(self) -> Model:
+        """Return the model without a last softmax, log-softmax or sigmoid over all outputs.
+
+        These keep the order of outputs and flatten their gradients; the model itself if it has none.
+        """
+        from pindown.model._lowering import before_activation
+
+        nodes, activation = before_activation(self)
+        return self if activation is None or not nodes else replace(self, nodes=nodes)
 
     def save(self, path: str | PathLike[str], *, dtype: str = "auto") -> None:
         """Write ``.onnx`` or ``.onnx.gz``, with the operations the model has.

@@ -1,9 +1,10 @@
 # What pindown.probes offers; lazy.py reads this list. More stands in pindown.probes.fourier's own list.
 
-# attacks; those on ReLU networks come from the counterexample search of pindown.verification
+# attacks; they come from the counterexample search of pindown.verification
+from pindown.probes.attacks import attack as attack
 from pindown.verification.counterexamples import AttackResult as AttackResult
-from pindown.verification.counterexamples import deepfool as deepfool
-from pindown.verification.counterexamples import deepfool_binary as deepfool_binary
+from pindown.verification.linearised_boundaries import deepfool as deepfool
+from pindown.verification.linearised_boundaries import deepfool_binary as deepfool_binary
 from pindown.verification.counterexamples import gradient_attack as gradient_attack
 from pindown.probes.foolbox import AttackComparison as AttackComparison
 from pindown.probes.foolbox import foolbox_attack as foolbox_attack

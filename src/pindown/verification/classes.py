@@ -7,27 +7,38 @@ largest again, so nothing else has to know about it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Affine, Array, dense
 from pindown.box import Box, as_box
-from pindown.network import ReluNetwork
+from pindown.model.gradients import MAX_SLOPE
+from pindown.model.graph import Model, Node
+from pindown.model.operations.dense import Dense
+from pindown.model.operations.moves import Reshape
+from pindown.network import ReluNetwork, as_rows
+from pindown.relaxation.lp_balls import Balls
+from pindown.verification._goals import Goals
 
 BoxLike = Box | tuple[ArrayLike, ArrayLike] | None
+Classes = NDArray[np.intp]
+AnyNet = TypeVar("AnyNet", ReluNetwork, Model)
 
-MAX_SLOPE = 1e300  # what is kept of a slope beyond float64
 
+def classifier(net: AnyNet) -> AnyNet:
+    """Return a network or model with at least two outputs, of which the first largest names the class.
 
-def classifier(net: ReluNetwork) -> ReluNetwork:
-    """Return a network with at least two outputs, of which the first largest names the class.
+    A last softmax or sigmoid of a model is left out: what comes before has the same order.
 
     >>> net = ReluNetwork.from_layers([([[2.0]], [1])])
     >>> classifier(net)([[3.0]])
     array([[0., 7.]])
     """
+    if isinstance(net, Model):
+        return _two_scores(net.scores())
     if not isinstance(net, ReluNetwork):
         raise TypeError(
             f"net must be a ReluNetwork; got {type(net).__name__}. pn.load reads model files."
@@ -40,7 +51,16 @@ def classifier(net: ReluNetwork) -> ReluNetwork:
     return ReluNetwork((*net.layers[:-1], last), net.input_shape)
 
 
-def predicted(net: ReluNetwork, X: Array) -> NDArray[np.intp]:
+def _two_scores(model: Model) -> Model:
+    """Return a model with its output behind a zero, if it is the only one."""
+    if model.out_features > 1:
+        return model
+    n, flat, both = len(model.nodes), Reshape((1, 1)), Dense(np.array([[0.0], [1.0]]))
+    added = (Node(flat, (n,), (1, 1), "the score"), Node(both, (n + 1,), (1, 2), "two scores"))
+    return replace(model, nodes=(*model.nodes, *added))
+
+
+def predicted(net: ReluNetwork | Model, X: Array) -> NDArray[np.intp]:
     """Return the class of each row."""
     return np.argmax(net(X), axis=-1)
 
@@ -115,14 +135,14 @@ def pulled_back(net: ReluNetwork, values: list[Array], A: Array) -> Array:
     return np.nan_to_num(A, copy=False, posinf=MAX_SLOPE, neginf=-MAX_SLOPE)
 
 
-def as_inputs(net: ReluNetwork, X: ArrayLike, box: BoxLike) -> tuple[Array, Box | None]:
+def as_inputs(net: ReluNetwork | Model, X: ArrayLike, box: BoxLike) -> tuple[Array, Box | None]:
     """Return inputs as rows and the box, if there is one; the rows must lie in it.
 
     >>> net = ReluNetwork.from_layers([([[1.0]], [0])])
     >>> as_inputs(net, [0.5], (0, 1))
     (array([[0.5]]), Box(1 dimension, 0 <= x_1 <= 1))
     """
-    rows, _ = net.as_rows(X)
+    rows, _ = as_rows(X, net.in_features, net.input_shape)
     if box is None:
         return rows, None
     limits = as_box(box, net.in_features)
@@ -155,3 +175,53 @@ def as_radii(radius: ArrayLike, n: int) -> Array:
     if not (np.isfinite(radii).all() and np.all(radii >= 0)):
         raise ValueError(f"a radius must be a finite number >= 0; got {radius!r}.")
     return np.broadcast_to(radii, (n,)).astype(np.float64)
+
+
+def as_targets(target: ArrayLike, n: int, k: int) -> Classes:
+    """Return one class to reach for each of n inputs.
+
+    >>> as_targets(2, n=3, k=4)
+    array([2, 2, 2])
+    """
+    goals = np.asarray(target)
+    if goals.ndim:
+        return as_classes(goals, n, k)
+    return np.repeat(as_classes(goals[None], 1, k), n)
+
+
+def class_goals(
+    outputs: Array, labels: Classes, balls: Balls, target: Classes | None, most: int
+) -> tuple[Goals, Classes]:
+    r"""Return what attacks have to reach, and to which input each goal belongs.
+
+    Away from class c, each other class j is a goal, :math:`f_c - f_j \le 0`, and strictly so for j > c:
+    the first largest output names the class. To a target there is one goal,
+    :math:`f_j - f_t \le 0` for all other j, strictly for j < t.
+
+    Args:
+        outputs: Outputs at the inputs, (n, k).
+        labels: Classes c to leave, (n,).
+        balls: Where changed inputs lie, n of them.
+        target: Classes t to reach instead, (n,), or None.
+        most: Of the other classes only so many are tried, those that are nearest at the input.
+
+    >>> balls = Balls.around(np.zeros((1, 2)), np.ones(1), "linf")
+    >>> goals, inputs = class_goals(np.array([[3.0, 1.0, 2.0]]), np.array([0]), balls, None, 5)
+    >>> goals.rows[:, 0]
+    array([[ 1.,  0., -1.],
+           [ 1., -1.,  0.]])
+    """
+    (n, k), every = outputs.shape, np.arange(len(outputs))
+    if target is not None:
+        rows = margin_rows(target, k)
+        strict = (rows > 0).argmax(axis=2) < target[:, None]
+        return Goals.between(balls, every, rows, np.zeros((n, k - 1)), strict), every
+    others = outputs.copy()
+    others[every, labels] = -np.inf
+    nearest = np.argsort(-others, axis=1, kind="stable")[:, : min(most, k - 1)]
+    inputs, classes = np.repeat(every, nearest.shape[1]), nearest.ravel()
+    rows = np.zeros((len(classes), 1, k))
+    at = np.arange(len(classes))
+    rows[at, 0, labels[inputs]], rows[at, 0, classes] = 1.0, -1.0
+    strict = (classes > labels[inputs])[:, None]
+    return Goals.between(balls, inputs, rows, np.zeros((len(classes), 1)), strict), inputs

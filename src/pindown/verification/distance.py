@@ -34,7 +34,7 @@ from pindown.verification._distance_milp import distance_by_programs
 from pindown.verification._distance_walk import walk_cells
 from pindown.verification.certificates import certified_radii
 from pindown.verification.classes import BoxLike, classifier, margin_slopes, one_input
-from pindown.verification.counterexamples import deepfool, gradient_attack
+from pindown.verification.counterexamples import gradient_attack
 from pindown.verification.distance_problem import (
     NUDGES,
     DistanceState,
@@ -42,6 +42,7 @@ from pindown.verification.distance_problem import (
     float32_margins,
     stepped_in,
 )
+from pindown.verification.linearised_boundaries import deepfool
 from pindown.verification.tuning import (
     ATTACK_SHRINK,
     DISTANCE_ATTACK_SHARE,

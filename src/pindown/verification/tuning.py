@@ -17,12 +17,19 @@ MIN_BALLS_TOGETHER = 32
 ACCURACY_BLOCK_INPUTS = 64
 # Of the time left, for attacks.
 ACCURACY_ATTACK_SHARE = 0.25
+# Restarts and steps of attacks: on all inputs, and on those that linear bounds do not prove.
+ACCURACY_QUICK_ATTACK = (1, 20)
+ACCURACY_STRONG_ATTACK = (6, 60)
 
 # Counterexamples.
 
-# Steps of projected gradient descent, in shares of the radius: long to travel, short to settle.
+# The first step of projected gradient descent, in shares of the radius; the last is DESCENT_LAST_STEP.
 PGD_FIRST_STEP = 0.5
-PGD_LAST_STEP = 0.02
+# Classes that an input is led to at most: the nearest; and how many again at each restart.
+ATTACK_MAX_CLASSES = 20
+ATTACK_CLASSES_AGAIN = 3
+# Numbers of changed inputs that are held at once: 128 MB.
+ATTACK_BLOCK_NUMBERS = 2**24
 # Numbers of gradients that DeepFool holds at once: 32 MB.
 DEEPFOOL_BLOCK_NUMBERS = 2**22
 # Of each step of DeepFool beyond the linear boundary, so that the last one crosses it.
@@ -37,6 +44,8 @@ ATTACK_SHRINK = 0.9
 # Attacks at most, and how many in a row may fail.
 MAX_ATTACK_ROUNDS = 30
 MAX_ATTACK_MISSES = 2
+# Halvings of the way to a changed input, back to where the class changes.
+SEGMENT_HALVINGS = 40
 # Doublings of the radius while no other class is found.
 MAX_RADIUS_DOUBLINGS = 40
 # Random points to try where gradients vanish.
@@ -75,3 +84,99 @@ MILP_MAX_UNITS = 2000
 MILP_BOUNDS_SHARE = 0.2
 # Seconds that a program gets also when time is over.
 MILP_MIN_SECONDS = 0.05
+
+# Splitting ReLUs.
+
+# Gradient steps for every part: at least, and at most where few parts are proved.
+SPLIT_STEPS = 4
+SPLIT_MAX_STEPS = 32
+# Parts after which the steps are judged by the share that was proved, and the shares between which they
+# stay: trees of networks on images need few steps, those of dense networks many.
+SPLIT_JUDGED_PARTS = 64
+SPLIT_LOW_SHARE = 0.35
+SPLIT_HIGH_SHARE = 0.65
+# Units tried for each part, by each of two scores.
+SPLIT_CANDIDATES = 2
+# Parts bounded together: at first, at most, and by the numbers they hold (256 MB).
+SPLIT_FIRST_BATCH = 4
+SPLIT_MAX_BATCH = 256
+SPLIT_BATCH_NUMBERS = 2**25
+
+# Search for violations. Set on the 141 violated properties of the competition's files, all of which
+# have to be found in seconds, and on mnist_256x2 at 0.05, where plain descent breaks 94 of 147 images
+# and slopes on shrinking boxes 118.
+
+# Multiplications for one batch of points, and for the samples of one box, and most of either.
+SEARCH_BATCH_WORK = 5e7
+SEARCH_SAMPLES_WORK = 2e8
+SEARCH_MAX_BATCH = 64
+SEARCH_MAX_SAMPLES = 4096
+# With more free inputs than this, samples tell little: so many are enough.
+SEARCH_FEW_INPUTS = 64
+SEARCH_SAMPLES_OF_MANY = 16
+# Samples of all boxes together.
+SEARCH_ALL_SAMPLES = 2e5
+# Multiplications to pick good starts among random points, and points that each is picked from.
+SEARCH_PICKED_WORK = 1e8
+SEARCH_MAX_PICKED = 64
+# Points of a set that float64 sees in it and no proof does: after so many they have to be deeper.
+SEARCH_MAX_REFUSALS = 8
+# Turns if no time is given.
+SEARCH_TURNS = 40
+# Of the largest residual: how far behind rows still count in a soft maximum; and in units at least.
+SOFT_TEMPERATURE = 0.1
+MIN_SOFT_TEMPERATURE = 1e-3
+# The last step of a descent, in half widths.
+DESCENT_LAST_STEP = 0.01
+# Decay of the two averages of Adam: short, for tens of steps.
+DESCENT_MOMENTUM = 0.8
+DESCENT_SQUARES = 0.9
+# Half widths of boxes on which linear bounds show the way, from one step to the next.
+WIDE_SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)
+MIDDLE_SHARES = (0.7, 0.35, 0.15, 0.07, 0.03)
+NARROW_SHARES = (0.3, 0.15, 0.07, 0.03, 0.01)
+# Bytes of weights of models on which they do: a bound reads all weights several times, also of a point.
+FOLLOW_MAX_BYTES = 1.5e8
+# How far from the best point near starts lie, in half widths.
+NEAR_SHARES = (0.05, 0.2, 0.5)
+# Walks from corner to corner: at once, flips looked at in one step, how often one is taken blindly.
+WALK_CHAINS = 8
+WALK_FLIPS = 24
+WALK_NOISE = 0.2
+# Steps of the first walk, and how many more every further turn.
+WALK_FIRST_STEPS = 10
+WALK_MORE_STEPS = 5
+WALK_MAX_FREE = 512
+WALK_MAX_WORK = 1e9
+
+# Cutting boxes.
+
+# Boxes bounded together, at most and by the numbers of forms of the widest tensor (64 MB).
+BOX_MAX_BATCH = 512
+BOX_BATCH_NUMBERS = 2**22
+# Boxes for which a thread is worth its start.
+BOX_MIN_CHUNK = 32
+
+# Witnesses.
+
+# Multiplications of models that are evaluated in rational numbers: 4 microseconds each.
+WITNESS_MAX_RATIONAL_WORK = 300_000
+# How much deeper a witness is pushed, in differences of float32 and float64 that were seen.
+WITNESS_DEPTHS = (2.0, 8.0, 64.0)
+
+# The portfolio of verify.
+
+# Turns of the search for violations before anything is bounded.
+SEARCH_FIRST_TURNS = 4
+# Turns at most; each is twice as long as the one before.
+PORTFOLIO_TURNS = 60
+# Inputs up to which boxes are cut, and up to which that comes before anything else.
+BOX_MAX_INPUTS = 32
+FEW_INPUTS = 6
+# Boxes and choices of signs bounded in the first turn.
+BOX_FIRST_PARTS = 512
+SPLIT_FIRST_PARTS = 64
+# Distinct boxes up to which ReLUs are split: each has its own bounds inside the model.
+SPLIT_MAX_GROUPS = 64
+# Gradient steps on the slopes for tensors inside the model.
+ROOT_INNER_STEPS = 8
