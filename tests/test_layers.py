@@ -43,6 +43,7 @@ EXCEPTIONS = {
     ("network", "calculus"): "the operators of ReluNetwork",
     ("network", "rational"): "ReluNetwork.as_fractions",
     ("equivalence", "report"): "a Diff draws itself",
+    ("verification", "report"): "a Verification draws itself",
     ("_audit", "report"): "an Audit draws itself",
 }
 

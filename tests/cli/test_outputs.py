@@ -13,12 +13,15 @@ from tests.test_network import random_network
 COMMANDS = {
     "audit": "audit old.onnx --only ARC --json a.json --markdown a.md --html a.html",
     "diff": "diff old.onnx new.onnx --box 0,1 --witness w.npy --json d.json --html d.html",
+    "verify": "verify old.onnx prop.vnnlib --witness w.txt --json v.json --html v.html",
     "shrink": "shrink old.onnx -o small.onnx --json s.json",
     "canonical": "canonical old.onnx -o form.onnx --json c.json",
     "detect fit": "detect fit rows.csv -o m.safetensors --epochs 1 --html f.html --json f.json",
     "detect score": "detect score fitted.safetensors rows.csv -o p.csv --html p.html --json p.json",
 }
-GIVEN = ("old.onnx", "new.onnx", "rows.csv", "fitted.safetensors")
+GIVEN = ("old.onnx", "new.onnx", "rows.csv", "fitted.safetensors", "prop.vnnlib")
+BROKEN = "".join(f"(declare-const {name} Real)" for name in ("X_0", "X_1", "Y_0", "Y_1"))
+BROKEN += "(assert (<= 0 X_0 1)) (assert (<= 0 X_1 1)) (assert (or (<= Y_0 0) (>= Y_0 0)))"
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +32,7 @@ def given(tmp_path_factory):
     folder = tmp_path_factory.mktemp("given")
     random_network((2, 4, 2)).save(folder / "old.onnx")
     random_network((2, 4, 2), seed=1).save(folder / "new.onnx")
+    (folder / "prop.vnnlib").write_text(BROKEN)
     X = np.random.default_rng(0).normal(size=(30, 2))
     np.savetxt(folder / "rows.csv", X, delimiter=",")
     detector = LocalMaximaDetector(max_epochs=1, n_estimators=1, random_state=0)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 MODEL_ENDINGS = (".onnx", ".onnx.gz", ".safetensors", ".pt", ".pth")
+PROPERTY_ENDINGS = (".vnnlib", ".vnnlib.gz")
 TABLE_ENDINGS = (".csv", ".csv.gz", ".npz", ".npy", ".parquet")
 
 
@@ -38,6 +39,7 @@ def files(*endings: str) -> Callable[[str], list[str]]:
 complete_model = files(*MODEL_ENDINGS)
 complete_table = files(*TABLE_ENDINGS)
 complete_detector = files(".safetensors")
+complete_question = files(*MODEL_ENDINGS, *PROPERTY_ENDINGS)
 
 
 def complete_codes(incomplete: str) -> list[tuple[str, str]]:

@@ -16,12 +16,15 @@ from pindown.cli.options import (
     Budget,
     Html,
     InputName,
+    InputNames,
     Json,
     Model,
     OutputName,
+    OutputNames,
     Seed,
     check_outputs,
     check_writable,
+    name_of_each,
     parse_box,
     reader_may_leave,
     say,
@@ -67,18 +70,6 @@ FileType = Annotated[
 Force = Annotated[
     bool, typer.Option("--force", help="Write it although it is larger than what was read.")
 ]
-InputNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--input",
-        metavar="NAME",
-        help="Which input of ONNX files varies, if they have several; twice if the files differ in it.",
-    ),
-]
-OutputNames = Annotated[
-    list[str] | None,
-    typer.Option("--output", metavar="NAME", help="Which output of ONNX files is meant; likewise."),
-]
 Gauge = Annotated[
     Literal["unit", "balanced"],
     typer.Option(help="Rows of length one, or the orbit's smallest weights."),
@@ -117,7 +108,7 @@ def diff(
         if witness.suffix != ".npy":
             raise ValueError(f"--witness writes a file that ends in .npy; got {str(witness)!r}.")
         check_writable("--witness", witness)
-    inputs, outputs = _pair("--input", input), _pair("--output", output)
+    inputs, outputs = name_of_each("--input", input), name_of_each("--output", output)
     models = [
         load(path, activation=activation, input=i, output=o)
         for path, i, o in zip((old, new), inputs, outputs, strict=True)
@@ -130,17 +121,6 @@ def diff(
     if answer.interrupted and answer.answer == "undecided":  # else the answer is known all the same
         return INTERRUPTED
     return EXIT_CODES[answer.answer]
-
-
-def _pair(option: str, names: list[str] | None) -> tuple[str | None, str | None]:
-    """Return a name for each of two files."""
-    if not names:
-        return None, None
-    if len(names) > 2:
-        raise ValueError(
-            f"{option} may be given twice, for the first and the second file; got {len(names)}."
-        )
-    return names[0], names[-1]
 
 
 def _deliver(answer: Diff, html: str | None, json: str | None, witness: Path | None) -> None:

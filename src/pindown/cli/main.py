@@ -1,7 +1,8 @@
 """The command line: arguments in, library calls, exit codes out.
 
 Exit codes: 0 done, 3 bad input (one line says what), 4 an error in pindown itself, 130 interrupted;
-``diff``: 0 same, 1 different, 2 undecided; ``doctor``: 1 something is missing.
+``diff``: 0 same, 1 different, 2 undecided; ``verify``: 0 holds, 1 violated, 2 undecided; ``doctor``: 1
+something is missing.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pindown.cli.doctor import doctor
 from pindown.cli.equivalence import canonical, diff, shrink
 from pindown.cli.options import OWN_FAULT
 from pindown.cli.reproduce import reproduce
+from pindown.cli.verification import verify
 from pindown.text import printable
 
 BAD_INPUT = 3
@@ -111,6 +113,7 @@ for _command, _example in (
     (audit, "pindown audit model.onnx --data test.npz --html report.html"),
     (demo, "pindown demo --out my-first-look"),
     (diff, "pindown diff old.onnx new.onnx --box 0,1 --html diff.html"),
+    (verify, "pindown verify model.onnx property.vnnlib --witness counterexample.txt"),
     (shrink, "pindown shrink model.onnx -o small.onnx --box 0,1"),
     (canonical, "pindown canonical model.onnx -o canonical.onnx"),
     (reproduce, "pindown reproduce identifiability --scale quick --out results"),

@@ -46,6 +46,18 @@ OutputName = Annotated[
         "--output", metavar="NAME", help="Which output of an ONNX file is meant, if it has several."
     ),
 ]
+InputNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="NAME",
+        help="Which input of ONNX files varies, if they have several; twice if the files differ in it.",
+    ),
+]
+OutputNames = Annotated[
+    list[str] | None,
+    typer.Option("--output", metavar="NAME", help="Which output of ONNX files is meant; likewise."),
+]
 Budget = Annotated[float, typer.Option(help="Seconds it may take.")]
 Html = Annotated[str | None, typer.Option(metavar="[FILE]", help="Write a page.")]
 Json = Annotated[
@@ -98,6 +110,17 @@ def reader_may_leave() -> Iterator[None]:
             sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # Click and Rich turn a closed pipe into an exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def name_of_each(option: str, names: list[str] | None) -> tuple[str | None, str | None]:
+    """Return a name for each of two files."""
+    if not names:
+        return None, None
+    if len(names) > 2:
+        raise ValueError(
+            f"{option} may be given twice, for the first and the second file; got {len(names)}."
+        )
+    return names[0], names[-1]
 
 
 def parse_box(text: str | None, dim: int) -> Box | None:

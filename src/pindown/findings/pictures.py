@@ -84,6 +84,7 @@ class Curves:
         values: ``values[curve][position]``.
         x_label: What the horizontal axis measures.
         y_label: What the vertical axis measures.
+        counts: Whether the values are counts: the axis then begins at zero and has whole numbers.
     """
 
     caption: str
@@ -92,6 +93,7 @@ class Curves:
     values: tuple[tuple[float, ...], ...]
     x_label: str
     y_label: str
+    counts: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,29 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pindown.findings import CATALOGUE, Finding
 from pindown.findings.comparison import Comparison
 from pindown.json_files import document, plain
+from pindown.validation import refuse
 
 if TYPE_CHECKING:
     from pindown._audit import Audit
 
 SCHEMA = 1
+_SCHEMAS = {"audit": "audit.schema.json", "verify": "verification.schema.json"}
 
 
-def json_schema() -> dict[str, Any]:
-    """Return the schema of :func:`render_json`, as JSON Schema (draft 2020-12)."""
-    text = (files("pindown.report") / "audit.schema.json").read_text("utf-8")
+def json_schema(command: Literal["audit", "verify"] = "audit") -> dict[str, Any]:
+    """Return the schema of what a command writes with ``--json``, as JSON Schema (draft 2020-12).
+
+    >>> json_schema("verify")["properties"]["verdict"]["enum"]
+    ['holds', 'violated', 'undecided']
+    """
+    if command not in _SCHEMAS:
+        refuse("command", " or ".join(map(repr, _SCHEMAS)), command)
+    text = (files("pindown.report") / _SCHEMAS[command]).read_text("utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema
 

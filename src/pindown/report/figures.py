@@ -212,6 +212,9 @@ def _draw_curves(ax: Axes, picture: Curves) -> None:
     ax.set_xlabel(picture.x_label)
     ax.set_ylabel(picture.y_label)
     ax.locator_params(nbins=5)
+    if picture.counts:
+        ax.set_ylim(bottom=0.0)
+        ax.locator_params(axis="y", integer=True)
 
 
 def _draw_narrowing(ax: Axes, picture: Narrowing) -> None:

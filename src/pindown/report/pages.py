@@ -98,10 +98,17 @@ def _read(name: str) -> str:
     return (files("pindown.report") / name).read_text("utf-8")
 
 
-def image_of(x: Array, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+def image_of(
+    x: Array, shape: tuple[int, ...], ends: tuple[float, float] = (0.0, 1.0)
+) -> NDArray[np.float64] | None:
     """Return the input as (height, width) or (height, width, 3) in [0, 1], or None if it is no image.
 
     Inputs without a second axis count as an image if they fill a square of 8 x 8 or more.
+
+    Args:
+        x: The input, flat.
+        shape: Its shape.
+        ends: What is black and what is white, if x does not go beyond.
 
     >>> image_of(np.zeros(784), (784, 1)).shape, image_of(np.zeros(12), (12,)) is None
     ((28, 28), True)
@@ -115,7 +122,7 @@ def image_of(x: Array, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
         picture = x.reshape(axes)
     else:
         return None
-    low, high = min(0.0, float(picture.min())), max(1.0, float(picture.max()))
+    low, high = min(ends[0], float(picture.min())), max(ends[1], float(picture.max()))
     return np.asarray((picture - low) / (high - low))
 
 

@@ -26,6 +26,11 @@ MAX_INPUTS_SHOWN = 24
 MAX_NUMBERS_PRINTED = 6
 MAX_STEPS_PRINTED = 8
 
+# Verifying. A large image is drawn with every k-th pixel, so that three of them fit into a page; more
+# steps than this would not be told apart in the picture of a search.
+MAX_IMAGE_SIDE = 96
+MAX_HISTORY_STEPS = 120
+
 # Detecting. Rows of the most and of the least typical ones; points per colour, of which more would only
 # fill the plane; quantiles at which axes end, so that a few far values do not press all others together.
 ROWS_SCORED_AT_ONCE = 20_000

@@ -49,6 +49,19 @@ def described(prop: Property) -> str:
     return f"{where}: {n:,} ways to violate it, the first: {_violation(first, names)} where {own}"
 
 
+def named(prop: Property) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names of the free inputs and of the outputs."""
+    names = _names(prop)
+    return names.inputs, names.outputs
+
+
+def conditions(prop: Property, index: int) -> list[str]:
+    """Return in words what holds in an unsafe set, row by row."""
+    part, names = prop.unsafe[index], _names(prop)
+    rows = (_row(part, i, names) for i in range(len(part.limits)))
+    return [f"{left or 0} {relation} {right}" for left, relation, right in rows]
+
+
 def _names(prop: Property) -> _Names:
     outputs = [
         f"y{_PRIME * network}_{j + 1}" for network, k in enumerate(prop.n_outputs) for j in range(k)

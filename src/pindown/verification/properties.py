@@ -15,6 +15,7 @@ to lie in that. An interval of inputs in which there is no float64 at all is met
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -340,6 +341,27 @@ class Property:
         lower, upper, which = self._boxes
         inside = np.all((point >= lower) & (point <= upper), axis=1)[which]
         return any(self.unsafe[int(i)].inside._reached(point, y) for i in np.flatnonzero(inside))
+
+    @property
+    def names(self) -> tuple[Sequence[str], Sequence[str]]:
+        """What its words call the free inputs and the outputs; a prime is the second network.
+
+        >>> Property.monotone([0], [1], input=0, output=0, n_outputs=1).names
+        (['x_1', "x'_1"], ['y_1', "y'_1"])
+        """
+        from pindown.verification._property_words import named
+
+        return named(self)
+
+    def conditions(self, index: int) -> list[str]:
+        """Return in words what holds in one of the unsafe sets, row by row; the box is left out.
+
+        >>> Property.robust([0.5], 1, 0.2, n_outputs=3).conditions(0)
+        ['y_1 >= y_2']
+        """
+        from pindown.verification._property_words import conditions
+
+        return conditions(self, index)
 
     def check_model(self, *models: Model | Any) -> None:
         """Refuse models that are not as many, or not of the sizes, that the property is about.

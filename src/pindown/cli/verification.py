@@ -1,0 +1,166 @@
+"""``verify``: does a model keep a property?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pindown.atomic_files import together, written
+from pindown.cli.completion import MODEL_ENDINGS, complete_question
+from pindown.cli.options import (
+    Activation,
+    Budget,
+    Html,
+    InputNames,
+    Json,
+    OutputNames,
+    Seed,
+    check_outputs,
+    check_writable,
+    name_of_each,
+    reader_may_leave,
+    say,
+)
+from pindown.interrupts import INTERRUPTED
+from pindown.text import printable
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from pindown.report.verification import Asked
+    from pindown.verification.properties import Property
+    from pindown.verification.verdicts import Verification
+
+EXIT_CODES = {"holds": 0, "violated": 1, "undecided": 2}
+_ACAS_XU = re.compile(r"acas[-_]?xu[-_]?(\d+)", re.IGNORECASE)
+
+Question = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="MODEL [MODEL2] PROPERTY",
+        help="The model, or two for a property of two networks; then the property: .vnnlib, .vnnlib.gz, "
+        "or acas-xu-1 to acas-xu-10.",
+        autocompletion=complete_question,
+    ),
+]
+Jobs = Annotated[int | None, typer.Option("--jobs", help="Threads, -1 for all cores.")]
+WitnessFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write an input that violates the property, with its outputs, as the competition has it; "
+        "as .json, .csv, .npz or .npy if it ends so."
+    ),
+]
+
+
+def verify(
+    question: Question,
+    budget: Budget = 60.0,
+    witness: WitnessFile = None,
+    html: Html = None,
+    json: Json = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    activation: Activation = None,
+    input: InputNames = None,
+    output: OutputNames = None,
+) -> int:
+    """Does a model keep a property on all its inputs? A proof, an input that violates it, or neither.
+
+    The first line is the competition's word: unsat (it holds), sat (it is violated), unknown.
+    Exit codes: 0 holds, 1 violated, 2 undecided, 3 bad input.
+    """
+    from pindown.io import load
+    from pindown.report.terminal import progress_bar
+    from pindown.report.verification import Asked
+    from pindown.verification import verify as decide
+
+    paths, stated = _split(question)
+    check_outputs(html=html, json=json)
+    if jobs is not None and (jobs == 0 or jobs < -1):
+        raise ValueError(f"--jobs takes a number of threads, or -1 for all cores; got {jobs}.")
+    if witness is not None:
+        check_writable("--witness", witness)
+    inputs, outputs = name_of_each("--input", input), name_of_each("--output", output)
+    if len(paths) == 1 and max(len(input or ()), len(output or ())) > 1:
+        raise ValueError("--input and --output may be given once, if there is one model.")
+    prop = _property(stated)
+    models = tuple(
+        load(path, activation=activation, input=i, output=o)
+        for path, i, o in zip(paths, inputs, outputs, strict=False)
+    )
+    names = tuple(printable(path.name) for path in paths)
+    asked = Asked(models, names, printable(stated.name), budget)
+    # A path lets the file itself be run in float32.
+    whole = not (input or output or activation) and len(paths) == 1
+    given: str | PathLike[str] | tuple[object, ...] = paths[0] if whole else models
+    with progress_bar() as report:
+        answer = decide(given, prop, budget=budget, seed=seed, n_jobs=jobs, progress=report)
+    _deliver(answer, asked, html, json, witness)
+    if answer.interrupted and answer.verdict == "undecided":  # else the answer is known all the same
+        return INTERRUPTED
+    return EXIT_CODES[answer.verdict]
+
+
+def _split(question: list[Path]) -> tuple[list[Path], Path]:
+    """Return the models and the property."""
+    if not 2 <= len(question) <= 3:
+        raise ValueError(
+            "verify takes one or two models and then a property; got "
+            f"{len(question)} file{'s' * (len(question) != 1)}."
+        )
+    *models, stated = question
+    if stated.name.lower().endswith(MODEL_ENDINGS):
+        raise ValueError(f"the property comes last; {str(stated)!r} looks like a model.")
+    return models, stated
+
+
+def _property(stated: Path) -> Property:
+    """Return the property that a path or a name stands for.
+
+    >>> _property(Path("acas-xu-3")).text
+    'COC has not the smallest score (ACAS Xu 3)'
+    """
+    from pindown.verification import Property
+
+    found = _ACAS_XU.fullmatch(str(stated))
+    if found and not stated.exists():
+        if not 1 <= int(found[1]) <= 10:
+            raise ValueError(f"the properties of ACAS Xu are acas-xu-1 to acas-xu-10; got {stated}.")
+        return Property.acas_xu(int(found[1]))
+    return Property.from_vnnlib(stated)
+
+
+def _deliver(
+    answer: Verification, asked: Asked, html: str | None, json: str | None, witness: Path | None
+) -> None:
+    from pindown.report.verification import print_verification, render_verification_json
+    from pindown.report.witness_files import write_witness
+
+    wrote = []
+    try:
+        with together():
+            if witness is not None and answer.verdict == "violated" and answer.example is not None:
+                write_witness(answer.prop, answer.example, witness)
+                wrote.append(str(witness))
+            if html is not None:
+                from pindown.report.verification_page import render_verification
+
+                written(render_verification(answer, asked), html)
+                wrote.append(html)
+            if json is not None and json != "-":
+                written(render_verification_json(answer, asked), json)
+                wrote.append(json)
+    finally:  # a full disk takes the files, not the answer
+        with reader_may_leave():
+            if json == "-":
+                say(render_verification_json(answer, asked), nl=False)
+            else:
+                print_verification(answer, asked)
+    for target in wrote:
+        say(f"wrote {target}", err=True)
+    if witness is not None and str(witness) not in wrote:
+        say(f"no violation is proved: {witness} was not written", err=True)
