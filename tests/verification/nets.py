@@ -8,7 +8,7 @@ import numpy as np
 
 from pindown import ReluNetwork
 
-SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[4] / "shared"))
+SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[3] / "shared"))
 
 
 def random_network(rng, widths):

@@ -364,7 +364,7 @@ def test_time_that_is_over_ends_the_search():
     model, sets = hard_sets(np.random.default_rng(6))
     start = monotonic()
     assert find_violation(model, sets, deadline=Deadline.after(0.3)) is None
-    assert 0.25 < monotonic() - start < 1.5
+    assert 0.25 < monotonic() - start < 5.0
     assert find_violation(model, sets, deadline=Deadline.after(0.0)) is None
 
 

@@ -290,7 +290,7 @@ class Model:
         from pindown.model._lowering import before_activation
 
         nodes, activation = before_activation(self)
-        return self if activation is None or not nodes else replace(self, nodes=nodes)
+        return self if activation is None else replace(self, nodes=nodes)
 
     def save(self, path: str | PathLike[str], *, dtype: str = "auto") -> None:
         """Write ``.onnx`` or ``.onnx.gz``, with the operations the model has.

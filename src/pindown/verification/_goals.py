@@ -115,7 +115,8 @@ class Goals:
             values = np.matmul(self.rows[which], outputs[:, :, None])[:, :, 0] - self.limits[which]
             if self.input_rows is not None:
                 values += np.matmul(self.input_rows[which], points[:, :, None])[:, :, 0]
-        return np.where(np.isnan(values), np.inf, values)
+        known = np.isfinite(outputs).all(axis=1, keepdims=True) & ~np.isnan(values)
+        return np.where(known, values, np.inf)
 
     def reached(self, which: Indices, residuals: Array) -> NDArray[np.bool_]:
         """Return which points lie in their goal as float64 evaluates it, (n,)."""
