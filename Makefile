@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test slow soundness mutants test-lowest lint bench experiments gallery docs build clean
+.PHONY: demo test slow soundness mutants test-lowest lint bench vnncomp experiments gallery docs build clean
 
 demo: $(VENV)/.installed
 	$(BIN)/pindown demo
@@ -22,6 +22,10 @@ lint: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/run.py
+
+# Problems of the verification competition with known answers: hours; what is finished is not run again.
+vnncomp: $(VENV)/.installed-test
+	$(BIN)/python benchmarks/vnncomp.py
 
 # Tests that take minutes.
 slow: $(VENV)/.installed-test

@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 from os import PathLike
-from typing import TYPE_CHECKING
 
 from pindown.affine import Array
 from pindown.atomic_files import written
 from pindown.evidence import Kind
+from pindown.io.any_model import AnyModel, as_model
 from pindown.text import card
 from pindown.verification.properties import Property
 from pindown.verification.witnesses import Witness
-
-if TYPE_CHECKING:
-    from pindown.model.graph import Model
 
 # The competition's words.
 WORDS = {"holds": "unsat", "violated": "sat", "undecided": "unknown"}
@@ -74,7 +71,7 @@ class Verification:
         """The competition's word: ``unsat``, ``sat`` or ``unknown``."""
         return WORDS[self.verdict]
 
-    def to_html(self, path: str | PathLike[str] | None = None, *models: Model) -> str:
+    def to_html(self, path: str | PathLike[str] | None = None, *models: AnyModel) -> str:
         """Return the answer as one self-contained page, and write it if a path is given.
 
         Args:
@@ -85,7 +82,8 @@ class Verification:
         from pindown.report.verification import Asked
         from pindown.report.verification_page import render_verification
 
-        return written(render_verification(self, Asked(models)), path)
+        asked = Asked(tuple(as_model(model, "to_html") for model in models))
+        return written(render_verification(self, asked), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Return the answer as JSON, and write it if a path is given."""
