@@ -259,3 +259,31 @@ def test_networks_and_models_are_attacked_alike():
     np.testing.assert_array_equal(
         gradient_attack(net, X, radius=0.4).X, gradient_attack(model, X, radius=0.4).X
     )
+
+
+def test_linear_bounds_alone_break_inputs_behind_a_plateau():
+    """Class 1 only in a corner of 30 dimensions, behind a flat part: gradients at the input are zero."""
+    net = ReluNetwork.from_layers([(np.ones((1, 30)), [-13.5]), ([[0.0], [1.0]], [0.4, 0.0])])
+    found = gradient_attack(net, np.full((2, 30), [[0.0], [0.1]]), radius=0.5, restarts=1)
+    np.testing.assert_array_equal(found.success, [True, True])
+    assert set(found.by) == {"linear bounds on shrinking boxes"}
+    assert not gradient_attack(net, np.zeros((1, 30)), radius=0.45, restarts=1).success[0]
+
+
+def test_the_nearest_goals_of_every_input():
+    rng = np.random.default_rng(6)
+    model = classifier(model_of_network(random_network(rng, [2, 4, 5])))
+    X = rng.standard_normal((4, 2))
+    made = model(X)
+    balls = Balls.around(X, np.ones(4), "linf")
+    goals, inputs = class_goals(made, made.argmax(axis=1), balls, None, 9)
+    search = module.Searching(model, goals, inputs, rng, module.NEVER)
+    search.note(np.arange(16), X[inputs], goals.residuals(np.arange(16), X[inputs], made[inputs]))
+    chosen = module._nearest(search, 2)
+    np.testing.assert_array_equal(np.bincount(inputs[chosen]), [2, 2, 2, 2])
+    for i in range(4):
+        own = np.flatnonzero(inputs == i)
+        best = own[np.argsort(search.loss[own])[:2]]
+        assert set(best) == set(chosen[inputs[chosen] == i])
+    search.open[inputs == 1] = False
+    np.testing.assert_array_equal(np.unique(inputs[module._nearest(search, 1)]), [0, 2, 3])

@@ -420,6 +420,7 @@ def test_steps_stay_in_their_regions(norm):
     assert (half_widths(balls) <= radius[:, None] * (1 + 1e-12)).all()
     # A full step along the gradient of a linear function ends where it is smallest.
     if norm == "linf":
+        np.testing.assert_allclose(half_widths(balls), (balls.upper - balls.lower) / 2)
         ends = moved(balls, X, np.sign(way), np.full(50, 2.0))
         np.testing.assert_array_equal(ends, np.where(way > 0, balls.lower, balls.upper))
 
@@ -486,3 +487,73 @@ def test_recipes_are_all_of_known_kinds():
         falsification.DEEPER,
     )
     assert {recipe.start for table in tables for recipe in table} <= starts
+
+
+def test_forms_of_inputs_show_the_way():
+    """f is constant: only the form of the inputs says where to go, to a corner of 40 dimensions."""
+    model = network((np.zeros((1, 40)), [1.0]))
+    way = np.where(np.arange(40) % 2, 1.0, -1.0)
+    unsafe = cube(40, [1.0], 1.0 - 19.9, input_rows=way[None])
+    found = find_violation(model, [unsafe], turns=0)
+    assert found is not None and found.proved and violated(model, unsafe, found.x)
+
+
+def test_what_found_it_is_told():
+    model = network((np.eye(2), np.zeros(2)))
+    assert find_violation(model, [cube(2, [1.0, 1.0], 1.0)]).by == "samples"
+    plateau = network((np.ones((1, 30)), [-29.5]), ([[-1.0]], [0.0]))
+    found = find_violation(plateau, [cube(30, [1.0], -0.4)], turns=0)
+    assert found.by == "linear bounds on shrinking boxes"
+
+
+def test_the_best_points_are_kept():
+    model = network((np.eye(2), np.zeros(2)))
+    goals = Goals.of([cube(2, [1.0, 0.0], -1.0), cube(2, [0.0, 1.0], -1.0)])
+    search = Searching(model, goals, np.zeros(2, int), np.random.default_rng(0), NEVER)
+    X = np.array([[0.5, 0.9], [0.2, 0.8], [0.7, 0.1], [0.3, 0.3]])
+    for which in (np.zeros(4, int), np.ones(4, int)):
+        search.tried(which, X)
+    np.testing.assert_allclose(search.loss, [1.2, 1.1])
+    np.testing.assert_array_equal(search.point, X[[1, 2]])
+    search.tried(np.array([0, 0, 1]), np.array([[0.9, 0.9], [0.1, 1.0], [1.0, 0.05]]))
+    np.testing.assert_allclose(search.loss, [1.1, 1.05])
+    np.testing.assert_array_equal(search.promising(), [1, 0])
+
+
+def test_a_group_is_finished_by_one_of_its_goals():
+    model = network((np.eye(1), np.zeros(1)))
+    sets = [cube(1, [1.0], 0.5), cube(1, [1.0], -9.0), cube(1, [1.0], -9.0)]
+    search = Searching(model, Goals.of(sets), np.array([0, 0, 1]), np.random.default_rng(0), NEVER)
+    search.tried(np.array([0]), np.array([[0.25]]))
+    np.testing.assert_array_equal(search.open, [False, False, True])
+    assert list(search.found) == [0] and not search.over
+
+
+def test_walks_go_down():
+    """On a linear function of 60 inputs every hopeful flip is a good one: 60 steps are enough."""
+    way = np.where(np.arange(60) % 3, 1.0, -1.0)
+    model = network((way[None], [0.0]))
+    goals = Goals.of([cube(60, [1.0], -19.5)])
+    search = Searching(model, goals, np.zeros(1, int), np.random.default_rng(0), NEVER)
+    walk(search, 60)
+    assert search.found
+
+
+def test_descent_by_gradients_sees_forms_of_inputs():
+    model = network((np.zeros((1, 40)), [1.0]))
+    way = np.where(np.arange(40) % 2, 1.0, -1.0)
+    goals = Goals.of([cube(40, [1.0], 1.0 - 19.9, input_rows=way[None])])
+    search = Searching(model, goals, np.zeros(1, int), np.random.default_rng(0), NEVER)
+    start = np.full((1, 40), 0.5)
+    descend(search, np.zeros(1, int), start, np.array([HARD]), np.array([False]), np.array([0.5]), 12)
+    assert search.found
+
+
+def test_slopes_on_boxes_see_forms_of_inputs():
+    """f is the first input; the others only occur in the form of the inputs."""
+    model = network((np.eye(1, 40), [0.0]))
+    way = np.where(np.arange(40) % 2, 1.0, -1.0)
+    goals = Goals.of([cube(40, [1.0], -18.9, input_rows=way[None])])
+    search = Searching(model, goals, np.zeros(1, int), np.random.default_rng(0), NEVER)
+    follow(search, np.zeros(1, int), np.full((1, 40), 0.5), np.array([HARD]), (1.0,))
+    assert search.found

@@ -244,3 +244,28 @@ def test_relu_models_in_rationals_agree_with_the_network():
     (value,) = witnesses._exact_outputs(model, x)
     assert value == model.relu_network().as_fractions()([Fraction(v) for v in x.tolist()])[0]
     assert float(value) == pytest.approx(float(model(x)[0]), rel=1e-12)
+
+
+def test_floats_on_the_way_are_no_rationals():
+    """An operation that leaves the rationals may come back to numbers that look exact."""
+
+    class Rounding(Relu):
+        def __call__(self, *inputs):
+            return (
+                np.asarray(inputs[0], dtype=float).astype(object)
+                if inputs[0].dtype == object
+                else inputs[0]
+            )
+
+    graph = Builder((1, 1))
+    rounded = graph.add(Rounding(), graph.add(Dense(np.array([[1 / 3]]), None), graph.input))
+    model = graph.model(graph.add(Dense(np.array([[3.0]]), None), rounded), input_shape=(1,))
+    assert witnesses._exact_outputs(model, np.array([0.1])) is None
+
+
+def test_files_in_float64_take_inputs_of_float32(tmp_path):
+    """What is told is what a user sees who feeds float32 numbers."""
+    model = line([1.0], -1.0)
+    model.save(tmp_path / "double.onnx", dtype="float64")
+    made, runtime = Float32(model, tmp_path / "double.onnx")(np.array([1 + 1e-9]))
+    assert runtime == "onnxruntime" and made[0] == 0.0

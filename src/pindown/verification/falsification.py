@@ -11,7 +11,7 @@ What is found is checked before it counts (:mod:`~pindown.verification.witnesses
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from os import PathLike
 from typing import NamedTuple
@@ -38,7 +38,6 @@ from pindown.verification.tuning import (
     WALK_FIRST_STEPS,
     WALK_MORE_STEPS,
     WIDE_SHARES,
-    WITNESS_DEPTHS,
 )
 from pindown.verification.witnesses import Float32, Witness, examined, in_float32, proved_violation
 
@@ -280,19 +279,12 @@ def _deeper(
         better.append(made)
         return found if made.float32_violates else None
 
-    with np.errstate(all="ignore"):
-        apart = np.abs(unsafe.rows @ (witness.float32_outputs - witness.outputs))
-    apart = np.where(np.isfinite(apart), apart, 0.0) + np.abs(witness.float32_margin - witness.margin)
-    for depth in WITNESS_DEPTHS if np.isfinite(apart).all() else ():
-        goals = Goals.of([replace(unsafe, limits=unsafe.limits - depth * apart, inner=None)])
-        search = Searching(model, goals, one, np.random.default_rng(seed), deadline, accepted)
-        search.tried(one, witness.x[None])
-        for recipe in DEEPER:
-            if not search.over:
-                _descend(search, recipe, np.repeat(one, search.batch), np.repeat(HARD, search.batch))
-        if search.found:
-            return better[-1]
-    return witness
+    search = Searching(model, Goals.of([unsafe]), one, np.random.default_rng(seed), deadline, accepted)
+    search.tried(one, witness.x[None])
+    for recipe in DEEPER:
+        if not search.over:
+            _descend(search, recipe, np.repeat(one, search.batch), np.repeat(HARD, search.batch))
+    return better[-1] if search.found else witness
 
 
 def _proposed(

@@ -161,13 +161,13 @@ BOX_MIN_CHUNK = 32
 
 # Multiplications of models that are evaluated in rational numbers: 4 microseconds each.
 WITNESS_MAX_RATIONAL_WORK = 300_000
-# How much deeper a witness is pushed, in differences of float32 and float64 that were seen.
-WITNESS_DEPTHS = (2.0, 8.0, 64.0)
 
 # The portfolio of verify.
 
 # Turns of the search for violations before anything is bounded.
 SEARCH_FIRST_TURNS = 4
+# Unsafe sets up to which that search comes before all bounds.
+SEARCH_FIRST_MAX_SETS = 256
 # Turns at most; each is twice as long as the one before.
 PORTFOLIO_TURNS = 60
 # Inputs up to which boxes are cut, and up to which that comes before anything else.
