@@ -28,7 +28,7 @@ from pindown.model.operations.operation import charged, dot
 from pindown.model.operations.relu import Triangles
 from pindown.relaxation.relaxed_model import Choice, Estimate, RelaxedModel
 from pindown.relaxation.tuning import MULTIPLIER_STEP, SLOPE_STEP, STEP_DECAY, WEIGHT_STEP
-from pindown.rounding import add_up
+from pindown.rounding import TINY, add_up
 
 
 class _Adam:
@@ -90,6 +90,7 @@ class Descent:
         at_input = None if self.at_input is None else np.einsum("nqr,nqrd->nqd", weights, self.at_input)
         return form, at_input, (weights * self.constant).sum(axis=2)
 
+    @np.errstate(all="ignore")
     def run(self, steps: int, *, goal: float = -np.inf, deadline: Deadline = NEVER) -> None:
         """Take steps until all bounds are below the goal, or time is over."""
         for step in range(steps + 1):
@@ -159,6 +160,7 @@ class Descent:
             self._adams[key] = _Adam(shape)
         return self._adams[key]
 
+    @np.errstate(over="ignore", invalid="ignore")
     def proved(self) -> Array:
         """Return proved upper bounds (n, q) on the smallest of the r forms, by the best choice seen."""
         weights = self.best_weights
@@ -173,4 +175,14 @@ class Descent:
             inputs = np.einsum("nqr,nqrd->nqd", weights, np.abs(self.at_input))
             terms = terms + dot(inputs, self.relaxed.values[0].reach)
         terms = terms + (weights * np.abs(self.constant)).sum(axis=2)
-        return charged(ends + constant, terms + np.abs(ends), self.rows.shape[2] + form[0, 0].size)
+        lost = TINY * self._used()  # by underflow
+        return charged(
+            ends + constant + lost, terms + np.abs(ends) + lost, self.rows.shape[2] + form[0, 0].size
+        )
+
+    def _used(self) -> Array:
+        """Return how large those entries of tensors can be, in sum, that the forms look at, (n, q)."""
+        used = dot((self.rows != 0).any(axis=2) * 1.0, self.relaxed.values[self.index].reach)
+        if self.at_input is not None:
+            used = used + dot((self.at_input != 0).any(axis=2) * 1.0, self.relaxed.values[0].reach)
+        return used

@@ -92,6 +92,7 @@ class RelaxedModel:
 
     # ------------------------------------------------------------------ back
 
+    @np.errstate(over="ignore", invalid="ignore")
     def upper_ends(
         self, index: int, form: Array, choice: Choice | None = None, at_input: Array | None = None
     ) -> Array:
@@ -107,6 +108,7 @@ class RelaxedModel:
         end = dot_up(slope, self.values[0])
         return charged(offset + end, np.abs(offset) + np.abs(end), 1)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def upper_forms(
         self, index: int, form: Array, choice: Choice | None = None, at_input: Array | None = None
     ) -> tuple[Array, Array]:

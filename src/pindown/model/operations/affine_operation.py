@@ -171,10 +171,9 @@ class AffineForms(Relaxation):
             if b is not None:
                 offset = dot(form, np.broadcast_to(b, (1, *form.shape[2:])))
             terms = dot(np.abs(form), self.sizes)
+            reach = self.box.reach
+            lost = TINY * reach.reshape(len(reach), -1).sum(axis=1)[:, None]  # what underflow can take
         steps = form[0, 0].size + self.operation.n_terms(shape)
-        lost = (
-            TINY * self.box.reach.reshape(len(self.box.lower), -1).sum(axis=1)[:, None]
-        )  # what underflow can take
         return Pulled((flat.reshape(n, q, *shape),), charged(add_up(offset, lost), terms, steps))
 
     def estimate(self, form: Array) -> Pulled:

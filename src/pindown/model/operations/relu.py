@@ -151,7 +151,8 @@ class Triangles(Relaxation):
             reach = self.box.reach
             terms = dot(np.abs(entries), reach) + offset
             lost = (2.0**60 * TINY) * reach.reshape(len(reach), -1).sum(axis=1)  # by underflow
-        return Pulled((entries,), charged(offset + lost[:, None], terms + offset, form[0, 0].size))
+            terms, offset = terms + offset, offset + lost[:, None]
+        return Pulled((entries,), charged(offset, terms, form[0, 0].size))
 
     def estimate(self, form: Array) -> Pulled:
         """Take the same lines, without what rounding can do."""
