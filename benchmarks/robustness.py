@@ -11,13 +11,12 @@ import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import pindown as pn
-from pindown.guarantees import certified_accuracy, minimum_distance, verify
-from pindown.verification import acas_xu_property
+from pindown.guarantees import certified_accuracy, minimum_distance
+from pindown.verification import Property, UnsafeSet, verify
 
 SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[2] / "shared"))
 LIMIT = 300  # seconds for one property
@@ -57,15 +56,15 @@ def properties() -> Iterator[tuple[str, str]]:
         path = SHARED / f"models/acasxu_{name}.onnx"
         net = pn.load(path)
         for number in (1, 2, 3, 4):
-            goal = acas_xu_property(number)
+            goal = Property.acas_xu(number)
             began = time.process_time()
-            ours = verify(net, goal.box, goal.rows, goal.limits, budget=LIMIT)
+            ours = verify(net, goal, budget=LIMIT, n_jobs=1)
             seconds = time.process_time() - began
-            text = f"{ours.verdict}, {ours.n_boxes:,} boxes, {seconds:.2f} s"
-            yield f"ACAS Xu {name}, property {number}", text + beside(path, goal, seconds)
+            text = f"{ours.verdict}, {ours.n_parts:,} parts, {seconds:.2f} s"
+            yield f"ACAS Xu {name}, property {number}", text + beside(path, goal.unsafe[0], seconds)
 
 
-def beside(path: Path, goal: Any, ours: float) -> str:
+def beside(path: Path, goal: UnsafeSet, ours: float) -> str:
     """Return what maraboupy says and how much longer it took, or that it is not installed."""
     try:
         from maraboupy import Marabou
@@ -73,7 +72,7 @@ def beside(path: Path, goal: Any, ours: float) -> str:
         return "; maraboupy is not installed"
     net = Marabou.read_onnx(str(path))
     inputs, outputs = net.inputVars[0].flatten(), net.outputVars[0].flatten()
-    for variable, low, high in zip(inputs, goal.box.lower, goal.box.upper, strict=True):
+    for variable, low, high in zip(inputs, goal.lower, goal.upper, strict=True):
         net.setLowerBound(variable, low)
         net.setUpperBound(variable, high)
     for row, limit in zip(goal.rows, goal.limits, strict=True):

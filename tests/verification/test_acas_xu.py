@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pindown.verification import Property, acas_xu_property, read_vnnlib
+from pindown.verification import Property, read_vnnlib
 
 FILES = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[3] / "shared")) / "vnncomp/acasxu"
 # What the networks advise: the smallest score. Which advice is wrong where, in words of the source.
@@ -72,10 +72,17 @@ def test_corners_hold_what_is_said_in_feet():
     assert part.lower[2] == part.upper[2] == 0.0
 
 
-def test_the_first_four_as_a_box_and_rows():
-    for number in range(1, 5):
-        goal, (part,) = acas_xu_property(number), Property.acas_xu(number).unsafe
-        assert np.array_equal(goal.box.lower, part.lower) and np.array_equal(goal.rows, part.rows)
-        assert np.array_equal(goal.limits, part.limits) and goal.statement in str(
-            Property.acas_xu(number)
-        )
+def test_corners_and_limits_are_those_of_the_benchmark():
+    """The normalised numbers that competitions publish."""
+    (first,), (third,) = (Property.acas_xu(number).unsafe for number in (1, 3))
+    np.testing.assert_allclose(
+        third.lower, [-0.30353115613746867, -0.009549296585513092, 0.4933803235848431, 0.3, 0.3]
+    )
+    np.testing.assert_allclose(first.limits, [-3.991125645861615])
+    np.testing.assert_allclose(first.upper, [0.679857769, 0.5, 0.5, 0.5, -0.45], atol=1e-9)
+
+
+@pytest.mark.parametrize("number", [0, 11, 2.5])
+def test_there_are_ten(number):
+    with pytest.raises((TypeError, ValueError), match="number must be"):
+        Property.acas_xu(number)

@@ -31,7 +31,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pindown.affine import Array
-from pindown.box import Box
 from pindown.validation import integer
 from pindown.verification._vnnlib.rounded_sets import rounded_interval, straddling
 from pindown.verification.properties import Property, UnsafeSet
@@ -119,15 +118,6 @@ _STATEMENTS = {
 }
 
 
-class AcasXuGoal(NamedTuple):
-    """A box of inputs, and the rows ``rows @ f <= limits`` that violate the property there."""
-
-    box: Box
-    rows: Array
-    limits: Array
-    statement: str
-
-
 def acas_xu(number: int) -> Property:
     """Return property 1 to 10 for a network with normalised inputs and outputs.
 
@@ -150,20 +140,6 @@ def acas_xu(number: int) -> Property:
             inner = UnsafeSet(inner_low, inner_high, rows, limits)
             unsafe.append(UnsafeSet(low, high, rows, limits, inner=inner))
     return Property(tuple(unsafe), (5,), (5,), text=f"{words} (ACAS Xu {number})")
-
-
-def acas_xu_property(number: int) -> AcasXuGoal:
-    """Return property 1, 2, 3 or 4 as a box and rows, for a network with normalised inputs and outputs.
-
-    >>> acas_xu_property(1).box
-    Box(5 dimensions, 0.6 <= x_1 <= 0.679858, -0.5 <= x_2 <= 0.5, -0.5 <= x_3 <= 0.5, and 2 more)
-
-    Katz et al. 2017, appendix (properties 1 to 4).
-    """
-    if number not in (1, 2, 3, 4):
-        raise ValueError(f"number must be 1, 2, 3 or 4; got {number}.")
-    (part,) = acas_xu(number).unsafe
-    return AcasXuGoal(Box(part.lower, part.upper), part.rows, part.limits, _STATEMENTS[number].words)
 
 
 def _corners(box: str) -> Array:
