@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from pindown import ReluNetwork
+from pindown import ReluNetwork, load
 from pindown.box import Box
+from pindown.deadline import Deadline
 from pindown.model import Builder
 from pindown.model.operations.convolution import Convolution
 from pindown.model.operations.dense import Add, BatchNorm, Dense, Reduce, Scale
@@ -17,6 +18,8 @@ from pindown.model.operations.smooth import Gelu, Sigmoid, Silu, Tanh
 from pindown.model.operations.softmax import Softmax
 from pindown.model.operations.windows import Window
 from pindown.relaxation import bounds, interval_bounds, linear_bounds
+from tests.relaxation.plain_crown import plain_crown
+from tests.verification.nets import SHARED
 
 
 def window(k, stride=1, pad=0):
@@ -69,7 +72,7 @@ def attention(rng):
     return graph.model(graph.add(Reshape((1, 12)), gated), input_shape=(3, 4))
 
 
-@pytest.mark.parametrize("method", ["interval", "linear"])
+@pytest.mark.parametrize("method", ["interval", "linear", "optimised"])
 @pytest.mark.parametrize("make", ["Relu", "Tanh", "Gelu", "Silu", "cnn", "attention"])
 @pytest.mark.parametrize("radius", [0.0, 0.01, 0.3])
 def test_bounds_hold(make, method, radius):
@@ -138,3 +141,85 @@ def test_bad_questions_are_refused_in_a_line():
         bounds(net, [1.0], [0.0])
     with pytest.raises(ValueError, match="rows must have shape"):
         bounds(net, [0.0], [1.0], rows=[[1.0, 2.0]])
+
+
+def distances_to_plain_crown(model, x, radius, rows):
+    """Return how far both ends are from those of an independent implementation without rounding."""
+    layers = [(W, b) for W, b in model.relu_network().layers]
+    plain = plain_crown(layers, x - radius, x + radius, rows)
+    ours = bounds(model, x - radius, x + radius, rows)
+    return np.array([plain[0] - ours[0], ours[1] - plain[1]])
+
+
+def test_they_are_those_of_crown_on_small_networks():
+    rng = np.random.default_rng(8)
+    for model in [mlp(Relu(), rng) for _ in range(6)] + [small_conv(rng) for _ in range(3)]:
+        rows = rng.normal(size=(3, model.out_features))
+        x, radius = rng.normal(size=model.in_features), rng.choice([0.0, 0.1, 1.0])
+        apart = distances_to_plain_crown(model, x, radius, rows)
+        assert np.abs(apart).max() < 1e-9 and (apart > -1e-12).all()
+
+
+@pytest.mark.parametrize("name", ["mnist_256x4", "cifar_conv_base"])
+@pytest.mark.parametrize("radius", [2 / 255, 0.03])
+def test_they_are_those_of_crown_on_images(name, radius):
+    path = SHARED / "models" / f"{name}.onnx.gz"
+    if not path.exists():
+        pytest.skip("the shared models are not here")
+    model = load(path)
+    x = np.random.default_rng(3).uniform(size=model.in_features)
+    apart = distances_to_plain_crown(model, x, radius, np.eye(10)[:1] - np.eye(10)[1:])
+    assert np.abs(apart).max() < 1e-5 and (apart > -1e-10).all()
+
+
+def small_conv(rng):
+    graph = Builder((1, 1, 4, 4))
+    x = graph.add(
+        Convolution(rng.normal(size=(2, 1, 3, 3)), rng.normal(size=2), window=window(3, 2, 1)),
+        graph.input,
+    )
+    x = graph.add(Reshape((1, 8)), graph.add(Relu(), x))
+    x = graph.add(Relu(), graph.add(Dense(rng.normal(size=(5, 8)), rng.normal(size=5)), x))
+    return graph.model(graph.add(Dense(rng.normal(size=(2, 5))), x), input_shape=(1, 4, 4))
+
+
+@pytest.mark.parametrize("make", ["Relu", "Tanh", "Silu", "small_conv", "cnn", "attention"])
+def test_each_method_is_at_least_as_tight_as_the_one_before(make):
+    rng = np.random.default_rng(12)
+    others = {"cnn": cnn, "attention": attention, "small_conv": small_conv}
+    smooth = {"Relu": Relu, "Tanh": Tanh, "Silu": Silu}
+    model = mlp(smooth[make](), rng) if make in smooth else others[make](rng)
+    centres = rng.normal(size=(2, model.in_features))
+    rows = rng.normal(size=(2, model.out_features))
+    for radius in (0.0, 0.02, 0.3):
+        found = [
+            bounds(model, centres - radius, centres + radius, rows, method=method)
+            for method in ("interval", "linear", "optimised")
+        ]
+        for (low, high), (lower, higher) in zip(found[1:], found, strict=False):
+            assert (low >= lower).all() and (high <= higher).all() and (low <= high).all()
+    if make == "Relu":  # and where there is something to choose, the last one is better
+        (low, high), (better, lower) = found[1:]
+        assert ((lower - better) < 0.95 * (high - low)).any()
+
+
+def test_a_deadline_leaves_bounds_that_hold():
+    """Without time the boxes inside stay those of intervals; the outputs get linear bounds anyway."""
+    model = mlp(Relu(), np.random.default_rng(4))
+    low, high = -np.ones(4), np.ones(4)
+    late, never = (bounds(model, low, high, deadline=Deadline.after(seconds)) for seconds in (0.0, None))
+    interval = bounds(model, low, high, method="interval")
+    assert (late[0] <= never[0]).all() and (never[1] <= late[1]).all()
+    assert (interval[0] <= late[0]).all() and (late[1] <= interval[1]).all()
+
+
+def test_several_boxes_are_bounded_as_one_by_one():
+    rng = np.random.default_rng(6)
+    model = cnn(rng)
+    centres = rng.normal(size=(3, model.in_features))
+    for method in ("interval", "linear", "optimised"):
+        together = bounds(model, centres - 0.1, centres + 0.1, method=method)
+        for i, x in enumerate(centres):
+            alone = bounds(model, x - 0.1, x + 0.1, method=method)
+            for one, all_ends in zip(alone, together, strict=True):
+                np.testing.assert_allclose(one, all_ends[i], rtol=1e-9, atol=1e-9)
