@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
+from onnx import helper
 
 from pindown import ReluNetwork
 from tests.io.onnx_models import make_model
@@ -28,6 +29,8 @@ def onnx_models():
         _quantised(),
         _sklearn(),
         _optimised(w),
+        _fused_attention(w),
+        _functions(w),
     ]
 
 
@@ -291,6 +294,42 @@ def _optimised(w):
         {"W": w(4, 3), "b": w(4)},
         ["n", 3],
     )
+
+
+def _fused_attention(w):
+    """Attention in one node, of one tensor and of three."""
+    return make_model(
+        [
+            ("com.microsoft:Attention", ["x", "W", "b", "m"], ["a"], {"num_heads": 2}),
+            ("MatMul", ["a", "Q"], ["q"], {}),
+            ("MatMul", ["x", "Q"], ["k"], {}),
+            (
+                "com.microsoft:MultiHeadAttention",
+                ["q", "k", "x", "b"],
+                ["y"],
+                {"num_heads": 2, "scale": 0.5, "mask_filter_value": -9.0},
+            ),
+        ],
+        {"W": w(4, 12), "b": w(12), "m": np.ones((1, 3), np.int32), "Q": w(4, 4)},
+        [1, 3, 4],
+    )
+
+
+def _functions(w):
+    """A function that the file defines itself, called twice."""
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid("mine", 1)]
+    inner = [
+        helper.make_node("Gemm", ["x", "W"], ["h"], transB=1),
+        helper.make_node("Relu", ["h"], ["y"]),
+    ]
+    model = make_model(
+        [("mine:Layer", ["x", "V"], ["h"], {}), ("mine:Layer", ["h", "U"], ["y"], {})],
+        {"V": w(4, 3), "U": w(2, 4)},
+        ["n", 3],
+        domains=[("mine", 1)],
+    )
+    model.functions.append(helper.make_function("mine", "Layer", ["x", "W"], ["y"], inner, opsets))
+    return model
 
 
 def networks():

@@ -25,9 +25,9 @@ Value: TypeAlias = Tensor | NDArray[Any]  # what depends on the input, and what 
 
 _KINDS = {"f": 1, "i": 2, "s": 3, "t": 4, "g": 5, "floats": 6, "ints": 7, "strings": 8}
 # What minus infinity in a mask is read as: behind a softmax the two cannot be told apart.
-_MASKED = -1e30
+MASKED = -1e30
 _HIDDEN = -1e4  # what exporters write for it, or less
-_MASK_NOTE = f"Minus infinity in a mask was read as {_MASKED:.0e}; behind a softmax that is the same."
+_MASK_NOTE = f"Minus infinity in a mask was read as {MASKED:.0e}; behind a softmax that is the same."
 _JUMP_NOTE = (
     "Comparisons, signs and rounding jump: where a number is about at the step, a runtime that computes "
     "in float32 may choose otherwise."
@@ -253,7 +253,7 @@ class Node:
         if numbers.ndim > 1 and ((numbers == 0) | lowest).all():
             if _MASK_NOTE not in self.notes:
                 self.notes.append(_MASK_NOTE)
-            return np.where(lowest, _MASKED, 0.0)
+            return np.where(lowest, MASKED, 0.0)
         bad = int(np.count_nonzero(~np.isfinite(numbers)))
         raise ModelFileError(
             f"tensor '{self._input_names[i]}' holds {bad:,} NaN or infinite numbers among "

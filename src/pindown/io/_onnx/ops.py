@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pindown.errors import UnsupportedModelError
 from pindown.io._onnx.arithmetic import ARITHMETIC
+from pindown.io._onnx.attention import ATTENTION
 from pindown.io._onnx.constants import CONSTANTS
 from pindown.io._onnx.contrib import CONTRIB, MICROSOFT, UNOFFICIAL, Contract
 from pindown.io._onnx.data_movement import MOVES
@@ -33,15 +34,16 @@ OPERATIONS: dict[str, Rule] = {
     **QUANTISED,
     **EXPANDED,
 }
+_MICROSOFT_OPERATIONS = CONTRIB | CONTRIB_QUANTISED | ATTENTION
 # Those of all domains.
 RULES: dict[str, dict[str, Rule]] = {
     "": OPERATIONS | {name: rule for name, (rule, _) in UNOFFICIAL.items()},
     ML: MACHINE_LEARNING,
-    MICROSOFT: {name: rule for name, (rule, _) in (CONTRIB | CONTRIB_QUANTISED).items()},
+    MICROSOFT: {name: rule for name, (rule, _) in _MICROSOFT_OPERATIONS.items()},
 }
 # What may stand in a node of which ``onnx.defs`` knows nothing.
 CONTRACTS: dict[tuple[str, str], Contract] = {
-    **{(MICROSOFT, name): contract for name, (_, contract) in (CONTRIB | CONTRIB_QUANTISED).items()},
+    **{(MICROSOFT, name): contract for name, (_, contract) in _MICROSOFT_OPERATIONS.items()},
     **{("", name): contract for name, (_, contract) in UNOFFICIAL.items()},
 }
 

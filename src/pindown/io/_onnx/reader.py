@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io._onnx.ends import ModelInput, ModelOutput, chosen_input, chosen_output
+from pindown.io._onnx.functions import inlined
 from pindown.io._onnx.ops import CONTRACTS, RULES
 from pindown.io._onnx.schema import check_nodes, operator_sets, producers
 from pindown.io._onnx.tensors import check_structure, damaged, decode_tensor
@@ -103,7 +104,7 @@ def _parsed(data: bytes) -> Any:
         raise damaged() from None
     if not model.HasField("graph") or not model.graph.output:
         raise ModelFileError("the file holds no ONNX graph with an output; is it cut short, or no ONNX?")
-    return model
+    return inlined(model)
 
 
 class _Reader:

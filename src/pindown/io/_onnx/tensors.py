@@ -33,7 +33,8 @@ BOOL_TYPE = 9
 _ROUNDING_TYPES = {"tensor(float)": 1, "tensor(float16)": 10, "tensor(bfloat16)": _BFLOAT16}
 # Field numbers of onnx.proto, by message.
 _MESSAGES = {
-    "model": {7: "graph"},
+    "model": {7: "graph", 25: "function"},
+    "function": {7: "node", 11: "attribute"},
     "graph": {1: "node", 5: "tensor", 15: "sparse"},
     "node": {5: "attribute"},
     "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
@@ -43,6 +44,7 @@ _MESSAGES = {
 # Strings, bytes and packed floats: in memory they take what they take on the wire.
 _BYTES = {
     "model": {2, 3, 4, 6},
+    "function": {1, 4, 5, 6, 8, 10, 13},
     "graph": {2, 10},
     "node": {1, 2, 3, 4, 6, 7, 8},
     "attribute": {1, 4, 7, 9, 13},
