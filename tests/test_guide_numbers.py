@@ -18,7 +18,8 @@ from pindown.io._onnx.ops import OPERATIONS
 
 ROOT = Path(__file__).parents[1]
 RECORD = tomllib.loads(Path(__file__).with_name("guide_numbers.toml").read_text("utf-8"))
-RESULTS = {ROOT / "docs/reproduction.md", ROOT / "docs/errata.md"}  # runs and tests themselves
+# Runs and tests themselves.
+RESULTS = {ROOT / f"docs/{page}.md" for page in ("reproduction", "errata", "verification-results")}
 PAGES = sorted({ROOT / "README.md", *ROOT.glob("docs/**/*.md")} - RESULTS - {*ROOT.glob("docs/api/*")})
 BENCHMARKS = (ROOT / "benchmarks/RESULTS.md").read_text("utf-8")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

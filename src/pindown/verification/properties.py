@@ -254,13 +254,15 @@ class Property:
         output: int,
         n_outputs: int,
         increasing: bool = True,
+        tol: float = 0.0,
     ) -> Property:
         r"""Return the property that an output never falls when one input grows and the others stay.
 
         .. math::
-            x_i \ge x'_i, \; x_j = x'_j \; (j \ne i) \implies f_k(x) \ge f_k(x') .
+            x_i \ge x'_i, \; x_j = x'_j \; (j \ne i) \implies f_k(x) \ge f_k(x') - \tau .
 
-        It is about two copies of one network.
+        It is about two copies of one network. With :math:`\tau = 0` it can be refuted, not proved: where
+        the two inputs are equal so are the outputs, and no rounded bound tells that from a fall.
 
         Args:
             lower: Lower corner of the box, (d,).
@@ -269,10 +271,14 @@ class Property:
             output: Which output must not fall, counted from 0.
             n_outputs: How many outputs there are.
             increasing: False if the output must not grow instead.
+            tol: By how much it may fall, :math:`\tau`.
 
         >>> falls = Property.monotone([0, 0], [1, 1], input=0, output=0, n_outputs=1, increasing=False)
         >>> falls.violated_by([0.9, 0.5, 0.1], [[2.0], [1.0]])  # f(0.9, 0.5) = 2 and f(0.1, 0.5) = 1
         True
+        >>> nearly = Property.monotone([0, 0], [1, 1], input=0, output=0, n_outputs=1, tol=0.5)
+        >>> [nearly.violated_by([0.9, 0.5, 0.1], [[2.0], [y]]) for y in (2.5, 2.6)]
+        [False, True]
         """
         box, k = Box(lower, upper), integer("n_outputs", n_outputs)
         i, j = (
@@ -284,11 +290,13 @@ class Property:
         rows, input_rows = np.zeros((2, 2 * k)), np.zeros((2, box.dim + 1))
         input_rows[0, i], input_rows[0, -1] = -1.0, 1.0
         rows[1, j], rows[1, k + j] = sign, -sign
-        unsafe = UnsafeSet(low, high, rows, np.zeros(2), input_rows, np.array([False, True]))
+        limits = np.array([0.0, 0.0 - positive("tol", tol, zero=True)])
+        unsafe = UnsafeSet(low, high, rows, limits, input_rows, np.array([False, True]))
         own = np.arange(box.dim)
         moved = own.copy()
         moved[i] = box.dim
-        text = f"y_{j + 1} never {'falls' if increasing else 'grows'} when x_{i + 1} grows"
+        more = f" by more than {tol:g}" if tol else ""
+        text = f"y_{j + 1} never {'falls' if increasing else 'grows'}{more} when x_{i + 1} grows"
         return cls((unsafe,), (box.dim,) * 2, (k,) * 2, (own, moved), (0, 0), text)
 
     @classmethod

@@ -94,7 +94,8 @@ class Verification:
     _repr_html_ = card
 
     def __repr__(self) -> str:
-        facts = f"{self.verdict}: {self.method}, {self.n_parts:,} parts, {self.seconds:.1f} s"
+        parts = "1 part" if self.n_parts == 1 else f"{self.n_parts:,} parts"
+        facts = f"{self.verdict}: {self.method}, {parts}, {self.seconds:.1f} s"
         if self.verdict == "undecided":
             facts += f"; {self.open_sets:,} of {len(self.prop.unsafe):,} unsafe sets open"
         elif self.example is not None:
