@@ -95,3 +95,19 @@ def test_refuses():
             foolbox_attack(small(), np.zeros((1, 3)), **settings)
     with pytest.raises(ValueError, match="empty"):
         foolbox_attack(small(), np.zeros((0, 3)))
+
+
+def test_targets_are_reached_by_both():
+    pytest.importorskip("foolbox")
+    rng = np.random.default_rng(5)
+    net, many = small(5, (4, 16, 3)), rng.uniform(-1, 1, (200, 4))
+    there = net(many).argmax(axis=1) == 2
+    X = np.concatenate([many[~there][:5], many[there][:1]])
+    found = foolbox_attack(net, X, norm="l2", target=2, box=(-3, 3))
+    assert set(found.distances) == {"ours", "L2FMNAttack", "DDNAttack"}
+    assert found.success[:5].any() and np.isfinite(found.distances["L2FMNAttack"][:5]).any()
+    assert found.success[5] and found.distance[5] == 0.0
+    np.testing.assert_array_equal(net(found.X[found.success]).argmax(axis=1), 2)
+    free = foolbox_attack(net, X, norm="l2", box=(-3, 3))
+    other = found.success & (net(X).argmax(axis=1) != 2)
+    assert (free.distance[other] <= found.distance[other] * 1.05).all()

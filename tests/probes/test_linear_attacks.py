@@ -236,3 +236,57 @@ def test_contradictory_rows_have_no_nearest_point(norm):
     G = np.array([[1.0, 0.0], [-1.0, 0.0]])
     assert nearest_point(G, np.array([-1.0, -1.0]), np.zeros(2), norm) is None
     assert nearest_point(np.zeros((1, 2)), np.array([-1.0]), np.zeros(2), norm) is None
+
+
+# ---------------------------------------------------------------------- targets
+
+
+def lead(W, b, points, target):
+    """How far the best other class is ahead of the target."""
+    scores = points @ W.T + b
+    return np.delete(scores, target, axis=1).max(axis=1) - scores[:, target]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_maximum_allowable_attack_on_a_target_is_the_strongest_within_the_radius(norm):
+    W, b, X, rng = model(8)
+    X = X[:3]
+    found = linear_maximum_allowable_attack(W, b, X, 0.4, target=2, norm=norm)
+    assert (found.distance <= 0.4 * (1 + 1e-6)).all()
+    np.testing.assert_allclose(found.margin, lead(W, b, found.X, 2), atol=1e-9)
+    for x, margin in zip(X, found.margin, strict=True):
+        others = x + 0.4 * random_changes(rng, 4000, 5, norm)
+        assert lead(W, b, others, 2).min() >= margin - 1e-6
+    # At the radius of the shortest change the target is just reached.
+    shortest = linear_minimum_norm_attack(W, b, X, target=2, norm=norm, overshoot=0.0)
+    for x, r in zip(X, shortest.distance, strict=True):
+        if r > 0:
+            there = linear_maximum_allowable_attack(W, b, x, 1.001 * r, target=2, norm=norm)
+            before = linear_maximum_allowable_attack(W, b, x, 0.999 * r, target=2, norm=norm)
+            assert there.success[0] and not before.success[0]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_regularised_attack_on_a_target_minimises_its_objective(norm):
+    W, b, X, rng = model(9)
+    strength = 0.4
+    found = linear_regularised_attack(W, b, X[:4], strength, target=1, norm=norm)
+    for x, moved in zip(X, found.X, strict=False):
+        tried = np.concatenate(
+            [
+                x + 3 * rng.random((3000, 1)) * random_changes(rng, 3000, 5, norm),
+                moved + 0.01 * rng.standard_normal((1000, 5)),
+            ]
+        )
+
+        def objective(points, x=x):
+            return 0.5 * lengths(points - x, norm) ** 2 + strength * lead(W, b, points, 1)
+
+        assert objective(tried).min() >= objective(moved[None])[0] - 1e-6
+
+
+def test_with_two_classes_a_target_is_the_other_class():
+    w, x = np.array([1.0, -2.0, 2.0]), np.array([3.0, 0.0, 1.0])
+    for attack, value in ((linear_maximum_allowable_attack, 0.7), (linear_regularised_attack, 0.3)):
+        free, aimed = attack(w, 1.0, x, value), attack(w, 1.0, x, value, target=0)
+        np.testing.assert_allclose(aimed.X, free.X, atol=1e-6)

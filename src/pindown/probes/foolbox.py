@@ -20,15 +20,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
-from pindown.deadline import NEVER
 from pindown.evidence import Kind
 from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 from pindown.probes.tuning import FOOLBOX_WIDER, MIN_FOOLBOX_WIDTH
 from pindown.relaxation.lp_balls import Norm, as_norm, lengths
-from pindown.verification.classes import BoxLike, as_inputs, classifier, predicted
-from pindown.verification.distance import attacked
-from pindown.verification.distance_problem import DistanceState, Problem
+from pindown.verification.classes import (
+    BoxLike,
+    Classes,
+    as_inputs,
+    as_targets,
+    classifier,
+    predicted,
+)
+from pindown.verification.shrinking_radii import nearest_attack
 
 OURS = "ours"
 # Those that minimise a norm; foolbox spells the maximum norm in two ways.
@@ -84,6 +89,7 @@ def foolbox_attack(
     X: ArrayLike,
     *,
     norm: str = "l2",
+    target: ArrayLike | None = None,
     attacks: Sequence[str | Any] | None = None,
     box: BoxLike = None,
     seed: int = 0,
@@ -95,8 +101,10 @@ def foolbox_attack(
             output means two classes by its sign. The classes to leave are those that it gives.
         X: Inputs (n, d), or one (d,).
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.
+        target: The class to reach, for all inputs or for each; any other than the model's if not given.
         attacks: Names in ``foolbox.attacks``, or attacks made from them; by default fast minimum norm,
-            DeepFool and the like for the norm. They should minimise a distance.
+            DeepFool and the like for the norm. They should minimise a distance; with a target, those
+            that take none are left out of the default.
         box: Where changed inputs must lie, such as ``(0, 1)``. foolbox takes one pair of numbers, so
             what it finds outside of other boxes is pulled in and tried again.
         seed: Seed of torch and of our attacks.
@@ -119,15 +127,25 @@ def foolbox_attack(
     if not len(rows):
         raise ValueError("X is empty; give at least one input.")
     labels = predicted(deep, rows)
-    asked = DEFAULT_ATTACKS[kind] if attacks is None else attacks
-    found = {OURS: _ours(deep, rows, labels, kind, limits, seed)}
+    goals = None if target is None else as_targets(target, len(rows), deep.out_features)
+    asked = attacks
+    if asked is None:
+        asked = [n for n in DEFAULT_ATTACKS[kind] if goals is None or "DeepFool" not in n]
+    ours = nearest_attack(deep, rows, labels, norm=kind, target=goals, box=limits, seed=seed)
+    found = {OURS: ours.X}
     for attack in asked:
         plain = attack if isinstance(attack, str) else type(attack).__name__
         again = sum(name.split(" ")[0] == plain for name in found)
         name = f"{plain} {again + 1}" if again else plain  # two of one kind, with other settings
-        found[name] = _theirs(library, _attack(library, attack), deep, rows, labels, limits, seed)
+        criterion = (labels, goals)
+        found[name] = _theirs(library, _attack(library, attack), deep, rows, criterion, limits, seed)
+
+    def reached(points: Array) -> NDArray[np.bool_]:
+        classes = predicted(deep, points)
+        return np.asarray(classes != labels if goals is None else classes == goals)
+
     distances = {
-        name: np.where(predicted(deep, points) != labels, lengths(points - rows, kind), math.inf)
+        name: np.where(reached(points), lengths(points - rows, kind), math.inf)
         for name, points in found.items()
     }
     names = list(found)
@@ -163,23 +181,12 @@ def _attack(library: Any, attack: str | Any) -> Any:
     return getattr(library.attacks, attack)()
 
 
-def _ours(
-    net: ReluNetwork, rows: Array, labels: NDArray[np.intp], norm: Norm, box: Box | None, seed: int
-) -> Array:
-    points = rows.copy()
-    for i, (x, label) in enumerate(zip(rows, labels, strict=True)):
-        problem = Problem(net, x, int(label), norm, box)
-        state = attacked(problem, DistanceState(), deadline=NEVER, seed=seed)
-        points[i] = x if state.witness is None else state.witness
-    return points
-
-
 def _theirs(
     library: Any,
     attack: Any,
     net: ReluNetwork,
     rows: Array,
-    labels: NDArray[np.intp],
+    criterion: tuple[Classes, Classes | None],
     box: Box | None,
     seed: int,
 ) -> Array:
@@ -196,8 +203,11 @@ def _theirs(
         torch.manual_seed(seed)
         module = net.to_torch().eval()
         model = library.PyTorchModel(module, bounds=(low, high), device="cpu")
-        inputs, classes = torch.from_numpy(rows.copy()), torch.from_numpy(labels.astype(np.int64))
-        _, changed, _ = attack(model, inputs, classes, epsilons=None)
+        inputs, (labels, goals) = torch.from_numpy(rows.copy()), criterion
+        wanted: Any = torch.from_numpy((labels if goals is None else goals).astype(np.int64))
+        if goals is not None:
+            wanted = library.criteria.TargetedMisclassification(wanted)
+        _, changed, _ = attack(model, inputs, wanted, epsilons=None)
     points = np.asarray(changed.detach().cpu().numpy(), dtype=np.float64)
     points = np.where(np.isfinite(points), points, rows)
     return points if box is None else np.clip(points, box.lower, box.upper)

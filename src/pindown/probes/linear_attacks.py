@@ -15,7 +15,10 @@ p, with the dual norm q and the step :math:`v_j` of length 1 for which :math:`w_
   :math:`r = -\lambda \|w_j\|_q\, v_j`;
 
 each with the class j for which it comes out best. A target class t asks for more, all
-:math:`g_j \le g_t` at once, and is a projection onto a polyhedron.
+:math:`g_j \le g_t` at once. With the score :math:`s = \max_j (g_j - g_t)` and
+:math:`d(s)` the length of the shortest change that leaves no larger one, a projection onto a polyhedron,
+the three are :math:`d(0)`, the least s with :math:`d(s) \le \eta`, and the minimum of the convex
+:math:`\tfrac12 d(s)^2 + \lambda s`.
 
 In linf the maximum-allowable attack is FGSM, the step of the fast gradient sign method.
 
@@ -32,6 +35,7 @@ of the regularised form and the direction of the step are corrected, see docs/er
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import erfc, exp, inf, isfinite, pi, sqrt
 from typing import NamedTuple
@@ -41,7 +45,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.network import ReluNetwork
-from pindown.probes.tuning import OVERSHOOT
+from pindown.probes.tuning import GOLDEN_SECTIONS, OVERSHOOT
 from pindown.relaxation.lp_balls import DUALS, Norm, as_norm, lengths, steepest_step
 from pindown.validation import integer, number, positive
 from pindown.verification.classes import as_classes, classifier, margin_rows
@@ -116,9 +120,23 @@ def linear_distance(W: ArrayLike, b: ArrayLike, X: ArrayLike, *, norm: str = "l2
 
 
 def linear_maximum_allowable_attack(
-    W: ArrayLike, b: ArrayLike, X: ArrayLike, radius: float, *, norm: str = "l2"
+    W: ArrayLike,
+    b: ArrayLike,
+    X: ArrayLike,
+    radius: float,
+    *,
+    target: int | None = None,
+    norm: str = "l2",
 ) -> AttackResult:
     r"""Return the change of length at most ``radius`` that leaves the class the smallest score.
+
+    Args:
+        W: Weights (k, d), or (d,) for two classes by sign.
+        b: Offsets.
+        X: Inputs.
+        radius: :math:`\eta`.
+        target: The class to reach: the score is then how far the best other class is ahead of it.
+        norm: ``"l1"``, ``"l2"`` or ``"linf"``.
 
     >>> found = linear_maximum_allowable_attack([3.0, 4.0], -5.0, [3.0, 4.0], 5.0)
     >>> found.X.round(9) + 0.0, found.margin.round(9)
@@ -128,6 +146,8 @@ def linear_maximum_allowable_attack(
     """
     radius = positive("radius", radius, zero=True)
     net, rows, kind = _linear(W, b, X, norm)
+    if target is not None:
+        return _towards(net, rows, target, kind, lambda length, s: s if length <= radius else inf)
     scores = _scores(net, rows, kind)
     at = np.arange(len(rows)), np.argmin(scores.score - radius * scores.size, axis=1)
     changed = rows - radius * steepest_step(scores.form[at], kind)
@@ -135,7 +155,13 @@ def linear_maximum_allowable_attack(
 
 
 def linear_regularised_attack(
-    W: ArrayLike, b: ArrayLike, X: ArrayLike, strength: float, *, norm: str = "l2"
+    W: ArrayLike,
+    b: ArrayLike,
+    X: ArrayLike,
+    strength: float,
+    *,
+    target: int | None = None,
+    norm: str = "l2",
 ) -> AttackResult:
     r"""Return the change that minimises :math:`\tfrac12 \|r\|^2 + \lambda\, \text{score}`.
 
@@ -146,6 +172,7 @@ def linear_regularised_attack(
         strength: :math:`\lambda \ge 0`. With :math:`\|r\|^2` in place of half of it, give half of
             :math:`\lambda`; with :math:`\|r\|` alone there is no change for
             :math:`\lambda \|w\|_q < 1` and no minimum beyond.
+        target: The class to reach: the score is then how far the best other class is ahead of it.
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.
 
     >>> linear_regularised_attack([3.0, 4.0], -5.0, [3.0, 4.0], 0.5).X
@@ -155,6 +182,8 @@ def linear_regularised_attack(
     """
     strength = positive("strength", strength, zero=True)
     net, rows, kind = _linear(W, b, X, norm)
+    if target is not None:
+        return _towards(net, rows, target, kind, lambda length, s: 0.5 * length**2 + strength * s)
     scores = _scores(net, rows, kind)
     values = strength * scores.score - 0.5 * (strength * scores.size) ** 2
     at = np.arange(len(rows)), np.argmin(values, axis=1)
@@ -211,6 +240,50 @@ def _targeted(net: ReluNetwork, rows: Array, target: int, norm: Norm, overshoot:
     margin = (changed @ G.T - h).max(axis=1)
     distance = np.where([p is None for p in found], np.inf, lengths(changed - rows, norm))
     return AttackResult(changed, margin <= 0.0, distance, margin, norm, n_gradients=1, exact=True)
+
+
+def _towards(
+    net: ReluNetwork, rows: Array, target: int, norm: Norm, cost: Callable[[float, float], float]
+) -> AttackResult:
+    """Minimise a cost of the length d(s) and of the target's score s, which has one valley."""
+    W, b = net.layers[0]
+    as_classes([target], 1, len(W))
+    differences = margin_rows(np.array([target]), len(W))[0]
+    G, h = differences @ W, -(differences @ b)
+    changed = np.array([_in_the_valley(G, h, x, norm, cost) for x in rows]).reshape(rows.shape)
+    margin = (changed @ G.T - h).max(axis=1)
+    distance = lengths(changed - rows, norm)
+    return AttackResult(changed, margin <= 0.0, distance, margin, norm, n_gradients=1, exact=True)
+
+
+def _in_the_valley(
+    G: Array, h: Array, x: Array, norm: Norm, cost: Callable[[float, float], float]
+) -> Array:
+    """Return the nearest point of the score of least cost, by golden sections."""
+
+    def at(s: float) -> float:
+        near = nearest_point(G, h + s, x, norm)
+        return inf if near is None else cost(near.distance, s)
+
+    high = float((G @ x - h).max())
+    step = 1.0 + abs(high)
+    while at(high - step) < at(high - 0.5 * step):
+        step *= 2.0
+    low, share = high - step, 0.5 * (sqrt(5.0) - 1.0)
+    left, right = high - share * (high - low), low + share * (high - low)
+    costs = at(left), at(right)
+    for _ in range(GOLDEN_SECTIONS):
+        if costs[0] < costs[1]:
+            high, right = right, left
+            left = high - share * (high - low)
+            costs = at(left), costs[0]
+        else:
+            low, left = left, right
+            right = low + share * (high - low)
+            costs = costs[1], at(right)
+    best = min((high, right, left), key=at)
+    near = nearest_point(G, h + best, x, norm)
+    return x if near is None else near.point
 
 
 def _deeper(G: Array, h: Array, x: Array, norm: Norm, overshoot: float) -> Array | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 # Attacks.
 # Attacks go beyond the boundary by this share of the way, so that float64 sees the other class.
 OVERSHOOT = 1e-6
+# Golden sections of an interval of scores: to a share of 1e-10.
+GOLDEN_SECTIONS = 48
 # foolbox wants bounds: without a box, the inputs' own with this share of their width added, and a least
 # width so that equal inputs have some room, too.
 FOOLBOX_WIDER, MIN_FOOLBOX_WIDTH = 1.0, 1.0

@@ -71,3 +71,23 @@ def test_radius_zero_changes_nothing_and_bad_input_is_refused():
     with pytest.raises(ValueError, match="steps"):
         fourier_attack(net, X, radius=1.0, steps=0)
     assert "3 images" in str(fourier_attack(net, X, radius=1.0))
+
+
+def test_targets_are_led_to():
+    """Of a linear classifier of three classes each loses, or wins, what duality says."""
+    rng = np.random.default_rng(1)
+    W, X = rng.standard_normal((3, 36)), rng.standard_normal((40, 6, 6))
+    net = ReluNetwork.from_layers([(W, np.zeros(3))], input_shape=(6, 6))
+    for target in range(3):
+        found = fourier_attack(net, X, target=target, radius=0.2, steps=10)
+        scores = found.X.reshape(40, -1) @ W.T
+        np.testing.assert_array_equal(found.success, scores.argmax(axis=1) == target)
+        ahead = np.delete(scores, target, axis=1).max(axis=1) - scores[:, target]
+        np.testing.assert_allclose(found.margin, ahead, atol=1e-9)
+        before = X.reshape(40, -1) @ W.T
+        assert (
+            found.margin <= np.delete(before, target, axis=1).max(axis=1) - before[:, target] + 1e-9
+        ).all()
+        assert found.success.mean() > (before.argmax(axis=1) == target).mean()
+    with pytest.raises(ValueError, match="target"):
+        fourier_attack(net, X, target=3, radius=0.2)

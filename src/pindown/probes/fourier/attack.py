@@ -31,8 +31,9 @@ class FourierAttack:
 
     Attributes:
         X: They, in the shape of those given.
-        success: Whether the class is no longer the one asked about (n,).
-        margin: The score of that class minus the best other one (n,).
+        success: Whether the class is no longer the one asked about, or is the target (n,).
+        margin: The score of that class minus the best other one, or of the best other one minus the
+            target's (n,).
         radius: Largest modulus of a change's spectrum that was allowed.
         kind: ``"estimate"``: a better attack may exist.
     """
@@ -55,6 +56,7 @@ def fourier_attack(
     y: ArrayLike | None = None,
     *,
     radius: float,
+    target: int | None = None,
     steps: int = 10,
     image_shape: tuple[int, ...] | None = None,
 ) -> FourierAttack:
@@ -65,6 +67,7 @@ def fourier_attack(
         X: Images, as for :func:`~pindown.probes.fourier.fourier_mask`; pixels are not limited. Each
             channel has a spectrum of its own.
         y: Classes to leave; the model's own decisions if None.
+        target: The class to reach; any other than y if None.
         radius: :math:`\epsilon`, the largest modulus of the unitary transform.
         steps: 1 is the closed form, exact for linear models of two classes.
         image_shape: Shape of one image if X has rows.
@@ -83,21 +86,28 @@ def fourier_attack(
     """
     radius, steps = positive("radius", radius, zero=True), integer("steps", steps)
     classifier, images, classes = read_problem(model, X, y, image_shape)
+    sign = 1.0
+    if target is not None:
+        most = int(classifier.scores(images[:1]).shape[1]) - 1
+        classes = torch.full_like(classes, integer("target", target, least=0, most=most))
+        sign = -1.0
     length = radius if steps == 1 else FOURIER_ATTACK_REACH * radius / steps
     change = torch.zeros_like(images)
-    best, least = change, _margins(classifier, images, classes).detach()
+    best, least = change, sign * _margins(classifier, images, classes).detach()
     for _ in range(steps):
         change.requires_grad_()
-        (slope,) = torch.autograd.grad(_margins(classifier, images + change, classes).sum(), change)
+        lowered = sign * _margins(classifier, images + change, classes)
+        (slope,) = torch.autograd.grad(lowered.sum(), change)
         change = _cut(change.detach() - length * _flat(slope, classifier.axes), radius, classifier.axes)
-        now = _margins(classifier, images + change, classes).detach()
+        now = sign * _margins(classifier, images + change, classes).detach()
         better = now < least
         least = torch.where(better, now, least)
         best = torch.where(better.reshape(-1, *(1,) * (images.ndim - 1)), change, best)
     changed = (images + best).detach().cpu().numpy().astype(np.float64)
     decided = classifier.classes(images + best)
+    success = decided != classes if target is None else decided == classes
     return FourierAttack(
-        X=changed.reshape(np.shape(X)), success=(decided != classes).cpu().numpy(),
+        X=changed.reshape(np.shape(X)), success=success.cpu().numpy(),
         margin=least.cpu().numpy().astype(np.float64), radius=float(radius),
     )  # fmt: skip
 
