@@ -86,6 +86,7 @@ def test_what_is_counted():
         (attention(qkv_hidden_sizes=[4, 8, 12]), "cannot cut 24"),
         (attention(bias=f32(rng, 8)), "bias of 24 numbers"),
         (attention(bias=B.astype("f8")), "one type"),
+        (attention(MASK.astype("f4")), "type int32"),
         (attention(None, None, SCORES[..., :1]), "added to the scores"),
     ],
 )

@@ -8,7 +8,6 @@ import pytest
 
 from pindown.errors import UnsupportedModelError
 from pindown.model.builder import Builder
-from pindown.model.operations.elementary import Acos, Acosh, Asin, Asinh, Atan, Atanh, Cosh, Sinh, Tan
 from pindown.model.operations.operation import Interval
 from pindown.model.operations.smooth import (
     Celu,
@@ -30,6 +29,17 @@ from pindown.model.operations.smooth import (
     Softsign,
     Sqrt,
     Tanh,
+)
+from pindown.model.operations.trigonometric import (
+    Acos,
+    Acosh,
+    Asin,
+    Asinh,
+    Atan,
+    Atanh,
+    Cosh,
+    Sinh,
+    Tan,
 )
 from tests.model.properties import check_operation
 

@@ -21,24 +21,7 @@ from pindown.io._onnx.patterns import (
 )
 from pindown.model.builder import Tensor
 from pindown.model.operations.dense import Add, Scale
-from pindown.model.operations.elementary import (
-    Acos,
-    Acosh,
-    Asin,
-    Asinh,
-    Atan,
-    Atanh,
-    Cos,
-    Cosh,
-    Exp,
-    Log,
-    Power,
-    Reciprocal,
-    Sin,
-    Sinh,
-    Sqrt,
-    Tan,
-)
+from pindown.model.operations.elementary import Exp, Log, Power, Reciprocal, Sqrt
 from pindown.model.operations.maxima import Maximum, Minimum
 from pindown.model.operations.operation import Operation
 from pindown.model.operations.piecewise_linear import Abs, Clip, HardSigmoid, LeakyRelu, Relu
@@ -58,6 +41,19 @@ from pindown.model.operations.smooth import (
     Tanh,
 )
 from pindown.model.operations.steps import Round, Sign
+from pindown.model.operations.trigonometric import (
+    Acos,
+    Acosh,
+    Asin,
+    Asinh,
+    Atan,
+    Atanh,
+    Cos,
+    Cosh,
+    Sin,
+    Sinh,
+    Tan,
+)
 
 # A bound this large is how old exporters write "no bound".
 _NO_BOUND = float(np.finfo(np.float32).max)

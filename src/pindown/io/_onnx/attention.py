@@ -117,6 +117,8 @@ def _fitting(node: Node, i: int, shape: tuple[int, ...]) -> Value:
 def _hiding(node: Node, i: int, batch: int, length: int) -> np.ndarray:
     """Return what hides the keys whose entry in a constant mask is zero."""
     mask = node.constant(i)
+    if node.type(i) not in ("", "int32"):
+        raise ModelFileError(f"{node.op} needs a mask of type int32; got {node.type(i)}.")
     if mask.shape != (batch, length):
         raise UnsupportedModelError(
             f"{node.op} with a mask of shape {mask.shape} is not read, only with one entry for each key."

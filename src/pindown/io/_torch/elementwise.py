@@ -13,7 +13,6 @@ from pindown.errors import UnsupportedModelError
 from pindown.io._torch.graph import Graph, Rule, array, axis_of
 from pindown.model.builder import Tensor
 from pindown.model.operations.dense import Add, Scale
-from pindown.model.operations.elementary import Acos, Acosh, Asin, Asinh, Atan, Atanh, Cosh, Sinh, Tan
 from pindown.model.operations.moves import Slice
 from pindown.model.operations.normalisation import LogSoftmax, Softmax
 from pindown.model.operations.operation import Operation
@@ -49,6 +48,17 @@ from pindown.model.operations.smooth import (
     Softsign,
     Sqrt,
     Tanh,
+)
+from pindown.model.operations.trigonometric import (
+    Acos,
+    Acosh,
+    Asin,
+    Asinh,
+    Atan,
+    Atanh,
+    Cosh,
+    Sinh,
+    Tan,
 )
 
 _SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
