@@ -94,12 +94,19 @@ def bounds(
     return (low[0], high[0]) if single else (low, high)
 
 
-def tighten(relaxed: RelaxedModel, *, steps: int = 0, deadline: Deadline = NEVER) -> None:
+def tighten(
+    relaxed: RelaxedModel,
+    *,
+    steps: int = 0,
+    most: int = MODEL_TIGHTENED_ENTRIES,
+    deadline: Deadline = NEVER,
+) -> None:
     """Bound what enters operations that are not affine by linear forms, in order.
 
     Args:
         relaxed: The model with the bounds known so far; better ones take their place.
         steps: Gradient steps on the slopes.
+        most: Entries up to which a tensor is tightened: each costs a way back.
         deadline: When to stop; bounds that are not tightened by then stay.
     """
     for i, node in enumerate(relaxed.model.nodes, 1):
@@ -108,7 +115,7 @@ def tighten(relaxed: RelaxedModel, *, steps: int = 0, deadline: Deadline = NEVER
             for j in set(node.inputs):
                 if j > 0 and not deadline.passed and _bends_below(relaxed.model, j):
                     entries = _worth_bounding(node.operation, values[j])
-                    if 0 < len(entries) <= MODEL_TIGHTENED_ENTRIES:
+                    if 0 < len(entries) <= most:
                         tighten_entries(relaxed, j, entries, steps=steps, deadline=deadline)
         relaxed.forget(i)
         values[i] = _within(values[i], node.operation.interval(*relaxed.into(i)))

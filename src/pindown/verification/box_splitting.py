@@ -21,11 +21,19 @@ from pindown.deadline import Deadline
 from pindown.model.graph import Model
 from pindown.model.operations.operation import Interval, charged, dot_up
 from pindown.parallel import in_threads
+from pindown.relaxation.forward_bounds import tighten_forwards
 from pindown.relaxation.model_bounds import tighten
 from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.rounding import TINY, UNIT_ROUNDOFF, add_down, add_up
 from pindown.verification.properties import UnsafeSet
-from pindown.verification.tuning import BOX_BATCH_NUMBERS, BOX_MAX_BATCH, BOX_MIN_CHUNK, CUT_WIDTH_SHARE
+from pindown.verification.tuning import (
+    BOX_BATCH_NUMBERS,
+    BOX_MAX_BATCH,
+    BOX_MIN_CHUNK,
+    BOX_TIGHTENED_ENTRIES,
+    CUT_WIDTH_SHARE,
+    FORWARD_MAX_INPUTS,
+)
 
 
 @dataclass(eq=False)
@@ -38,7 +46,6 @@ class BoxSplitting:
         only: Which of them are looked at; all if not given.
         threads: How many to bound boxes in.
         n_parts: How many boxes were bounded.
-        stuck: Whether a box was too thin to be cut.
         corners: Where bounds of the last round are attained: points to try, (n, d), and their sets.
     """
 
@@ -47,21 +54,23 @@ class BoxSplitting:
     only: Sequence[int] | None = None
     threads: int = 1
     n_parts: int = 0
-    stuck: bool = False
     corners: tuple[Array, NDArray[np.intp]] | None = None
-    bound: float = np.inf
     _lower: Array = field(init=False)
     _upper: Array = field(init=False)
     _owner: NDArray[np.intp] = field(init=False)
+    _excess: Array = field(init=False)  # proved upper bounds on the least of limit minus row
+    _thin: dict[int, float] = field(default_factory=dict)  # of sets with boxes too thin to cut
 
     def __post_init__(self) -> None:
-        q = max(len(unsafe.limits) for unsafe in self.sets)
+        q = max([1, *(len(unsafe.limits) for unsafe in self.sets)])
         d, k = self.model.in_features, self.model.out_features
         self._rows, self._limits = np.zeros((len(self.sets), q, k)), np.zeros((len(self.sets), q))
         self._at_input = None
         if any(unsafe.input_rows is not None for unsafe in self.sets):
             self._at_input = np.zeros((len(self.sets), q, d))
         for s, unsafe in enumerate(self.sets):
+            if not len(unsafe.limits):
+                continue  # the whole box is unsafe: 0 <= 0
             which = np.minimum(np.arange(q), len(unsafe.limits) - 1)  # the last row again and again
             self._rows[s], self._limits[s] = unsafe.rows[which], unsafe.limits[which]
             if self._at_input is not None and unsafe.input_rows is not None:
@@ -69,6 +78,7 @@ class BoxSplitting:
         self._lower = np.array([unsafe.lower for unsafe in self.sets])
         self._upper = np.array([unsafe.upper for unsafe in self.sets])
         self._owner = np.arange(len(self.sets))
+        self._excess = np.full(len(self.sets), np.inf)
         if self.only is not None:
             self.keep(self.only)
 
@@ -78,21 +88,29 @@ class BoxSplitting:
         wanted[list(sets)] = True
         kept = wanted[self._owner]
         if not kept.all():
-            self._lower, self._upper, self._owner = (
-                self._lower[kept],
-                self._upper[kept],
-                self._owner[kept],
-            )
+            self._lower, self._upper = self._lower[kept], self._upper[kept]
+            self._owner, self._excess = self._owner[kept], self._excess[kept]
+        self._thin = {s: excess for s, excess in self._thin.items() if wanted[s]}
 
     @property
     def open_sets(self) -> set[int]:
         """The sets that have boxes left."""
-        return set(np.unique(self._owner).tolist())
+        return {*np.unique(self._owner).tolist(), *self._thin}
 
     @property
     def done(self) -> bool:
         """Whether no box is left."""
-        return not len(self._lower)
+        return not len(self._lower) and not self._thin
+
+    @property
+    def stuck(self) -> bool:
+        """Whether all boxes that are left are too thin to be cut."""
+        return not len(self._lower) and bool(self._thin)
+
+    @property
+    def bound(self) -> float:
+        """A proved upper bound, on all that is left, on the least of limit minus row."""
+        return max([float(self._excess.max(initial=-np.inf)), *self._thin.values()])
 
     @property
     def waiting(self) -> int:
@@ -105,7 +123,11 @@ class BoxSplitting:
         widest = max(
             math.prod(self.model.literal_shape), *(math.prod(n.shape) for n in self.model.nodes)
         )
-        return int(max(1, min(BOX_MAX_BATCH, BOX_BATCH_NUMBERS // (widest * widest))))
+        return int(
+            max(
+                1, min(BOX_MAX_BATCH, BOX_BATCH_NUMBERS // (widest * min(widest, BOX_TIGHTENED_ENTRIES)))
+            )
+        )
 
     def round(self, deadline: Deadline) -> None:
         """Bound the last boxes, and cut those that are not proved."""
@@ -130,17 +152,16 @@ class BoxSplitting:
         slope = slope[np.arange(len(low)), best]
         corner = np.where(slope > 0, high, low)
         self.corners = (np.concatenate([corner, low / 2 + high / 2]), np.concatenate([owner, owner]))
-        self._lower, self._upper, self._owner = (
-            self._lower[:-step],
-            self._upper[:-step],
-            self._owner[:-step],
-        )
-        if len(low):
-            self.bound = float(excess.min(axis=1).max())
-            low, high, self.stuck = _cut(low, high, slope)
-            self._lower = np.concatenate([self._lower, low])
-            self._upper = np.concatenate([self._upper, high])
-            self._owner = np.concatenate([self._owner, owner, owner])
+        known = excess.min(axis=1)
+        known = np.where(np.isnan(known), np.inf, known)
+        low, high, thin = _cut(low, high, slope)
+        for s, end in zip(owner[thin].tolist(), known[thin].tolist(), strict=True):
+            self._thin[s] = max(self._thin.get(s, -np.inf), end)
+        owner, known = np.tile(owner[~thin], 2), np.tile(known[~thin], 2)
+        self._lower = np.concatenate([self._lower[:-step], low])
+        self._upper = np.concatenate([self._upper[:-step], high])
+        self._owner = np.concatenate([self._owner[:-step], owner])
+        self._excess = np.concatenate([self._excess[:-step], known])
 
     def _bounded(
         self, low: Array, high: Array, owner: NDArray[np.intp], deadline: Deadline
@@ -162,7 +183,9 @@ class BoxSplitting:
         if not len(open_):
             return plain, slope, ends
         few = RelaxedModel(self.model, [Interval(*(end[open_] for end in v)) for v in relaxed.values])
-        tighten(few, deadline=deadline)
+        if low.shape[1] <= FORWARD_MAX_INPUTS:
+            tighten_forwards(few)
+        tighten(few, most=BOX_TIGHTENED_ENTRIES, deadline=deadline)
         forms, offset = few.upper_forms(
             index, form[open_], None, None if at_input is None else at_input[open_]
         )
@@ -208,15 +231,18 @@ def contracted(
     return low, high, empty
 
 
-def _cut(lower: Array, upper: Array, slope: Array) -> tuple[Array, Array, bool]:
-    """Halve each box along the coordinate that moves its bound most; say if one is too thin to be."""
-    width = upper - lower
-    scale = np.max(np.abs(slope), axis=1, keepdims=True)
-    share = np.abs(slope) / np.where((scale > 0) & (scale < np.inf), scale, 1.0)
-    cut = np.argmax(width * (np.minimum(share, 1.0) + CUT_WIDTH_SHARE), axis=1)
-    at = np.arange(len(lower)), cut
-    middle = lower[at] / 2 + upper[at] / 2
+def _cut(lower: Array, upper: Array, slope: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Halve boxes along the coordinate that moves the bound most; say which are too thin for that."""
+    middle = lower / 2 + upper / 2
+    wide = (lower < middle) & (middle < upper)
+    with np.errstate(over="ignore", invalid="ignore"):
+        steep = np.abs(np.nan_to_num(slope))
+        scale = np.max(steep, axis=1, keepdims=True, initial=0.0)
+        share = steep / np.where(scale > 0, scale, 1.0)
+        score = np.where(wide, (upper - lower) * (share + CUT_WIDTH_SHARE), -1.0)
+    at = np.arange(len(lower)), np.argmax(score, axis=1)
     left, right = upper.copy(), lower.copy()
-    left[at], right[at] = middle, middle
-    stuck = bool(np.any((middle <= lower[at]) | (middle >= upper[at])))
-    return np.concatenate([lower, right]), np.concatenate([left, upper]), stuck
+    left[at], right[at] = middle[at], middle[at]
+    thin = ~wide[at]
+    halves = np.concatenate([lower, right]), np.concatenate([left, upper])
+    return *(corners[np.tile(~thin, 2)] for corners in halves), thin

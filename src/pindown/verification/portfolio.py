@@ -21,14 +21,14 @@ from pindown.io.any_model import AnyModel, as_model
 from pindown.model.graph import Model
 from pindown.model.joining import joined
 from pindown.model.operations.operation import Interval
-from pindown.model.operations.relu import Relu
+from pindown.model.sparse_layers import with_sparse_layers
 from pindown.parallel import n_workers
 from pindown.parallel.limits import one_thread
 from pindown.progress import Report, silent
 from pindown.relaxation.model_bounds import tighten
 from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.verification.box_splitting import BoxSplitting
-from pindown.verification.falsification import find_violation
+from pindown.verification.falsification import Falsifier, find_violation
 from pindown.verification.properties import Property, UnsafeSet
 from pindown.verification.tuning import (
     BOX_FIRST_PARTS,
@@ -36,6 +36,7 @@ from pindown.verification.tuning import (
     FEW_INPUTS,
     PORTFOLIO_TURNS,
     ROOT_INNER_STEPS,
+    SEARCH_FIRST_MAX_SETS,
     SEARCH_FIRST_TURNS,
     SPLIT_FIRST_PARTS,
     SPLIT_MAX_GROUPS,
@@ -91,6 +92,7 @@ def verify(
     graph, path = models[0], _path(given[0]) if len(given) == 1 else None
     if goal.reads is not None and goal.models is not None:
         graph, path = joined([models[i] for i in goal.models], goal.reads, goal.n_free), None
+    graph = with_sparse_layers(graph)
     threads = n_workers(-1 if n_jobs is None else n_jobs)
     with one_thread():
         return Run(graph, goal, deadline, seed, threads, progress, path).decided()
@@ -115,15 +117,18 @@ class Run:
     example: Witness | None = None
     interrupted: bool = False
     history: list[tuple[float, int, int]] = field(default_factory=list)
+    tried: dict[str, None] = field(default_factory=dict)  # in the order in which it was
     open: dict[int, UnsafeSet] = field(init=False)
     _boxes: BoxSplitting | None = None
     _units: _Units | None = None
+    _falsifier: Falsifier | None = None
+    _searched: list[int] = field(default_factory=list)
+    _refused: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.open = dict(enumerate(self.prop.unsafe))
         widths = [int(np.count_nonzero(s.upper > s.lower)) for s in self.prop.unsafe]
         self.n_varying = max(widths, default=0)
-        self.has_relus = any(isinstance(node.operation, Relu) for node in self.model.nodes)
 
     # ------------------------------------------------------------------ turns
 
@@ -137,19 +142,22 @@ class Run:
             self.interrupted = True
         if self.example is not None and self.example.proved:
             return self._answer("violated", self.example.by)
-        return self._answer("undecided" if self.open else "holds", self.method)
+        if self.open:
+            return self._answer("undecided", ", ".join(self.tried))
+        return self._answer("holds", self.method)
 
     def _turns(self) -> None:
-        self._search(SEARCH_FIRST_TURNS)
+        if len(self.open) <= SEARCH_FIRST_MAX_SETS:  # of thousands, bounds leave few
+            self._search(SEARCH_FIRST_TURNS)
         for turn in range(PORTFOLIO_TURNS):
             if self._over:
                 break
             if self.n_varying <= BOX_MAX_INPUTS:
-                self._cut_boxes(BOX_FIRST_PARTS << turn)
-            if not self._over and self.has_relus and (turn or self.n_varying > FEW_INPUTS):
+                self._cut_boxes(max(BOX_FIRST_PARTS << turn, 2 * len(self.open)))
+            if not self._over and (turn or self.n_varying > FEW_INPUTS):
                 self._split_units(SPLIT_FIRST_PARTS << turn)
             if not self._over:
-                self._search(2 * turn + 1, seed=self.seed + turn + 1)
+                self._search(2 * turn + 1)
             if self._exhausted:
                 break
 
@@ -162,21 +170,18 @@ class Run:
     def _exhausted(self) -> bool:
         """Whether nothing can be cut any more."""
         boxes = self.n_varying > BOX_MAX_INPUTS or (self._boxes is not None and self._boxes.stuck)
-        units = not self.has_relus or (self._units is not None and self._units.exhausted)
+        units = self._units is not None and self._units.exhausted
         return boxes and units
 
-    def _search(self, turns: int, *, seed: int | None = None, proposals: Array | None = None) -> None:
+    def _search(self, turns: int) -> None:
+        """Go on looking for violations of the open sets."""
         self._tell("looking for a violation")
-        found = find_violation(
-            self.model,
-            list(self.open.values()),
-            seed=self.seed if seed is None else seed,
-            deadline=self.deadline,
-            turns=turns,
-            proposals=proposals,
-            path=self.path,
-        )
-        self._note(found, list(self.open))
+        if self._falsifier is None:
+            self._searched = list(self.open)
+            sets = [self.open[s] for s in self._searched]
+            self._falsifier = Falsifier(self.model, sets, seed=self.seed, path=self.path)
+        self._falsifier.drop(i for i, s in enumerate(self._searched) if s not in self.open)
+        self._note(self._falsifier.search(turns, deadline=self.deadline), self._searched)
 
     def _note(self, found: Witness | None, sets: Sequence[int]) -> None:
         """Keep a witness, with the number of its set in the property."""
@@ -227,11 +232,15 @@ class Run:
             if unsafe is None:
                 continue
             mine = owner == s
-            values = outputs[mine] @ unsafe.rows.T - unsafe.limits
-            if unsafe.input_rows is not None:
-                values = values + points[mine] @ unsafe.input_rows.T
-            worst = values.max(axis=1)
-            if np.nanmin(worst, initial=np.inf) <= 0.0:
+            with np.errstate(all="ignore"):
+                values = outputs[mine] @ unsafe.rows.T - unsafe.limits
+                if unsafe.input_rows is not None:
+                    values = values + points[mine] @ unsafe.input_rows.T
+            worst = values.max(axis=1, initial=-np.inf)
+            depth = float(np.nanmin(worst, initial=np.inf))
+            # A point that is hardly deeper than one that could not be proved is not looked at.
+            if depth <= 0.0 and depth < 2.0 * self._refused.get(int(s), np.inf):
+                self._refused[int(s)] = depth
                 best = points[mine][np.nanargmin(worst)]
                 found = find_violation(
                     self.model,
@@ -252,6 +261,7 @@ class Run:
             self.method = method
 
     def _tell(self, what: str) -> None:
+        self.tried[what] = None
         done = len(self.prop.unsafe) - len(self.open)
         self.progress(f"{what}: {self._n_parts:,} parts", done, len(self.prop.unsafe))
         self.history.append((self.deadline.spent, self._n_parts, len(self.open)))
@@ -291,6 +301,7 @@ class _Units:
     bound: float = np.inf
     _roots: dict[int, RelaxedModel] = field(default_factory=dict)
     _stage: int = 0
+    _finished_parts: int = 0
     _splittings: dict[int, UnitSplitting] = field(default_factory=dict)
 
     @classmethod
@@ -305,7 +316,8 @@ class _Units:
 
     @property
     def n_parts(self) -> int:
-        return sum(one.n_parts for one in self._splittings.values()) + self._stage
+        """How many parts were bounded."""
+        return self._finished_parts + sum(one.n_parts for one in self._splittings.values())
 
     @property
     def exhausted(self) -> bool:
@@ -336,7 +348,7 @@ class _Units:
         for s in list(self._splittings):
             one = self._splittings[s]
             if s not in open_sets:
-                del self._splittings[s]
+                self._finish(s)
             elif not one.done and not deadline.passed:
                 one.round(deadline)
                 points += one.corners
@@ -344,14 +356,19 @@ class _Units:
                 one.corners.clear()
                 if not one.waiting and not one.stuck:
                     self.proved.add(s)
-                    del self._splittings[s]
+                    self._finish(s)
         self.bound = max((one.bound for one in self._splittings.values()), default=-np.inf)
         if points:
             self.corners = np.concatenate(points), np.array(owner)
 
+    def _finish(self, s: int) -> None:
+        self._finished_parts += self._splittings.pop(s).n_parts
+
     def _goal(self, s: int) -> Goal:
         unsafe, shape = self.sets[s], self.model.output_shape
         at_input = None if unsafe.input_rows is None else -unsafe.input_rows
+        if not len(unsafe.limits):  # the whole box is unsafe: 0 <= 0
+            return Goal(np.zeros((1, *shape)), None, np.zeros(1))
         return Goal(-unsafe.rows.reshape(-1, *shape), at_input, unsafe.limits)
 
     def _bounded(self, g: int, sets: Sequence[int], stage: int, deadline: Deadline) -> None:
@@ -362,6 +379,7 @@ class _Units:
         root = self._roots[g]
         tighten(root, steps=ROOT_INNER_STEPS if stage else 0, deadline=deadline)
         for s in sets:
+            self._finished_parts += 1
             splitting = UnitSplitting(root, self._goal(s))
             if splitting.root_bound(deadline, optimise=bool(stage)) < 0.0:
                 self.proved.add(s)

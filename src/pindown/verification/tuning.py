@@ -97,6 +97,8 @@ SPLIT_LOW_SHARE = 0.35
 SPLIT_HIGH_SHARE = 0.65
 # Units tried for each part, by each of two scores.
 SPLIT_CANDIDATES = 2
+# Entries of the linear programs of parts in which every unit has its sign: seconds.
+LEAF_MAX_ENTRIES = 2_000_000
 # Parts bounded together: at first, at most, and by the numbers they hold (256 MB).
 SPLIT_FIRST_BATCH = 4
 SPLIT_MAX_BATCH = 256
@@ -154,6 +156,10 @@ WALK_MAX_WORK = 1e9
 # Boxes bounded together, at most and by the numbers of forms of the widest tensor (64 MB).
 BOX_MAX_BATCH = 512
 BOX_BATCH_NUMBERS = 2**22
+# Inputs up to which bounds are carried forwards first, and entries of open sign up to which a tensor is
+# then bounded by ways back: networks of lattices have thousands that hardly matter.
+FORWARD_MAX_INPUTS = 32
+BOX_TIGHTENED_ENTRIES = 64
 # Boxes for which a thread is worth its start.
 BOX_MIN_CHUNK = 32
 

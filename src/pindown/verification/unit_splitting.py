@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.deadline import Deadline
-from pindown.model.operations.operation import Interval
 from pindown.model.operations.relu import Relu, Triangles
 from pindown.parallel import in_threads
 from pindown.relaxation.descent import Descent
-from pindown.relaxation.model_bounds import tighten_entries
 from pindown.relaxation.relaxed_model import Choice, RelaxedModel
 from pindown.relaxation.tuning import OUTER_SLOPE_STEPS
 from pindown.rounding import add_up
+from pindown.verification._leaves import leaf
 from pindown.verification.tuning import (
     SPLIT_BATCH_NUMBERS,
     SPLIT_CANDIDATES,
@@ -70,8 +69,6 @@ class Part(NamedTuple):
         slopes: Below the units of open sign.
         multipliers: Of the signs.
         weights: Of the forms.
-        lower: Proved lower bounds on the units of open sign.
-        upper: Proved upper bounds on them.
     """
 
     units: NDArray[np.intp]
@@ -80,8 +77,6 @@ class Part(NamedTuple):
     slopes: NDArray[np.float32]
     multipliers: Array
     weights: Array
-    lower: Array
-    upper: Array
 
 
 @dataclass(eq=False)
@@ -95,7 +90,6 @@ class UnitSplitting:
 
     root: RelaxedModel
     goal: Goal
-    refresh: bool = True
     threads: int = 1
     n_parts: int = 0
     waiting: list[tuple[float, int, Part]] = field(default_factory=list)
@@ -108,14 +102,17 @@ class UnitSplitting:
 
     def __post_init__(self) -> None:
         self.index = len(self.root.values) - 1
-        self.nodes, self.tensors, self.starts, self.places = [], [], [], []
+        self.nodes: list[int] = []
+        self.tensors: list[int] = []
+        self.starts: list[int] = []
+        self.places: list[NDArray[np.intp]] = []
         total = 0
         for i, node in enumerate(self.root.model.nodes, 1):
             if isinstance(node.operation, Relu) and isinstance(self.root.relaxation(i), Triangles):
                 (j,) = node.inputs
                 low, high = self.root.values[j]
                 places = np.flatnonzero((low < 0) & (high > 0))
-                if len(places) and j > 0:
+                if len(places) and j > 0 and j not in self.tensors:  # one sign for all that read it
                     self.nodes.append(i)
                     self.tensors.append(j)
                     self.starts.append(total)
@@ -133,20 +130,8 @@ class UnitSplitting:
             slopes[start : start + len(places)] = made.lower.ravel()[places]
         r = len(self.goal.rows)
         none = np.zeros(0)
-        ends = [
-            np.concatenate(
-                [
-                    none,
-                    *(
-                        self.root.values[j][end].ravel()[p]
-                        for j, p in zip(self.tensors, self.places, strict=True)
-                    ),
-                ]
-            )
-            for end in (0, 1)
-        ]
         return Part(
-            none.astype(np.intp), none.astype(np.int8), np.inf, slopes, none, np.full(r, 1.0 / r), *ends
+            none.astype(np.intp), none.astype(np.int8), np.inf, slopes, none, np.full(r, 1.0 / r)
         )
 
     def root_bound(self, deadline: Deadline, *, optimise: bool) -> float:
@@ -192,7 +177,7 @@ class UnitSplitting:
                     multiplier[row, at] = part.multipliers[here]
                 signs[j] = sign.reshape(n, *shape)
                 multipliers[j] = multiplier.reshape(n, 1, *shape)
-        relaxed = self._relaxed(parts, signs)
+        relaxed = self.root.assuming(signs) if signs else self.root
         r = len(self.goal.rows)
         rows = np.broadcast_to(self.goal.rows, (n, 1, *self.goal.rows.shape))
         at_input = self.goal.at_input
@@ -203,53 +188,6 @@ class UnitSplitting:
         return Descent(
             relaxed, self.index, rows, at_input, constant, Choice(slopes, multipliers), weights
         )
-
-    def _relaxed(self, parts: list[Part], signs: dict[int, NDArray[np.int8]]) -> RelaxedModel:
-        """Return the model with the bounds of parts, and tighter ones where signs were assumed below."""
-        if not signs:
-            return self.root
-        n = len(parts)
-        relaxed = self.root.assuming({})
-        if not self.refresh:
-            return relaxed.assuming(signs)
-        lower = np.array([part.lower for part in parts])
-        upper = np.array([part.upper for part in parts])
-        for j, start, places in zip(self.tensors, self.starts, self.places, strict=True):
-            ends = []
-            for own, known in zip(self.root.values[j], (lower, upper), strict=True):
-                wide = np.broadcast_to(own.reshape(1, -1), (n, own.size)).copy()
-                wide[:, places] = known[:, start : start + len(places)]
-                ends.append(wide.reshape(n, *own.shape[1:]))
-            relaxed.values[j] = Interval(*ends)
-            for i in self.nodes:
-                if j in self.root.model.nodes[i - 1].inputs:
-                    relaxed.forget(i)
-        return relaxed.assuming(signs)
-
-    def refreshed(self, parts: list[Part]) -> list[Part]:
-        """Bound the units above the last cuts anew."""
-        descent = self.descent(parts)
-        relaxed = descent.relaxed
-        lowest = min(int(self.layer_of[part.units[-1]]) for part in parts)
-        for layer in range(lowest + 1, len(self.tensors)):
-            j = self.tensors[layer]
-            low, high = (end.reshape(len(parts), -1) for end in relaxed.values[j])
-            entries = self.places[layer]
-            open_sign = ((low[:, entries] < 0) & (high[:, entries] > 0)).any(axis=0)
-            if open_sign.any():
-                tighten_entries(relaxed, j, entries[open_sign])
-                relaxed.forget(self.nodes[layer])
-        ends = [
-            np.concatenate(
-                [
-                    relaxed.values[j][end].reshape(len(parts), -1)[:, p]
-                    for j, p in zip(self.tensors, self.places, strict=True)
-                ],
-                axis=1,
-            )
-            for end in (0, 1)
-        ]
-        return [part._replace(lower=ends[0][k], upper=ends[1][k]) for k, part in enumerate(parts)]
 
     def kept(self, parts: list[Part], descent: Descent, bounds: Array) -> list[Part]:
         """Return the parts with what a descent found out."""
@@ -280,6 +218,7 @@ class UnitSplitting:
 
     # ------------------------------------------------------------------ where to cut
 
+    @np.errstate(all="ignore")
     def candidates(self, parts: list[Part], descent: Descent) -> list[NDArray[np.intp]]:
         """Return for every part the units that promise most."""
         found, choice = descent.last, descent.choice
@@ -304,12 +243,10 @@ class UnitSplitting:
             lift[:, here] = np.maximum(B, 0.0) * shift
         chosen = []
         for k, part in enumerate(parts):
-            settled = (part.lower >= 0) | (part.upper <= 0)
-            settled[part.units] = True
             for score in (gap[k], lift[k]):
-                score[settled] = -np.inf
-            free = self.n_units - int(settled.sum())
-            m = min(SPLIT_CANDIDATES, free)
+                np.nan_to_num(score, copy=False)
+                score[part.units] = -np.inf
+            m = min(SPLIT_CANDIDATES, self.n_units - len(part.units))
             if not m:
                 chosen.append(np.zeros(0, dtype=np.intp))
                 continue
@@ -358,7 +295,9 @@ class UnitSplitting:
             descent = self.descent(taken)
             descent.run(0)
             chosen = self.candidates(taken, descent)
-            self.stuck += [part for part, units in zip(taken, chosen, strict=True) if not len(units)]
+            for part, units in zip(taken, chosen, strict=True):
+                if not len(units):
+                    self._settle(part, deadline)
             halves = self.cut(taken, chosen)
             if halves:
                 self._bound(halves, deadline)
@@ -366,6 +305,14 @@ class UnitSplitting:
             for part in taken:
                 self._wait(part)
             raise
+
+    def _settle(self, part: Part, deadline: Deadline) -> None:
+        """Decide a part in which every unit has its sign, if a linear program can."""
+        bound, point = leaf(self, part, deadline)
+        if point is not None:
+            self.corners.append(point[None])
+        if not bound < 0.0:
+            self.stuck.append(part)
 
     def _bound(self, parts: list[Part], deadline: Deadline) -> None:
         """Bound parts, and let those wait that are not proved."""
@@ -393,8 +340,6 @@ class UnitSplitting:
 
     def _bounded(self, parts: list[Part], deadline: Deadline) -> list[tuple[Part, Array]]:
         """Return parts with their proved bounds, each with the point at which it is attained."""
-        if self.refresh and len(parts[0].units):
-            parts = self.refreshed(parts)
         finished: list[tuple[Part, Array]] = []
         phases = [SPLIT_STEPS, self.steps - SPLIT_STEPS] if self.steps > SPLIT_STEPS else [SPLIT_STEPS]
         for phase, steps in enumerate(phases, 1):
@@ -426,6 +371,8 @@ class UnitSplitting:
     @property
     def bound(self) -> float:
         """A proved upper bound on the smallest form, on all that is left."""
+        if not self.n_parts:
+            return np.inf
         return max([-self.waiting[0][0] if self.waiting else -np.inf, *(p.bound for p in self.stuck)])
 
     @property
