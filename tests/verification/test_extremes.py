@@ -6,7 +6,7 @@ import pytest
 from pindown import ReluNetwork
 from pindown.probes import linear_distance, noise_versus_adversarial
 from pindown.relaxation.lp_balls import NORMS, lengths
-from pindown.verification import certified, certified_accuracy, minimum_distance, verify
+from pindown.verification import Property, certified, certified_accuracy, minimum_distance, verify
 from pindown.verification.least_distance import nearest_point
 from tests.verification.nets import random_network
 
@@ -72,11 +72,11 @@ def test_budgets_and_inputs_are_checked():
     net = random_network(np.random.default_rng(0), [2, 3, 2])
     for budget in (-1.0, float("nan"), "1"):
         with pytest.raises(ValueError, match="budget"):
-            verify(net, (0, 1), [[1.0, 0.0]], [0.0], budget=budget)
+            verify(net, Property.box([0, 0], [1, 1], [[1.0, 0.0]], [0.0]), budget=budget)
         with pytest.raises(ValueError, match="budget"):
             certified_accuracy(net, [[0.0, 0.0]], [0], 0.1, budget=budget, verbose=0)
     with pytest.raises(TypeError, match="ReluNetwork"):
-        verify(42, (0, 1), [[1.0]], [0.0])
+        verify(42, Property.box([0], [1], [[1.0]], [0.0]))
     with pytest.raises(ValueError, match="one input"):
         noise_versus_adversarial([1.0, 1.0], 0.0, [[1.0, 1.0], [2.0, 2.0]])
     assert "neither" in str(noise_versus_adversarial([[1.0], [1.0]], [0.0, 1.0], [2.0]))

@@ -42,12 +42,12 @@ def finished(search, rounds=500):
     raise AssertionError("the search does not end")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_it_ends_and_says_what_brute_force_says(seed):
     """All activation patterns in rational numbers: what is out of reach is proved, nothing else is."""
     rng = np.random.default_rng(seed)
     seen = set()
-    for _ in range(18):
+    for _ in range(15):
         net = whole_network(rng, int(rng.choice([1, 2])))
         unsafe = unsafe_set(rng, net, inputs=rng.random() < 0.3)
         truth = known(net, unsafe)
