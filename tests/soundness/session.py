@@ -8,7 +8,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 from re import search, sub
@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import pindown
-from pindown import deadline, equivalence, geometry, guarantees, verification
+from pindown import deadline, equivalence, geometry, guarantees, relaxation, verification
 from pindown.equivalence.comparison import _branching as branching
 from pindown.equivalence.comparison import _cells as cells
 from pindown.equivalence.comparison import _integer_programs as integer_programs
@@ -28,7 +28,8 @@ from pindown.geometry.complex import counting
 from pindown.relaxation import difference_network as difference_norms
 from pindown.relaxation import differential, linear
 from pindown.relaxation import lp_balls as balls
-from pindown.verification import certificates
+from pindown.verification import Property, UnsafeSet, certificates
+from tests.soundness import searches
 from tests.soundness.cases import Case
 
 _LONGEST = 60.0  # seconds after which a question counts as hanging
@@ -49,9 +50,11 @@ _IMPORTS = {
     "pindown.relaxation.differential": (differential, "gap_bounds"),
     "pindown.guarantees": (
         guarantees,
-        "certified_accuracy lipschitz_bounds minimum_distance verify",
+        "certified_accuracy lipschitz_bounds minimum_distance",
     ),
-    "pindown.verification": (verification, "certified certified_radii"),
+    "pindown.verification": (verification, "Property UnsafeSet certified certified_radii verify"),
+    "pindown.relaxation": (relaxation, "bounds"),
+    "tests.soundness.searches": (searches, "cut_boxes forward_bounds split_units"),
     "pindown.relaxation.lp_balls": (balls, "Balls"),
     "pindown.verification.certificates": (certificates, "margin_bounds"),
 }
@@ -194,6 +197,12 @@ def written(value: Any) -> str:
         return f"ReluNetwork.from_layers({layers!r})"
     if type(value).__name__ == "Box":
         return f"Box({value.lower.tolist()!r}, {value.upper.tolist()!r})"
+    if isinstance(value, (Property, UnsafeSet)):
+        given = ((part.name, getattr(value, part.name)) for part in fields(value))
+        parts = [f"{name}={written(part)}" for name, part in given if part is not None]
+        return f"{type(value).__name__}({', '.join(parts)})"
+    if isinstance(value, tuple):
+        return f"({''.join(written(part) + ', ' for part in value)})"
     if isinstance(value, np.ndarray):
         return f"np.array({value.tolist()!r})"
     return repr(value)

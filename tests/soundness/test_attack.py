@@ -13,17 +13,27 @@ from pindown.equivalence.comparison._run import Run
 from pindown.equivalence.shrinking import engine
 from pindown.geometry.facts import extrema
 from pindown.geometry.facts import lipschitz as steepness
-from pindown.relaxation import intervals, lipschitz, optimised_slopes
+from pindown.relaxation import descent, forward_bounds, intervals, lipschitz, optimised_slopes
 from pindown.relaxation import linear as linear_bounds
 from pindown.relaxation import lp_balls as balls
-from pindown.verification import branch_and_bound as verification
-from pindown.verification import certificates, distance
+from pindown.relaxation import relaxed_model as relaxed
+from pindown.verification import box_splitting, certificates, distance, falsification
 from tests.soundness.attack import main
 from tests.soundness.checks import CHECKS, run_checks
 from tests.soundness.families import FAMILIES, make_case
 from tests.soundness.session import Refused, Session
 
-CHEAP = ("interval bounds", "linear bounds", "optimised bounds", "certified", "output range")
+CHEAP = (
+    "interval bounds",
+    "linear bounds",
+    "forward bounds",
+    "optimised bounds",
+    "model bounds",
+    "splitting units",
+    "cutting boxes",
+    "certified",
+    "output range",
+)
 OTHERS = [name for name in CHECKS if name not in CHEAP]
 
 
@@ -71,9 +81,15 @@ def beyond_one(right):
     return lambda *given: tuple(1.5 + 0.0 * slope for slope in right(*given))
 
 
-def lower_margins(right):
-    """Lower the bounds, not the forms behind them."""
-    return lambda *given, **how: (_less((found := right(*given, **how))[0]), found[1])
+def overdone(right):
+    """Cut boxes a little too much."""
+
+    def wrong(lower, upper, *given):
+        low, high, empty = right(lower, upper, *given)
+        margin = 1e-9 * (upper / 2 - lower / 2)
+        return low + margin, high - margin, empty
+
+    return wrong
 
 
 def flatter(right):
@@ -112,7 +128,15 @@ FAULTS = [
     ("lipschitz bounds", lipschitz, "product_up", times(0.999)),
     ("lipschitz bounds", lipschitz, "norm_down", times(1.001)),
     ("lipschitz constant", steepness, "_enclosed", flatter),
-    ("verify", verification, "margin_forms", lower_margins),
+    ("forward bounds", forward_bounds, "gamma", times(0.0)),
+    ("model bounds", relaxed, "dot_up", lowered),
+    ("model bounds", relaxed, "charged", lowered),
+    ("splitting units", descent.Descent, "proved", lowered),
+    ("cutting boxes", box_splitting, "dot_up", lowered),
+    ("cutting boxes", box_splitting, "contracted", overdone),
+    ("verify", box_splitting, "charged", lowered),
+    ("verify", falsification, "proved_violation", lambda right: lambda *given, **how: "intervals"),
+    ("verify pairs", box_splitting, "dot_up", lowered),
     ("diff", Run, "take", narrower),
     ("diff", reduced_pairs, "gap_of_changes", without_cost),
     ("shrink", engine, "Shrunk", free),

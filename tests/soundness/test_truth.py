@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from pindown import Box, ReluNetwork
+from pindown.verification import UnsafeSet
 from tests.soundness.families import FAMILIES, make_case
 from tests.soundness.programs import hints
 from tests.soundness.rational_line import ExactNetwork, along
+from tests.soundness.reaching import reached, side_by_side
 from tests.soundness.truth import (
     class_of,
     disagreement_on,
-    feasible,
     form_range,
     gap_on,
     nearest_change,
@@ -90,13 +91,31 @@ def test_gaps_of_two_functions():
     assert disagreement_on(line(two, ends), line(other, ends)) == 2
 
 
-def test_what_is_feasible():
-    """The tent is at least 1 at one point only, and never more."""
+def test_what_is_reached():
+    """The tent is at least 1 at one point only, and never more; strict rows leave that point out."""
     tent = line(TENT, (Fraction(-1), Fraction(3)))
-    assert feasible([tent], np.array([[-1.0]]), np.array([-1.0]))
-    assert not feasible([tent], np.array([[-1.0]]), np.array([np.nextafter(-1.0, -2.0)]))
-    assert feasible([tent], np.array([[-1.0], [1.0]]), np.array([-0.25, 0.5]))
-    assert not feasible([tent], np.array([[-1.0], [1.0]]), np.array([-0.5, 0.25]))
+
+    def found(rows, limits, strict=None, input_rows=None):
+        given = [None if part is None else np.array(part) for part in (rows, limits, input_rows, strict)]
+        return reached([tent], UnsafeSet(np.full(1, -1.0), np.full(1, 3.0), *given))
+
+    assert found([[-1.0]], [-1.0]) and not found([[-1.0]], [-1.0], [True])
+    assert not found([[-1.0]], [np.nextafter(-1.0, -2.0)])
+    assert found([[-1.0]], [np.nextafter(-1.0, 0.0)], [True])
+    assert found([[-1.0], [1.0]], [-0.25, 0.5]) and not found([[-1.0], [1.0]], [-0.5, 0.25])
+    assert found([[-1.0], [1.0]], [-0.5, 0.5]) and not found([[-1.0], [1.0]], [-0.5, 0.5], [True, False])
+    # f >= x only where x <= 1, and f + x <= 0 only at 0 and to the left of it
+    assert found([[-1.0]], [0.0], None, [[1.0]]) and not found([[-1.0]], [-1.0001], None, [[0.0]])
+    assert found([[1.0], [0.0]], [0.0, 0.0], None, [[1.0], [-1.0]])
+    assert not found([[1.0], [0.0]], [0.0, 0.0], [False, True], [[1.0], [-1.0]])
+
+
+def test_two_networks_on_one_line():
+    """The tent and its half, at the knots of both."""
+    other = line([([[1.0], [1.0]], [0, -1]), ([[0.5, -0.5]], [0])], (Fraction(-1), Fraction(3)))
+    both = side_by_side(line(TENT, (Fraction(-1), Fraction(3))), other)
+    assert both.knots == [-1, 0, 1, 2, 3]
+    assert both.values == [[0, 0], [0, 0], [1, Fraction(1, 2)], [0, Fraction(1, 2)], [0, Fraction(1, 2)]]
 
 
 def test_programs_point_at_extremes_and_at_the_nearest_change():

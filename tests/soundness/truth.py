@@ -262,26 +262,3 @@ def _largest_minimum(f: tuple[Fraction, Fraction], g: tuple[Fraction, Fraction])
         share = a / (a - b)
         best = max(best, f[0] + share * (f[1] - f[0]))
     return best
-
-
-def feasible(lines: Sequence[Line], rows: np.ndarray, limits: np.ndarray) -> bool:
-    """Return whether ``rows @ f <= limits`` somewhere on the lines, in every row."""
-    for line in lines:
-        values = [
-            [dot(r, y) - Fraction(float(t)) for r, t in zip(rows, limits, strict=True)]
-            for y in line.values
-        ]
-        if any(all(v <= 0 for v in row) for row in values):
-            return True
-        for y, z in pairwise(values):
-            low, high = ZERO, Fraction(1)
-            for a, b in zip(y, z, strict=True):
-                if a > 0 and b > 0:
-                    low, high = Fraction(1), ZERO
-                elif a > 0:
-                    low = max(low, a / (a - b))
-                elif b > 0:
-                    high = min(high, a / (a - b))
-            if low <= high:
-                return True
-    return False

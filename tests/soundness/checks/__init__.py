@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tests.soundness.cases import Case
-from tests.soundness.checks import bounds, classes, facts, pairs
+from tests.soundness.checks import bounds, classes, facts, pairs, properties
 from tests.soundness.session import Refused, Session
 
 CHECKS: dict[str, Callable[[Session], None]] = {
     "interval bounds": bounds.intervals,
     "linear bounds": bounds.linear,
+    "forward bounds": bounds.forwards,
     "optimised bounds": bounds.optimised,
     "certified": classes.certified,
     "certified radii": classes.certified_radii,
@@ -20,7 +21,11 @@ CHECKS: dict[str, Callable[[Session], None]] = {
     "lipschitz bounds": facts.lipschitz_bounds,
     "lipschitz constant": facts.lipschitz_constant,
     "cells": facts.cells,
-    "verify": facts.verify,
+    "model bounds": properties.model_bounds,
+    "verify": properties.verify,
+    "verify pairs": properties.verify_pairs,
+    "splitting units": properties.split_units,
+    "cutting boxes": properties.cut_boxes,
     "diff": pairs.diff,
     "gap methods": pairs.gap_methods,
     "shrink": pairs.shrink,

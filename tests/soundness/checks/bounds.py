@@ -40,6 +40,12 @@ def linear(session: Session) -> None:
         session.claim(high >= most, "a form is {}, above {}", most, high)
 
 
+def forwards(session: Session) -> None:
+    """So do affine functions that are carried forwards."""
+    found = session.ask("forward_bounds(net, box.lower, box.upper)")
+    _enclosed(session, found, ranges(session.case.lines))
+
+
 def optimised(session: Session) -> None:
     """So do bounds with optimised slopes, on balls of every norm."""
     case, rng = session.case, session.case.rng(3)

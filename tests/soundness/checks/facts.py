@@ -1,9 +1,8 @@
-"""Extrema, slopes, cells and properties on a box."""
+"""Extrema, slopes and cells on a box."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf
 
 import numpy as np
 
@@ -12,11 +11,8 @@ from tests.soundness.session import Session
 from tests.soundness.truth import (
     NORMS,
     difference,
-    dot,
-    feasible,
     form_range,
     inside,
-    nearest_float,
     patterns,
     size,
     steepest,
@@ -116,25 +112,3 @@ def cells(session: Session) -> None:
     session.claim(found.n_regions <= true, "there are {} cells, not {}", true, found.n_regions)
     if found.complete:
         session.claim(found.n_regions == true, "there are {} cells, not {}", true, found.n_regions)
-
-
-def verify(session: Session) -> None:
-    """Where a property is said to hold nothing violates it; a witness does."""
-    case, rng = session.case, session.case.rng(10)
-    rows = rng.choice([-1.0, 0.0, 1.0, 0.3], (int(rng.integers(1, 3)), case.net.out_features))
-    limits = []
-    for row in rows:  # at what is just reached, and around it
-        least, most = (nearest_float(end) for end in form_range(case.lines, row))
-        share = rng.choice([0.0, 0.0, 1e-15, 1e-6, 0.1, -1e-15, -1e-6])
-        limit = least + share * (abs(least) + most / 2 - least / 2)
-        limits.append(float(np.nextafter(limit, rng.choice([-inf, limit, inf]))))
-    given = {"rows": rows, "limits": np.clip(limits, -1e300, 1e300)}
-    found = session.ask("verify(net, box, rows, limits, budget=0.2)", budget=0.2, **given)
-    if found.verdict == "holds":
-        violated = feasible(case.lines, rows, given["limits"])
-        session.claim(not violated, "said to hold, but an input violates it")
-    elif found.verdict == "violated":
-        y = case.exact(found.witness)
-        excess = max(dot(r, y) - Fraction(float(t)) for r, t in zip(rows, given["limits"], strict=True))
-        session.claim(excess <= 0, "the witness is {} above a limit", excess)
-        session.claim(inside(rationals(found.witness), case.box), "the witness lies outside the box")
