@@ -383,7 +383,7 @@ def test_the_bound_holds_where_sets_are_open():
     rng = np.random.default_rng(4)
     checked = 0
     for net, prop in list(hard_problems())[3::2]:
-        for looks in (160, 180):
+        for looks in (160, 180, 250, 350):
             found = decided(net, prop, looks)
             if found.verdict != "undecided" or not np.isfinite(found.bound):
                 continue

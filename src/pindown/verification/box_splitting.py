@@ -28,6 +28,7 @@ from pindown.rounding import TINY, UNIT_ROUNDOFF, add_down, add_up
 from pindown.verification.properties import UnsafeSet
 from pindown.verification.tuning import (
     BOX_BATCH_NUMBERS,
+    BOX_CONTRACTED_SHARE,
     BOX_MAX_BATCH,
     BOX_MIN_CHUNK,
     BOX_TIGHTENED_ENTRIES,
@@ -129,6 +130,7 @@ class BoxSplitting:
             )
         )
 
+    @np.errstate(over="ignore", invalid="ignore")  # boxes as wide as float64
     def round(self, deadline: Deadline) -> None:
         """Bound the last boxes, and cut those that are not proved."""
         step = self.batch
@@ -145,23 +147,27 @@ class BoxSplitting:
         excess, slope, ends = (np.concatenate(column) for column in zip(*bounded, strict=True))
         self.n_parts += len(low)
         left = np.flatnonzero(~(excess.min(axis=1) < 0.0))
+        width = (high - low)[left]
         low, high, empty = contracted(low[left], high[left], slope[left], ends[left])
-        left, low, high = left[~empty], low[~empty], high[~empty]
+        left, low, high, width = left[~empty], low[~empty], high[~empty], width[~empty]
         owner, slope, excess = owner[left], slope[left], excess[left]
+        # What became much thinner is bounded again before it is cut: one thing follows from another.
+        thinner = (high - low < BOX_CONTRACTED_SHARE * width).any(axis=1)
         best = np.argmin(excess, axis=1)
         slope = slope[np.arange(len(low)), best]
         corner = np.where(slope > 0, high, low)
         self.corners = (np.concatenate([corner, low / 2 + high / 2]), np.concatenate([owner, owner]))
         known = excess.min(axis=1)
         known = np.where(np.isnan(known), np.inf, known)
-        low, high, thin = _cut(low, high, slope)
-        for s, end in zip(owner[thin].tolist(), known[thin].tolist(), strict=True):
+        cut = np.flatnonzero(~thinner)
+        left_low, left_high, thin = _cut(low[cut], high[cut], slope[cut])
+        for s, end in zip(owner[cut][thin].tolist(), known[cut][thin].tolist(), strict=True):
             self._thin[s] = max(self._thin.get(s, -np.inf), end)
-        owner, known = np.tile(owner[~thin], 2), np.tile(known[~thin], 2)
-        self._lower = np.concatenate([self._lower[:-step], low])
-        self._upper = np.concatenate([self._upper[:-step], high])
-        self._owner = np.concatenate([self._owner[:-step], owner])
-        self._excess = np.concatenate([self._excess[:-step], known])
+        halved = np.tile(cut[~thin], 2)
+        self._lower = np.concatenate([self._lower[:-step], low[thinner], left_low])
+        self._upper = np.concatenate([self._upper[:-step], high[thinner], left_high])
+        self._owner = np.concatenate([self._owner[:-step], owner[thinner], owner[halved]])
+        self._excess = np.concatenate([self._excess[:-step], known[thinner], known[halved]])
 
     def _bounded(
         self, low: Array, high: Array, owner: NDArray[np.intp], deadline: Deadline

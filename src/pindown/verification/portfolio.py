@@ -25,6 +25,7 @@ from pindown.model.sparse_layers import with_sparse_layers
 from pindown.parallel import n_workers
 from pindown.parallel.limits import one_thread
 from pindown.progress import Report, silent
+from pindown.relaxation.forward_bounds import tighten_forwards
 from pindown.relaxation.model_bounds import tighten
 from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.verification.box_splitting import BoxSplitting
@@ -32,10 +33,13 @@ from pindown.verification.falsification import Falsifier, find_violation
 from pindown.verification.properties import Property, UnsafeSet
 from pindown.verification.tuning import (
     BOX_FIRST_PARTS,
+    BOX_FIRST_WORK,
     BOX_MAX_INPUTS,
     FEW_INPUTS,
+    FORWARD_MAX_INPUTS,
     PORTFOLIO_TURNS,
     ROOT_INNER_STEPS,
+    ROOT_MAX_WORK,
     SEARCH_FIRST_MAX_SETS,
     SEARCH_FIRST_TURNS,
     SPLIT_FIRST_PARTS,
@@ -152,14 +156,22 @@ class Run:
         for turn in range(PORTFOLIO_TURNS):
             if self._over:
                 break
-            if self.n_varying <= BOX_MAX_INPUTS:
-                self._cut_boxes(max(BOX_FIRST_PARTS << turn, 2 * len(self.open)))
-            if not self._over and (turn or self.n_varying > FEW_INPUTS):
+            if self.n_varying > FEW_INPUTS:
+                self._split_units(SPLIT_FIRST_PARTS << turn)
+            if not self._over and self.n_varying <= BOX_MAX_INPUTS:
+                self._cut_boxes(max(self._first_boxes << turn, 2 * len(self.open)))
+            if not self._over and turn and self.n_varying <= FEW_INPUTS:
                 self._split_units(SPLIT_FIRST_PARTS << turn)
             if not self._over:
                 self._search(2 * turn + 1)
             if self._exhausted:
                 break
+
+    @property
+    def _first_boxes(self) -> int:
+        """How many boxes to bound in the first turn: few of a model that costs much."""
+        work = BOX_FIRST_WORK // max(1, self.model.multiply_adds)
+        return max(1, min(BOX_FIRST_PARTS, work))
 
     @property
     def _over(self) -> bool:
@@ -371,13 +383,21 @@ class _Units:
             return Goal(np.zeros((1, *shape)), None, np.zeros(1))
         return Goal(-unsafe.rows.reshape(-1, *shape), at_input, unsafe.limits)
 
+    def _steps_pay(self, root: RelaxedModel) -> bool:
+        """Return whether gradient steps for all units of open sign are affordable."""
+        ways = 4 * ROOT_INNER_STEPS * UnitSplitting(root, self._goal(self.groups[0][0])).n_units
+        return ways * self.model.multiply_adds <= ROOT_MAX_WORK
+
     def _bounded(self, g: int, sets: Sequence[int], stage: int, deadline: Deadline) -> None:
         unsafe = self.sets[sets[0]]
         if g not in self._roots:
             box = Interval(unsafe.lower[None], unsafe.upper[None])
             self._roots[g] = RelaxedModel.by_intervals(self.model, box)
+            if len(unsafe.lower) <= FORWARD_MAX_INPUTS:
+                tighten_forwards(self._roots[g])
         root = self._roots[g]
-        tighten(root, steps=ROOT_INNER_STEPS if stage else 0, deadline=deadline)
+        if not stage or self._steps_pay(root):
+            tighten(root, steps=ROOT_INNER_STEPS if stage else 0, deadline=deadline)
         for s in sets:
             self._finished_parts += 1
             splitting = UnitSplitting(root, self._goal(s))

@@ -160,6 +160,8 @@ BOX_BATCH_NUMBERS = 2**22
 # then bounded by ways back: networks of lattices have thousands that hardly matter.
 FORWARD_MAX_INPUTS = 32
 BOX_TIGHTENED_ENTRIES = 64
+# What of its width a box keeps, along some input, if it is bounded again before it is cut.
+BOX_CONTRACTED_SHARE = 0.7
 # Boxes for which a thread is worth its start.
 BOX_MIN_CHUNK = 32
 
@@ -177,12 +179,16 @@ SEARCH_FIRST_MAX_SETS = 256
 # Turns at most; each is twice as long as the one before.
 PORTFOLIO_TURNS = 60
 # Inputs up to which boxes are cut, and up to which that comes before anything else.
-BOX_MAX_INPUTS = 32
+BOX_MAX_INPUTS = 128
 FEW_INPUTS = 6
-# Boxes and choices of signs bounded in the first turn.
+# Boxes and choices of signs bounded in the first turn; of boxes at most so many that their model's
+# multiplications stay within a bound.
 BOX_FIRST_PARTS = 512
+BOX_FIRST_WORK = 200_000_000
 SPLIT_FIRST_PARTS = 64
 # Distinct boxes up to which ReLUs are split: each has its own bounds inside the model.
 SPLIT_MAX_GROUPS = 64
 # Gradient steps on the slopes for tensors inside the model.
 ROOT_INNER_STEPS = 8
+# Multiplications up to which they are taken: about ten seconds.
+ROOT_MAX_WORK = 100_000_000_000
