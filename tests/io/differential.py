@@ -36,6 +36,7 @@ FINE = {"same", "refused", "refused, though valid", "not in the runtime", "read 
 _SIZES = (1.0, 1e-3, 1e3)
 _SEEDS = 8
 _SMOOTH = (Smooth, Softmax, LogSoftmax)
+_NORMS = (LayerNorm, GroupNorm)
 FLOAT32 = float(np.finfo(np.float32).max)
 # What a note of the reader says where a difference is possible.
 _NOTED = ("float32", "16-bit")
@@ -93,7 +94,7 @@ def _at(model, row, theirs):
         return "different", f"{ours.size} outputs and {theirs.size}"
     changed = [evaluated(disturbed(model, seed), row, seed)[0] for seed in range(_SEEDS)]
     # Runtimes may take a variance as the difference of two means, which loses more digits.
-    factor = 64 if any(isinstance(op, (LayerNorm, GroupNorm)) for op in model.operations) else 8
+    factor = 64 if any(isinstance(op, _NORMS) for op in model.operations) else 8
     spread = factor * np.max([np.abs(other - ours) for other in changed], axis=0)
     terms = max(model.in_features, *(int(np.prod(node.shape)) for node in model.nodes))
     allowed = spread + (2.0**-18 + 2.0**-24 * terms) * np.abs(ours) + 1e-37
@@ -141,9 +142,17 @@ def evaluated(model, row, seed=None):
                 made = change(np.asarray(made, dtype=float)) + sign * 1e-38
                 if node is not None and isinstance(node.operation, _SMOOTH):
                     made = made + 1e-6 * np.random.default_rng([seed, i]).uniform(-1, 1, made.shape)
+                if node is not None and isinstance(node.operation, _NORMS):
+                    made = made + sign * _mean_error(values[node.inputs[0]]) * np.abs(made).max()
             values.append(made)
             largest = max(largest, float(np.abs(made).max(initial=0.0, where=~np.isnan(made))))
     return values[-1].ravel(), largest
+
+
+def _mean_error(x):
+    """Return by how many deviations a mean can be off in float32: numbers that are far from zero."""
+    largest, deviation = np.abs(x).max(initial=0.0), x.std()
+    return 2.0**-22 * largest / deviation if deviation > 0 else 0.0
 
 
 def disturbed(model, seed):

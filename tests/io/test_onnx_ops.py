@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import numpy_helper
 
-from pindown.errors import UnsupportedModelError
+from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io._onnx.reader import model_from_onnx
 from pindown.io._onnx.writer import onnx_bytes
 from tests.io.onnx_models import (
@@ -22,6 +22,7 @@ from tests.io.onnx_models import (
     many,
     one_op,
     read,
+    refusal,
 )
 
 # ---------------------------------------------------------------------- matrix products, arithmetic
@@ -477,6 +478,17 @@ def test_clipping_to_infinity_is_refused():
     model = one_op("Clip", ["n", 4], {"low": np.float32(np.inf)}, names=("x", "low"))
     with pytest.raises(UnsupportedModelError, match="min <= max"):
         model_from_onnx(model.SerializeToString())
+
+
+def test_bounds_of_a_clip_are_single_numbers():
+    nodes = [("Abs", ["x"], ["a"], {}), ("Clip", ["x", "a"], ["y"], {})]
+    assert "one number" in refusal(make_model(nodes, {}, ["n", 4]), ModelFileError)
+    nodes = [
+        ("ReduceMin", ["x"], ["low"], {"keepdims": 0}),
+        ("Mul", ["low", "half"], ["a"], {}),
+        ("Clip", ["x", "a"], ["y"], {}),
+    ]
+    assert_agrees(make_model(nodes, {"half": np.float32(0.5)}, [1, 4]))
 
 
 def test_outputs_of_training_put_batch_normalization_into_training_mode():

@@ -276,6 +276,8 @@ def _clip(node: Node) -> Value:
     x = node.operand(0)
     bounds = [node.inputs[i] if node.given(i) else None for i in (1, 2)]
     if any(isinstance(bound, Tensor) for bound in bounds):
+        if any(bound is not None and bound.shape not in ((), (1,)) for bound in bounds):
+            raise ModelFileError("Clip needs one number as its min and one as its max.")
         for bound, operation in zip(bounds, (Maximum(), Minimum()), strict=True):
             x = x if bound is None else node.apply(operation, x, bound)
         return x

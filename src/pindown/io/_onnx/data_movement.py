@@ -291,7 +291,10 @@ def _pad(node: Node) -> Value:
     before, after = [0] * rank, [0] * rank
     for axis, low, high in zip(axes, pads, pads[len(axes) :], strict=False):
         before[node.axis(axis, rank)], after[node.axis(axis, rank)] = low, high
-    bearable([n + low + high for n, low, high in zip(value.shape, before, after, strict=True)])
+    for n, low, high in zip(value.shape, before, after, strict=True):
+        if max(0, -low) + max(0, -high) > n:
+            raise ModelFileError(f"Pad cuts {low} and {high} off an axis of length {n}.")
+    bearable([n + max(0, a) + max(0, b) for n, a, b in zip(value.shape, before, after, strict=True)])
     if not any(before) and not any(after):
         return value
 
