@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -216,19 +215,14 @@ def test_an_error_of_our_own_has_its_own_code(run, place, monkeypatch):  # noqa:
     def fail(*_, **__):
         raise RuntimeError("two proofs contradict each other")
 
-    monkeypatch.setattr(portfolio, "find_violation", fail)
+    monkeypatch.setattr(portfolio, "Falsifier", fail)
     code, out, err = run("verify", "norm.onnx", "above5.vnnlib")
     assert code == 4 and not out and "please report it" in err and err.count("\n") == 1
 
 
 def test_what_only_float64_sees_is_told_and_decides_nothing(run, place, monkeypatch):  # noqa: F811
     """Without a proof a witness is none: the verdict stays open, and its margins are shown."""
-
-    def unproved(*given, **how):
-        found = falsification.find_violation(*given, **how)
-        return None if found is None else replace(found, proof="")
-
-    monkeypatch.setattr(portfolio, "find_violation", unproved)
+    monkeypatch.setattr(falsification, "proved_violation", lambda *_, **__: "")
     options = ("--budget", "0.3", "--html", "v.html", "--witness", "w.txt")
     code, out, _ = run("verify", "norm.onnx", "above5.vnnlib", *options)
     assert code == 2 and out.startswith("unknown\n") and "not proved: rounding may decide it" in out
