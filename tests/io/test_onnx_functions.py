@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import helper
 
@@ -76,6 +77,25 @@ def test_a_function_inside_a_branch():
     node = ("If", ["c"], ["y"], {"then_branch": yes, "else_branch": no})
     ours = read(model([node], [BEND], {"c": np.array(True)}))
     np.testing.assert_array_equal(ours([2.0, -2.0, 0.0]), [2.0, -1.0, 0.0])
+
+
+CHANGES = {
+    "more inputs": lambda m: m.graph.node[0].input.append("x"),
+    "more outputs": lambda m: m.graph.node[0].output.append("z"),
+    "fewer outputs": lambda m: m.functions[0].output.append("h"),
+    "an attribute twice": lambda m: m.graph.node[0].attribute.append(m.graph.node[0].attribute[0]),
+    "an attribute of another type": lambda m: setattr(m.graph.node[0].attribute[0], "type", 2),
+    "no operator set": lambda m: m.functions[0].ClearField("opset_import"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_calls_that_do_not_fit_are_refused(change):
+    made = two_layers()
+    CHANGES[change](made)
+    assert "function 'Layer'" in refusal(made, ModelFileError)
+    with pytest.raises(Exception, match="ONNXRuntimeError"):
+        onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
 def test_what_calls_itself_is_refused():

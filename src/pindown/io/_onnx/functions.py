@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from pindown.errors import ModelFileError, UnsupportedModelError
+from pindown.io._onnx.schema import holds_its_type
 from pindown.model.limits import MAX_NODES
 
 _MAX_NESTED = 32
@@ -44,6 +45,8 @@ def _require_bearable(model: Any) -> None:
             key = (node.domain, node.op_type)
             if key in trail:
                 raise ModelFileError(f"the function '{node.op_type}' of the file calls itself.")
+            if key in functions:
+                _check_call(node, functions[key])
             if key in functions and key not in sizes:
                 sizes[key] = size(functions[key].node, (*trail, key))
             total += sizes.get(key, 1)
@@ -54,6 +57,22 @@ def _require_bearable(model: Any) -> None:
         return total
 
     size(model.graph.node, ())
+
+
+def _check_call(node: Any, function: Any) -> None:
+    """Refuse a call that does not fit its function, as runtimes do."""
+    name = f"a call of the function '{node.op_type}'"
+    if len(node.input) > len(function.input) or len(node.output) != len(function.output):
+        counts = f"{len(node.input)} inputs and {len(node.output)} outputs"
+        takes = f"{len(function.input)} and {len(function.output)}"
+        raise ModelFileError(f"{name} has {counts}; the function has {takes}.")
+    given = [attribute.name for attribute in node.attribute]
+    own = [attribute for attribute in node.attribute if not attribute.ref_attr_name]
+    if len(set(given)) < len(given) or not all(map(holds_its_type, own)):
+        raise ModelFileError(f"{name} has an attribute twice, or one of another type than it says.")
+    known = {entry.domain for entry in function.opset_import}
+    if not known.issuperset(inner.domain for inner in function.node):
+        raise ModelFileError(f"the function '{node.op_type}' names no operator set of its operations.")
 
 
 def _all_nodes(nodes: Any) -> Iterator[Any]:

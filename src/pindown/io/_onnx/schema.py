@@ -160,7 +160,7 @@ def _check_contract(node: Any, contract: Contract, types: Types, label: str) -> 
         raise ModelFileError(f"{label}: one of its first {contract.least} inputs is left out.")
     for attribute in node.attribute:
         known = contract.attributes.get(attribute.name, 0)
-        if attribute.type != known or not _holds_its_type(attribute):
+        if attribute.type != known or not holds_its_type(attribute):
             raise ModelFileError(f"{label}: the attribute '{attribute.name}' is none of its own.")
     given = {types[name] for name in node.input if types.get(name)}
     if contract.alike and len(given) > 1:
@@ -185,7 +185,7 @@ def _check_attributes(node: Any, schema: Any, label: str) -> None:
         known = schema.attributes.get(attribute.name)
         if known is None:
             raise ModelFileError(f"{label}: {node.op_type} has no attribute '{attribute.name}'.")
-        if attribute.type != known.type.value or not _holds_its_type(attribute):
+        if attribute.type != known.type.value or not holds_its_type(attribute):
             raise ModelFileError(f"{label}: the attribute '{attribute.name}' has the wrong type.")
     if len(set(names)) < len(names):
         raise ModelFileError(f"{label}: an attribute is given twice.")
@@ -194,7 +194,7 @@ def _check_attributes(node: Any, schema: Any, label: str) -> None:
             raise ModelFileError(f"{label}: the attribute '{name}' is missing.")
 
 
-def _holds_its_type(attribute: Any) -> bool:
+def holds_its_type(attribute: Any) -> bool:
     """Return whether the one value that is there is of the type that the attribute claims."""
     for kind, field in _FIELDS.items():
         single = not field.endswith("s") or field == "s"
