@@ -85,6 +85,7 @@ CHANGES = {
     "fewer outputs": lambda m: m.functions[0].output.append("h"),
     "an attribute twice": lambda m: m.graph.node[0].attribute.append(m.graph.node[0].attribute[0]),
     "an attribute of another type": lambda m: setattr(m.graph.node[0].attribute[0], "type", 2),
+    "no operator set around it": lambda m: m.opset_import.pop(),
     "no operator set": lambda m: m.functions[0].ClearField("opset_import"),
 }
 

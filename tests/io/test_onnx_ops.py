@@ -480,6 +480,11 @@ def test_clipping_to_infinity_is_refused():
         model_from_onnx(model.SerializeToString())
 
 
+def test_slices_begin_and_end_at_lists():
+    weights = {"start": np.array(0), "end": np.array([2])}
+    assert "needs lists" in refusal(one_op("Slice", ["n", 4], weights), ModelFileError)
+
+
 def test_bounds_of_a_clip_are_single_numbers():
     nodes = [("Abs", ["x"], ["a"], {}), ("Clip", ["x", "a"], ["y"], {})]
     assert "one number" in refusal(make_model(nodes, {}, ["n", 4]), ModelFileError)

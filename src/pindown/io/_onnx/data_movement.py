@@ -224,6 +224,8 @@ def _slice(node: Node) -> Value:
     value = node.value(0)
     starts, ends = node.numbers(1, "starts") or (), node.numbers(2, "ends") or ()
     axes, steps = node.numbers(3, "axes"), node.numbers(4, "steps")
+    if any(node.given(i) and node.constant(i).ndim != 1 for i in range(1, 5)):
+        raise ModelFileError("Slice needs lists for where it starts and ends; got a single number.")
     axes = tuple(range(len(starts))) if axes is None else axes
     steps = (1,) * len(starts) if steps is None else steps
     spans = [slice(None)] * len(value.shape)

@@ -36,6 +36,10 @@ def _require_bearable(model: Any) -> None:
     """Count the nodes before they are made: functions that call two others twice grow fast."""
     functions = {(function.domain, function.name): function for function in model.functions}
     sizes: dict[Name, int] = {}
+    imported = {entry.domain for entry in model.opset_import}
+
+    def known(name: Name) -> set[str]:
+        return {entry.domain for entry in functions[name].opset_import}
 
     def size(nodes: Any, trail: tuple[Name, ...]) -> int:
         if len(trail) > _MAX_NESTED:
@@ -46,7 +50,7 @@ def _require_bearable(model: Any) -> None:
             if key in trail:
                 raise ModelFileError(f"the function '{node.op_type}' of the file calls itself.")
             if key in functions:
-                _check_call(node, functions[key])
+                _check_call(node, functions[key], imported if not trail else known(trail[-1]))
             if key in functions and key not in sizes:
                 sizes[key] = size(functions[key].node, (*trail, key))
             total += sizes.get(key, 1)
@@ -59,9 +63,11 @@ def _require_bearable(model: Any) -> None:
     size(model.graph.node, ())
 
 
-def _check_call(node: Any, function: Any) -> None:
+def _check_call(node: Any, function: Any, imported: set[str]) -> None:
     """Refuse a call that does not fit its function, as runtimes do."""
     name = f"a call of the function '{node.op_type}'"
+    if node.domain not in imported:
+        raise ModelFileError(f"{name}: no operator set of the domain '{node.domain}' is named.")
     if len(node.input) > len(function.input) or len(node.output) != len(function.output):
         counts = f"{len(node.input)} inputs and {len(node.output)} outputs"
         takes = f"{len(function.input)} and {len(function.output)}"
