@@ -118,6 +118,16 @@ def test_boxes_at_the_ends_of_float64(low, high):
                 assert sign * Fraction(max(z, 0.0)) <= above
 
 
+@pytest.mark.parametrize("spread", [1, 20, 150])
+def test_triangle_lines_hold_in_rationals(spread):
+    """The line above is above both ends, with no help from elsewhere."""
+    rng = np.random.default_rng(spread)
+    low, high = -np.abs(mixed(rng, 400, spread)), np.abs(mixed(rng, 400, spread))
+    for a, b, s, t in zip(low, high, *triangle_lines(low, high)[1:], strict=True):
+        ends = [Fraction(float(s)) * Fraction(float(z)) + Fraction(float(t)) for z in (a, b)]
+        assert ends[0] >= 0 and ends[1] >= Fraction(float(b))
+
+
 def test_triangle_lines_of_huge_boxes_hold():
     """Where ``u - l`` leaves float64 the line is flat and above both ends."""
     lower, slope, shift = triangle_lines(np.array([-1.7e308]), np.array([1.7e308]))

@@ -158,6 +158,15 @@ def test_weights_find_that_two_forms_are_never_both_large():
     assert descent.best_weights.sum() == pytest.approx(1.0) and (descent.best_weights >= 0).all()
 
 
+def test_weights_times_rows_may_underflow():
+    """Half of 5 times the smallest number is 2 times it: two halves of a row are less than the row."""
+    graph = Builder((1, 1))
+    model = graph.model(graph.add(Dense([[1e300]]), graph.input), input_shape=(1,))
+    row = 5 * 2.0**-1074
+    descent = started(on_box(model, np.ones(1), np.ones(1)), [[row], [row]], [0.0, 0.0])
+    assert descent.proved()[0, 0] >= Fraction(row) * Fraction(1e300)
+
+
 def test_steps_lower_the_bound_and_keep_the_best():
     """f = x/2 - relu(x + 0.2) on [-1, 1]: the slope 1 gives 0.3, 0 gives 0.5, 1/2 the maximum, -0.1."""
     graph = Builder((1, 1))

@@ -11,6 +11,7 @@ from pindown.model.operations.convolution import Convolution
 from pindown.model.operations.dense import Add, BatchNorm, Dense, Reduce, Scale
 from pindown.model.operations.moves import Reshape, Transpose
 from pindown.model.operations.normalisation import LayerNorm
+from pindown.model.operations.operation import Interval
 from pindown.model.operations.piecewise_linear import Relu
 from pindown.model.operations.pooling import AveragePool, MaxPool
 from pindown.model.operations.products import MatrixProduct, Multiply
@@ -18,6 +19,8 @@ from pindown.model.operations.smooth import Gelu, Sigmoid, Silu, Tanh
 from pindown.model.operations.softmax import Softmax
 from pindown.model.operations.windows import Window
 from pindown.relaxation import bounds, interval_bounds, linear_bounds
+from pindown.relaxation.model_bounds import tighten
+from pindown.relaxation.relaxed_model import RelaxedModel
 from tests.relaxation.plain_crown import plain_crown
 from tests.verification.nets import SHARED
 
@@ -211,6 +214,21 @@ def test_a_deadline_leaves_bounds_that_hold():
     interval = bounds(model, low, high, method="interval")
     assert (late[0] <= never[0]).all() and (never[1] <= late[1]).all()
     assert (interval[0] <= late[0]).all() and (late[1] <= interval[1]).all()
+
+
+def test_bounds_that_became_better_are_used():
+    """Lines that were made on looser boxes are made anew."""
+    rng = np.random.default_rng(9)
+    model = mlp(Relu(), rng)
+    box = Interval(-np.ones((1, 4)), np.ones((1, 4)))
+    fresh, used = (RelaxedModel.by_intervals(model, box) for _ in range(2))
+    form, last = rng.normal(size=(1, 5, 1, 3)), len(model.nodes)
+    before = used.upper_ends(last, form)
+    for relaxed in (fresh, used):
+        tighten(relaxed)
+    after = used.upper_ends(last, form)
+    np.testing.assert_allclose(after, fresh.upper_ends(last, form), rtol=1e-12)
+    assert (after < before).all()
 
 
 def test_several_boxes_are_bounded_as_one_by_one():

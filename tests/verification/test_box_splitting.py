@@ -84,10 +84,11 @@ def test_sets_of_different_lengths_and_with_forms_of_the_input():
     first = below([-1], [1], [0.5, -0.6], [[1.0], [0.0]], input_rows=np.array([[0.0], [-1.0]]))
     second = below([-1], [1], -0.1, input_rows=np.array([[-1.0]]))
     whole = below([0], [1], [], np.zeros((0, 1)))
-    search = BoxSplitting(ABSOLUTE, [first, second, whole])
+    right = below([0], [1], -0.9, [[0.0]], input_rows=np.array([[-1.0]]))  # x >= 0.9
+    search = BoxSplitting(ABSOLUTE, [first, second, whole, right])
     for _ in range(8):
         search.round(NEVER)
-    assert search.open_sets == {2}
+    assert search.open_sets == {2, 3}
 
 
 def test_a_thin_box_does_not_end_the_search():
@@ -136,6 +137,27 @@ def test_the_bound_holds_for_all_boxes_that_wait():
                 search.round(NEVER)
             deepest = max(depths)
             assert deepest < 0 or deepest <= Fraction(search.bound)
+
+
+def test_the_bound_is_that_of_the_worst_box():
+    """10 - x on [0, 1], cut one box at a time, the right one first: the worst waits on the left."""
+
+    class One(BoxSplitting):
+        batch = 1
+
+    line = model_of_network(ReluNetwork.from_layers([([[1.0]], [0.0])]))
+    search = One(line, [below([0], [1], 10.0)])
+    for _ in range(12):
+        search.round(NEVER)
+    assert search.waiting > 8 and 10.0 <= search.bound < 10.001
+
+
+def test_the_coordinate_that_is_cut_can_be_cut():
+    """The first is wider, but there is nothing between its ends."""
+    lower = np.array([[1e10, 0.0, 1.0]])
+    upper = np.array([[np.nextafter(1e10, 2e10), 1e-8, 1.0]])
+    low, high, thin = _cut(lower, upper, np.array([[1.0, 0.0, 1.0]]))
+    assert not thin[0] and high[0, 1] == low[1, 1] == 5e-9
 
 
 @pytest.mark.parametrize("spread", [1, 15, 150])

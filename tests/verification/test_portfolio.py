@@ -9,7 +9,7 @@ import pytest
 
 import pindown as pn
 from pindown import ReluNetwork
-from pindown.deadline import Deadline
+from pindown.deadline import NEVER, Deadline
 from pindown.model import Builder
 from pindown.model.from_network import model_of_network
 from pindown.model.operations.dense import Dense
@@ -17,7 +17,7 @@ from pindown.model.operations.relu import Relu
 from pindown.model.operations.smooth import Sigmoid, Tanh
 from pindown.progress import silent
 from pindown.verification import Property, UnsafeSet, verify
-from pindown.verification.portfolio import Run
+from pindown.verification.portfolio import Run, _Units
 from tests.verification.brute_force import reaches
 from tests.verification.nets import SHARED, random_network
 from tests.verification.small_problems import known, unsafe_set, whole_network
@@ -173,8 +173,10 @@ def test_a_spike_that_samples_miss_is_found_wherever_it_is(place):
             (np.array([[1.0, -2.0, 1.0]]) / width, [0.0]),
         ]
     )
-    found = verify(tent, Property.box([-1], [1], [[1.0]], [0.5]), budget=120.0)
+    sets = [Property.box([-1], [1], [[1.0]], [limit]).unsafe[0] for limit in (1.1, 0.5)]
+    found = verify(tent, of(*sets), budget=120.0)
     assert found.verdict == "violated" and abs(found.witness[0] - place) < width
+    assert found.example.index == 1
     assert verify(tent, Property.box([-1], [1], [[1.0]], [1.1]), budget=120.0).verdict == "holds"
 
 
@@ -268,6 +270,34 @@ def test_smooth_models(d, activation):
         assert found.verdict == verdict
         if verdict == "violated":
             assert model(found.witness)[0] > limit
+
+
+def test_many_inputs_are_left_to_units():
+    """y = relu(x_1) + ... + relu(x_40) is at least x_1: with x_1 >= 0.9 it can be 1 and not 0.85."""
+    net = ReluNetwork.from_layers([(np.eye(40), np.zeros(40)), (np.ones((1, 40)), [0.0])])
+    input_rows = np.zeros((2, 40))
+    input_rows[1, 0] = -1.0
+    for limit, verdict in ((0.85, "holds"), (1.0, "violated")):
+        one = unsafe(-np.ones(40), np.ones(40), [[1.0], [0.0]], [limit, -0.9], input_rows=input_rows)
+        assert verify(net, of(one), budget=10.0, n_jobs=1).verdict == verdict
+
+
+def test_units_of_several_sets_say_what_brute_force_says():
+    """Sets that share a box share their bounds; those out of reach are proved, all others are left."""
+    rng = np.random.default_rng(17)
+    for _ in range(7):
+        net = whole_network(rng, int(rng.choice([1, 2])))
+        sets = dict(enumerate(random_property(rng, net, 3).unsafe))
+        sets[2] = replace(sets[2], lower=sets[2].lower / 2)
+        truths = {s: known(net, one) for s, one in sets.items()}
+        units = _Units.of(model_of_network(net), sets)
+        assert len(units.groups) == 2
+        for _ in range(200):
+            if not units.exhausted:
+                units.round({s: one for s, one in sets.items() if s not in units.proved}, NEVER, 1)
+        for s, truth in truths.items():
+            assert (s in units.proved) == (truth == "safe") or truth == "tie"
+            assert s not in units.proved or not reaches(net, sets[s])
 
 
 def test_relus_of_the_input_itself():
