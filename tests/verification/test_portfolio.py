@@ -13,6 +13,7 @@ from pindown.deadline import NEVER, Deadline
 from pindown.model import Builder
 from pindown.model.from_network import model_of_network
 from pindown.model.operations.dense import Dense
+from pindown.model.operations.piecewise_linear import Clip
 from pindown.model.operations.relu import Relu
 from pindown.model.operations.smooth import Sigmoid, Tanh
 from pindown.progress import silent
@@ -222,6 +223,38 @@ def test_strict_rows_and_limits_at_the_optimum(row, limit, strict, violated):
     assert (found.verdict == "violated") == violated
     if violated:
         assert of(one).violated_by(found.witness, [np.abs(found.witness)])
+
+
+def test_ranges_that_are_attained_hold():
+    """y >= 0 behind a ReLU, y <= 1 behind a clip and a sigmoid: they are never crossed."""
+    for operation, low, high in (
+        (Relu(), 0.0, np.inf),
+        (Clip(-1.0, 1.0), -1.0, 1.0),
+        (Sigmoid(), 0.0, 1.0),
+    ):
+        graph = Builder((1, 2))
+        made = graph.add(operation, graph.add(Dense([[1.0, 1.0], [3.0, -1.0]]), graph.input))
+        model = graph.model(made, input_shape=(2,))
+        prop = Property.output_range([-9, -9], [9, 9], [low] * 2, [high] * 2)
+        found = verify(model, prop, budget=5.0)
+        assert found.verdict == "holds", operation.name
+        # The same limits, but to be at them is a violation as well.
+        closed = [replace(one, strict=None) for one in prop.unsafe]
+        found = verify(model, Property(tuple(closed), (2,), (2,)), budget=0.5)
+        assert (found.verdict == "violated") == (operation.name != "Sigmoid")
+    both = unsafe([-1], [1], [[1.0], [0.0]], [0.0, 0.5], strict=np.array([True, False]))
+    assert verify(ABSOLUTE, of(both), budget=5.0).verdict == "holds"  # |x| < 0, whatever else
+    mixed = replace(both, input_rows=np.array([[1.0], [0.0]]), limits=np.array([-1.0, 0.5]))
+    assert verify(ABSOLUTE, of(mixed), budget=0.5).verdict == "holds"  # |x| + x < -1
+    left = replace(both, input_rows=np.array([[2.0], [0.0]]))
+    assert verify(ABSOLUTE, of(left), budget=5.0).verdict == "violated"  # |x| + 2 x < 0
+
+
+def test_limits_of_rows_that_are_not_strict_stay():
+    """|x| <= 0 and x + 2 > 0: the second row is strict, the first is attained at 0 and counts."""
+    rows, input_rows = [[1.0], [0.0]], np.array([[0.0], [-1.0]])
+    one = unsafe([-1], [1], rows, [0.0, 2.0], input_rows=input_rows, strict=np.array([False, True]))
+    assert verify(ABSOLUTE, of(one), budget=5.0).verdict == "violated"
 
 
 def test_a_witness_violates_in_rational_numbers():

@@ -28,6 +28,7 @@ from pindown.progress import Report, silent
 from pindown.relaxation.forward_bounds import tighten_forwards
 from pindown.relaxation.model_bounds import tighten
 from pindown.relaxation.relaxed_model import RelaxedModel
+from pindown.verification._exact_ends import never_below
 from pindown.verification.box_splitting import BoxSplitting
 from pindown.verification.falsification import Falsifier, find_violation
 from pindown.verification.properties import Property, UnsafeSet
@@ -151,7 +152,9 @@ class Run:
         return self._answer("holds", self.method)
 
     def _turns(self) -> None:
-        if len(self.open) <= SEARCH_FIRST_MAX_SETS:  # of thousands, bounds leave few
+        if not self.deadline.passed:
+            self._drop(never_below(self.model, self.open), "intervals that end at a limit")
+        if 0 < len(self.open) <= SEARCH_FIRST_MAX_SETS:  # of thousands, bounds leave few
             self._search(SEARCH_FIRST_TURNS)
         for turn in range(PORTFOLIO_TURNS):
             if self._over:
