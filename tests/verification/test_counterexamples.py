@@ -221,6 +221,7 @@ def linear_corners(net, X, y, radius):
     return (classes != y[:, None]).any(axis=1)
 
 
+@pytest.mark.slow
 def test_default_attack_is_as_strong_as_ten_restarts_with_corners():
     from pindown import load
 
