@@ -2,12 +2,8 @@
 
 # Properties on a box.
 
-# Points to try before anything is cut.
-VERIFY_SAMPLES = 4096
 # A coordinate whose slopes cancel here need not be harmless: its width counts, too.
 CUT_WIDTH_SHARE = 0.05
-# Parameters of networks at which a witness is evaluated in rational numbers.
-VERIFY_MAX_RATIONAL_PARAMETERS = 20_000
 
 # Certificates and certified accuracy.
 
