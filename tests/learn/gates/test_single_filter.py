@@ -143,7 +143,8 @@ def test_inputs_in_all_directions_alike_give_the_filter_in_one_step(leak):
         y = single_filter_network(w, A, leak=leak)(X)[:, 0]
         model = SingleFilterRegressor(matrices=A, leak=leak, tol=1e-12).fit(X, y)
         assert model.contraction_ < 1e-12 and model.n_iter_ <= 3
-        assert 0 < np.linalg.norm(model.coef_ - w) <= model.error_bound_ < 1e-12
+        assert np.linalg.norm(model.coef_ - w) <= model.error_bound_
+        assert 0 < model.error_bound_ < 1e-12
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
