@@ -3,6 +3,7 @@
 import ast
 import importlib
 import pkgutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,13 @@ def modules():
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
+@cache
 def imports_of(path):
     """Names of modules of pindown that a file imports anywhere, what is only for types left out."""
+    return tuple(_imports_of(path))
+
+
+def _imports_of(path):
     tree = ast.parse(path.read_text("utf-8"))
     for_types = {
         id(inner)
