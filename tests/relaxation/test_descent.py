@@ -1,5 +1,6 @@
 """Gradient steps on linear bounds: the derivatives are right, and what comes out is still a bound."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -226,3 +227,25 @@ def test_scales_at_the_ends_of_float64(scale):
                 y = tensors_at(model, x)[-1]
                 least = min(exactly(a, y) + Fraction(c) for a, c in zip(rows, constant, strict=True))
                 assert least <= Fraction(float(proved))
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_float32_finds_about_the_same_and_proves_as_well(kind):
+    """The search is coarse: its ends are float64's to a few digits, and what is proved is float64's."""
+    rng = np.random.default_rng(3)
+    for _ in range(8):
+        model = MAKERS[kind](rng)
+        relaxed = on_box(model, -np.ones(model.in_features), np.ones(model.in_features))
+        rows = rng.normal(size=(1, model.out_features))
+        fine, coarse = started(relaxed, rows, [0.25]), started(relaxed, rows, [0.25])
+        coarse = replace(coarse, single=True)
+        for descent in (fine, coarse):
+            descent.run(0)
+        assert coarse.last.forms and coarse.last.point.dtype == np.float64
+        assert any(form.dtype == np.float32 for form, _ in coarse.last.forms.values())
+        size = 1.0 + abs(fine.best[0, 0])
+        assert coarse.best[0, 0] == pytest.approx(fine.best[0, 0], abs=1e-4 * size)
+        coarse.run(6)
+        assert coarse.proved()[0, 0] == pytest.approx(coarse.best[0, 0], abs=1e-4 * size)
+        exact = relaxed.upper_ends(len(model.nodes), descent.rows[:, :, 0], coarse.best_choice)
+        assert coarse.proved()[0, 0] == pytest.approx(exact[0, 0] + 0.25, abs=1e-12 * size)

@@ -179,3 +179,12 @@ def test_huge_and_tiny_networks_are_no_trouble(scale):
                 search.round(NEVER)
         if search.done and not search.stuck:
             assert not reaches(scaled, moved)
+
+
+def test_what_float32_cannot_tell_is_proved_in_float64():
+    """1000.1 (relu(z) - relu(-z) - z) = 0 with z = x + b stays below 1e-8: float32 cannot see it."""
+    for b in (0.1, 0.3, -0.7, 1 / 3):
+        net = ReluNetwork.from_layers([([[1.0], [-1.0]], [b, -b]), ([[1000.1, -1000.1]], [-1000.1 * b])])
+        at_input = np.array([[1000.1]])
+        unsafe = UnsafeSet(-np.ones(1), np.ones(1), np.array([[-1.0]]), np.array([-1e-8]), at_input)
+        assert not finished(splitting(model_of_network(net), unsafe)).stuck

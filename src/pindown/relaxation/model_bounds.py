@@ -183,7 +183,7 @@ def upper_ends(
     if not choice.slopes:
         return ends
     ones = np.ones((n, q, 1))
-    descent = Descent(relaxed, index, forms[:, :, None], None, 0.0 * ones, choice, ones)
+    descent = Descent(relaxed, index, forms[:, :, None], None, 0.0 * ones, choice, ones, single=True)
     descent.run(steps, deadline=deadline)
     return np.minimum(ends, descent.proved())
 

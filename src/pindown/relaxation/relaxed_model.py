@@ -48,6 +48,7 @@ class RelaxedModel:
     values: list[Interval]
     signs: Signs = field(default_factory=dict)
     _relaxations: dict[int, Relaxation] = field(default_factory=dict)
+    _singles: dict[int, Relaxation] = field(default_factory=dict)
 
     @classmethod
     def by_intervals(cls, model: Model, box: Interval) -> RelaxedModel:
@@ -73,12 +74,15 @@ class RelaxedModel:
             values[j] = Interval(
                 np.minimum(low, np.maximum(high, 0.0)), np.maximum(high, np.minimum(low, 0.0))
             )
-        kept = {
-            i: relaxation
-            for i, relaxation in self._relaxations.items()
-            if not any(j in signs for j in self.model.nodes[i - 1].inputs)
-        }
-        return replace(self, values=values, signs=dict(signs), _relaxations=kept)
+        kept, singles = (
+            {
+                i: relaxation
+                for i, relaxation in made.items()
+                if not any(j in signs for j in self.model.nodes[i - 1].inputs)
+            }
+            for made in (self._relaxations, self._singles)
+        )
+        return replace(self, values=values, signs=dict(signs), _relaxations=kept, _singles=singles)
 
     def relaxation(self, i: int) -> Relaxation:
         """Return the relaxation of a node, on the bounds of what enters it."""
@@ -86,9 +90,16 @@ class RelaxedModel:
             self._relaxations[i] = self.model.nodes[i - 1].operation.relaxation(*self.into(i))
         return self._relaxations[i]
 
+    def single(self, i: int) -> Relaxation:
+        """Return the relaxation of a node in float32, to estimate with."""
+        if i not in self._singles:
+            self._singles[i] = self.relaxation(i).single()
+        return self._singles[i]
+
     def forget(self, i: int) -> None:
         """Make the relaxation of a node anew when it is asked for: bounds of what enters it changed."""
         self._relaxations.pop(i, None)
+        self._singles.pop(i, None)
 
     # ------------------------------------------------------------------ back
 
@@ -147,8 +158,8 @@ class RelaxedModel:
             sign > 0, np.maximum(multipliers, 0.0), np.where(sign < 0, np.minimum(multipliers, 0.0), 0.0)
         )
 
-    def _chosen(self, i: int, choice: Choice | None) -> Relaxation:
-        made = self.relaxation(i)
+    def _chosen(self, i: int, choice: Choice | None, *, single: bool = False) -> Relaxation:
+        made = self.single(i) if single else self.relaxation(i)
         if choice is None or i not in choice.slopes or not isinstance(made, Triangles):
             return made
         return made.with_slopes(choice.slopes[i])
@@ -162,8 +173,8 @@ class RelaxedModel:
 
         Args:
             index: The tensor.
-            form: Forms ``(n, q, *shape)``.
-            choice: Slopes and multipliers.
+            form: Forms ``(n, q, *shape)``; if they are float32, so is what follows.
+            choice: Slopes and multipliers, of the same type.
             at_input: Forms of the input that are added, (n, q, d).
         """
         n, q = form.shape[:2]
@@ -180,7 +191,7 @@ class RelaxedModel:
                 own = forms.pop(i)
                 if i in choice.multipliers:
                     own = own + choice.multipliers[i]
-                made = self._chosen(i, choice)
+                made = self._chosen(i, choice, single=form.dtype == np.float32)
                 met[i] = own, made
                 pulled = made.estimate(own)
                 offset = offset + pulled.offset
@@ -191,12 +202,14 @@ class RelaxedModel:
             if slope is None:
                 slope = np.zeros((n, q, *low.shape[1:]))
             point = np.where(slope > 0, high[:, None], low[:, None])
-            ends = offset + np.einsum("nqi,nqi->nq", slope.reshape(n, q, -1), point.reshape(n, q, -1))
+            inner = np.matmul(slope.reshape(n, q, 1, -1), point.reshape(n, q, -1, 1))
+            ends = offset + inner[:, :, 0, 0]
         return Estimate(ends, met, point)
 
     def followed(self, found: Estimate) -> dict[int, Array]:
         """Return every tensor where a bound is attained, by the linear functions that it took."""
-        points: dict[int, Array] = {0: found.point}
+        like = next((form.dtype for form, _ in found.forms.values()), found.point.dtype)
+        points: dict[int, Array] = {0: found.point.astype(like, copy=False)}
         with np.errstate(all="ignore"):
             for i, (form, made) in sorted(found.forms.items()):
                 inputs = self.model.nodes[i - 1].inputs

@@ -96,6 +96,8 @@ class UnitSplitting:
     corners: list[Array] = field(default_factory=list)
     stuck: list[Part] = field(default_factory=list)
     steps: int = SPLIT_STEPS
+    single: bool = True  # whether float32 is fine enough to search with
+    _missed: bool = False
     _seen: int = 0
     _proved: int = 0
     _count: count[int] = field(default_factory=count)
@@ -186,7 +188,14 @@ class UnitSplitting:
         constant = np.broadcast_to(self.goal.constant, (n, 1, r))
         weights = np.array([part.weights for part in parts]).reshape(n, 1, r)
         return Descent(
-            relaxed, self.index, rows, at_input, constant, Choice(slopes, multipliers), weights
+            relaxed,
+            self.index,
+            rows,
+            at_input,
+            constant,
+            Choice(slopes, multipliers),
+            weights,
+            single=self.single,
         )
 
     def kept(self, parts: list[Part], descent: Descent, bounds: Array) -> list[Part]:
@@ -322,6 +331,7 @@ class UnitSplitting:
             for piece in chunk
         ]
         self.n_parts += len(parts)
+        self.single &= not self._missed  # what was nearly proved wants more digits
         left = [(part, corner) for part, corner in bounded if not part.bound < 0.0]
         if left:
             self.corners.append(np.array([corner for _, corner in left]))
@@ -349,6 +359,7 @@ class UnitSplitting:
             bounds = np.array([part.bound for part in parts])
             if last or (descent.best[:, 0] < 0.0).any():
                 bounds = np.minimum(descent.proved()[:, 0], bounds)
+                self._missed |= bool(((descent.best[:, 0] < 0.0) & ~(bounds < 0.0)).any())
             assert descent.last is not None
             points = descent.last.point.reshape(len(parts), -1)
             kept = self.kept(parts, descent, bounds)

@@ -12,7 +12,8 @@ and what float64 rounding can add is bounded and put on the outside (Higham 2002
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +30,7 @@ from pindown.model.operations.operation import (
     applied,
     charged,
     dot,
+    in_float32,
     matched,
 )
 from pindown.rounding import SAFE_PRODUCT, TINY, add_down, add_up, gamma, smallest_nonzero
@@ -113,6 +115,18 @@ class AffineOperation(Operation):
         """Return the operation itself."""
         return AffineForms(self, boxes[0])
 
+    @cached_property
+    def single(self) -> AffineOperation:
+        """The operation with its numbers in float32, to estimate with."""
+        made = copy(self)
+        own = {field.name for field in fields(self)}  # type: ignore[arg-type]
+        for name, value in vars(self).items():
+            if name not in own:
+                del vars(made)[name]  # what was derived from its numbers
+            elif isinstance(value, np.ndarray) and value.dtype == np.float64:
+                vars(made)[name] = in_float32(value)
+        return made
+
 
 @dataclass(frozen=True, eq=False)
 class Nothing(AffineOperation):
@@ -187,6 +201,10 @@ class AffineForms(Relaxation):
         else:
             offset = form.reshape(n, q, -1) @ np.broadcast_to(b, form.shape[2:]).ravel()
         return Pulled((flat.reshape(n, q, *shape),), offset)
+
+    def single(self) -> AffineForms:
+        """Round the operation's numbers to float32."""
+        return AffineForms(self.operation.single, self.box)
 
     def forward(self, form: Array, *points: Array) -> Array | None:
         """Apply the operation."""

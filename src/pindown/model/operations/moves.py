@@ -61,7 +61,7 @@ class Move(Operation):
         table = self.move(np.arange(size).reshape(shape), 0).ravel()
         flat = form.reshape(len(form), -1)
         if len(np.unique(table)) == len(table):  # no entry twice
-            back = np.zeros((len(form), size))
+            back = np.zeros((len(form), size), dtype=form.dtype)
             back[:, table] = flat
         else:
             back = np.stack([np.bincount(table, weights=row, minlength=size) for row in flat])
@@ -164,7 +164,7 @@ class Slice(Move):
 
     def pull_back(self, form: Array, *inputs: Array) -> tuple[Array, ...]:
         """Put the coefficients where they came from."""
-        back = np.zeros((len(form), *inputs[0].shape[1:]))
+        back = np.zeros((len(form), *inputs[0].shape[1:]), dtype=form.dtype)
         back[(slice(None), *self.spans)] = form
         return (back,)
 

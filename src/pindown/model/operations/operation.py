@@ -191,6 +191,10 @@ class Relaxation(ABC):
         """Return what :meth:`upper` does but for rounding: quicker, to search with."""
         return self.upper(form)
 
+    def single(self) -> Relaxation:
+        """Return a copy that estimates in float32, about twice as quick, or itself if it has none."""
+        return self
+
     def forward(self, form: Array, *points: Array) -> Array | None:
         """Return the linear functions that :meth:`upper` takes for a form, at points ``(n, q, *shape)``.
 
@@ -274,6 +278,19 @@ class EntrywiseLines(Relaxation):
             wide = x.reshape(*x.shape[:2], *(1,) * (form.ndim - x.ndim), *x.shape[2:])
             total = total + np.where(up, s[:, None], a[:, None]) * wide
         return total
+
+    def single(self) -> EntrywiseLines:
+        """Round the lines to float32."""
+        lower, upper = (tuple(map(in_float32, s)) for s in (self.lower, self.upper_slopes))
+        return EntrywiseLines(lower, in_float32(self.below), upper, in_float32(self.above), self.boxes)
+
+
+def in_float32(values: Array) -> Array:
+    """Return numbers rounded to float32, to estimate with; views that repeat a number stay views."""
+    with np.errstate(all="ignore"):
+        if values.size and not any(values.strides):
+            return np.broadcast_to(values.ravel()[0].astype(np.float32), values.shape)
+        return values.astype(np.float32)
 
 
 def charged(offset: Array, terms: Array, n: int) -> Array:

@@ -17,8 +17,10 @@ Xu et al. 2021, "Fast and complete" (slopes for each form).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pindown.affine import Array, is_finite
 from pindown.model._expression import Expression
@@ -32,6 +34,7 @@ from pindown.model.operations.operation import (
     Writer,
     charged,
     dot,
+    in_float32,
 )
 from pindown.rounding import TINY, UNIT_ROUNDOFF
 
@@ -127,19 +130,20 @@ class Triangles(Relaxation):
     shift: Array
     box: Interval
 
+    @cached_property
+    def open_sign(self) -> NDArray[np.bool_]:
+        """Where z can be negative and positive."""
+        return (self.box.lower < 0) & (self.box.upper > 0)
+
     def _below(self, form: Array) -> Array:
         return self.lower if self.lower.ndim == form.ndim else self.lower[:, None]
 
     def with_slopes(self, slopes: Array) -> Triangles:
         """Return other lines below where the sign is open: slopes ``(n, q, *shape)`` cut to [0, 1]."""
-        low, high = (end[:, None] for end in self.box)
-        open_sign = (low < 0) & (high > 0)
-        return Triangles(
-            np.where(open_sign, np.clip(slopes, 0.0, 1.0), self.lower[:, None]),
-            self.slope,
-            self.shift,
-            self.box,
-        )
+        lower = np.where(self.open_sign[:, None], np.clip(slopes, 0.0, 1.0), self.lower[:, None])
+        made = Triangles(lower, self.slope, self.shift, self.box)
+        vars(made)["open_sign"] = self.open_sign
+        return made
 
     def upper(self, form: Array) -> Pulled:
         """Take the upper line where the coefficient is positive, the lower one where it is negative."""
@@ -161,6 +165,11 @@ class Triangles(Relaxation):
         entries *= self.slope[:, None]
         entries += np.minimum(form, 0.0) * self._below(form)
         return Pulled((entries,), offset)
+
+    def single(self) -> Triangles:
+        """Round the lines to float32."""
+        lower, slope, shift = map(in_float32, (self.lower, self.slope, self.shift))
+        return Triangles(lower, slope, shift, Interval(*map(in_float32, self.box)))
 
     def forward(self, form: Array, *points: Array) -> Array | None:
         """Evaluate the upper line where the coefficient is positive, else the lower one."""
