@@ -117,6 +117,11 @@ def _check_bounds(operation, inputs, rng, low, high):
             )
             slack = 1e-12 * (1.0 + np.abs(left) + np.abs(right))  # of this comparison, not of the bound
             assert (left <= right + slack).all(), (operation.name, radius, where, (left - right).max())
+            # No input is lost that has such a value, but for the rounding of the value itself.
+            wide = 1e-12 * (1.0 + np.abs(y))
+            at = Interval(np.maximum(bounds.lower, y - wide), np.minimum(bounds.upper, y + wide))
+            for x, box in zip(points, operation.narrowed(at, *boxes), strict=True):
+                assert (box.lower <= x).all() and (x <= box.upper).all(), (operation.name, radius, where)
 
 
 def _point(box, where, rng):

@@ -16,8 +16,9 @@ from pindown.relaxation.forward_bounds import tighten_forwards
 from pindown.relaxation.model_bounds import tighten
 from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.verification.box_splitting import BoxSplitting
+from pindown.verification.deduction import Deduction, goal_of
 from pindown.verification.properties import UnsafeSet
-from pindown.verification.unit_splitting import Goal, UnitSplitting
+from pindown.verification.unit_splitting import UnitSplitting
 
 
 def forward_bounds(net: ReluNetwork, lower: np.ndarray, upper: np.ndarray) -> list[Interval]:
@@ -48,9 +49,7 @@ def split_units(net: ReluNetwork, unsafe: UnsafeSet, rounds: int, *, steps: int 
     model = model_of_network(net)
     root = RelaxedModel.by_intervals(model, Interval(unsafe.lower[None], unsafe.upper[None]))
     tighten(root, steps=steps)
-    at_input = None if unsafe.input_rows is None else -unsafe.input_rows
-    goal = Goal(-unsafe.rows.reshape(-1, *model.output_shape), at_input, unsafe.limits)
-    search = UnitSplitting(root, goal)
+    search = UnitSplitting(root, goal_of(unsafe, model.output_shape))
     for _ in range(rounds):
         if not search.done:
             search.round(NEVER)
@@ -64,3 +63,13 @@ def cut_boxes(net: ReluNetwork, unsafe: UnsafeSet, rounds: int) -> Searched:
         if not search.done and not search.stuck:
             search.round(NEVER)
     return Searched(search.done, search.bound)
+
+
+def deduce(net: ReluNetwork, unsafe: UnsafeSet, rounds: int) -> Searched:
+    """Cut and conclude."""
+    model = model_of_network(net)
+    search = Deduction(model, unsafe.lower, unsafe.upper, goal_of(unsafe, model.output_shape))
+    for _ in range(rounds):
+        if not search.done:
+            search.round()
+    return Searched(search.proved, np.inf)

@@ -54,7 +54,7 @@ _IMPORTS = {
     ),
     "pindown.verification": (verification, "Property UnsafeSet certified certified_radii verify"),
     "pindown.relaxation": (relaxation, "bounds"),
-    "tests.soundness.searches": (searches, "cut_boxes forward_bounds split_units"),
+    "tests.soundness.searches": (searches, "cut_boxes deduce forward_bounds split_units"),
     "pindown.relaxation.lp_balls": (balls, "Balls"),
     "pindown.verification.certificates": (certificates, "margin_bounds"),
 }

@@ -13,7 +13,15 @@ from pindown.equivalence.comparison._run import Run
 from pindown.equivalence.shrinking import engine
 from pindown.geometry.facts import extrema
 from pindown.geometry.facts import lipschitz as steepness
-from pindown.relaxation import descent, forward_bounds, intervals, lipschitz, optimised_slopes
+from pindown.model.operations import narrowing
+from pindown.relaxation import (
+    descent,
+    forward_bounds,
+    intervals,
+    lipschitz,
+    optimised_slopes,
+    propagation,
+)
 from pindown.relaxation import linear as linear_bounds
 from pindown.relaxation import lp_balls as balls
 from pindown.relaxation import relaxed_model as relaxed
@@ -134,6 +142,8 @@ FAULTS = [
     ("splitting units", descent.Descent, "proved", lowered),
     ("cutting boxes", box_splitting, "dot_up", lowered),
     ("cutting boxes", box_splitting, "contracted", overdone),
+    ("deducing", propagation, "contracted", overdone),
+    ("deducing", narrowing, "_least", times(0.99)),
     ("verify", box_splitting, "charged", lowered),
     ("verify", falsification, "proved_violation", lambda right: lambda *given, **how: "intervals"),
     ("verify pairs", box_splitting, "dot_up", lowered),

@@ -14,9 +14,10 @@ from pindown.model.operations.dense import Add, Dense, Scale
 from pindown.model.operations.operation import Interval, as_fractions
 from pindown.model.operations.relu import Relu
 from pindown.relaxation.model_bounds import tighten
+from pindown.relaxation.propagation import Goal
 from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.verification.properties import UnsafeSet
-from pindown.verification.unit_splitting import Goal, UnitSplitting, halved
+from pindown.verification.unit_splitting import UnitSplitting, halved
 from tests.verification.brute_force import reaches
 from tests.verification.nets import random_network
 from tests.verification.small_problems import known, unsafe_set, whole_network

@@ -17,7 +17,7 @@ efficient bound propagation with per-neuron split constraints" (multipliers).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -124,6 +124,19 @@ class RelaxedModel:
         self, index: int, form: Array, choice: Choice | None = None, at_input: Array | None = None
     ) -> tuple[Array, Array]:
         """Return upper bounds as forms ``(n, q, *input shape)`` of the input, and offsets (n, q)."""
+        for at in self.way_back(index, form, choice, at_input):
+            forms, offset = at
+        return forms[0], offset
+
+    def way_back(
+        self, index: int, form: Array, choice: Choice | None = None, at_input: Array | None = None
+    ) -> Iterator[tuple[dict[int, Array], Array]]:
+        """Carry upper bounds back, one node at a time.
+
+        Yields:
+            Forms of tensors, whose sum with the offset (n, q) bounds the form that was given; of the
+            input alone at the end. The tensor of the largest index is the next to be replaced.
+        """
         forms: dict[int, Array] = {index: form}
         if at_input is not None:
             own = at_input.reshape(*at_input.shape[:2], *self.model.literal_shape)
@@ -132,6 +145,7 @@ class RelaxedModel:
         for i in range(index, 0, -1):
             if i not in forms:
                 continue
+            yield forms, offset
             own = forms.pop(i)
             if choice is not None and i in self.signs and i in choice.multipliers:
                 own = own + self._allowed(i, choice.multipliers[i])
@@ -149,7 +163,7 @@ class RelaxedModel:
             forms[0] = np.zeros((*form.shape[:2], *self.model.literal_shape))
         if index == 0 and at_input is not None:
             offset = charged(offset, _size(forms[0], self.values[0]), 1)
-        return forms[0], offset
+        yield forms, offset
 
     def _allowed(self, i: int, multipliers: Array) -> Array:
         """Return multipliers with the sign that the assumption asks for, else zero."""

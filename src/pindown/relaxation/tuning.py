@@ -70,3 +70,9 @@ STEP_DECAY = 0.95
 # Steps for the tensors inside a model, and for forms of its outputs.
 INNER_SLOPE_STEPS = 8
 OUTER_SLOPE_STEPS = 20
+
+# Conclusions from assumptions.
+
+# Ways back and forth at most, and what an interval keeps of its width if another one is worth it.
+PROPAGATION_ROUNDS = 20
+PROPAGATION_SHRUNK = 0.7

@@ -23,8 +23,9 @@ from pindown.model.operations.operation import Interval, charged, dot_up
 from pindown.parallel import in_threads
 from pindown.relaxation.forward_bounds import tighten_forwards
 from pindown.relaxation.model_bounds import tighten
+from pindown.relaxation.propagation import contracted
 from pindown.relaxation.relaxed_model import RelaxedModel
-from pindown.rounding import TINY, UNIT_ROUNDOFF, add_down, add_up
+from pindown.rounding import add_up
 from pindown.verification.properties import UnsafeSet
 from pindown.verification.tuning import (
     BOX_BATCH_NUMBERS,
@@ -202,39 +203,6 @@ class BoxSplitting:
         slope[open_] = forms.reshape(len(open_), -1, low.shape[1])
         assert k == math.prod(last.lower.shape[1:])
         return plain, slope, ends
-
-
-def contracted(
-    lower: Array, upper: Array, slope: Array, ends: Array
-) -> tuple[Array, Array, NDArray[np.bool_]]:
-    r"""Cut off what linear bounds show to be safe.
-
-    A row can be at most its limit only where its linear bound :math:`a \cdot x + b` is not negative.
-    With M its maximum on the box, :math:`x_j \ge u_j - M / a_j` where :math:`a_j > 0`, and
-    :math:`x_j \le l_j + M / |a_j|` where :math:`a_j < 0`.
-
-    Args:
-        lower: Lower corners, (n, d).
-        upper: Upper corners, (n, d).
-        slope: The forms a, (n, q, d).
-        ends: Proved upper bounds on M, (n, q).
-
-    Returns:
-        The smaller boxes, and whether nothing is left.
-
-    >>> contracted(np.zeros((1, 1)), np.ones((1, 1)), np.array([[[2.0]]]), np.array([[0.5]]))[0].round(9)
-    array([[0.75]])
-
-    Benhamou et al. 1999, "Revising hull and box consistency" (hull consistency).
-    """
-    with np.errstate(all="ignore"):
-        reach = (np.maximum(ends, 0.0)[:, :, None] / np.abs(slope)) * (1.0 + 4.0 * UNIT_ROUNDOFF) + TINY
-        reach = np.where(np.isnan(reach), np.inf, reach)
-        low = np.where(slope > 0, add_down(upper[:, None], -reach), -np.inf).max(axis=1)
-        high = np.where(slope < 0, add_up(lower[:, None], reach), np.inf).min(axis=1)
-    low, high = np.maximum(low, lower), np.minimum(high, upper)
-    empty = (low > high).any(axis=1) | (ends < 0.0).any(axis=1)
-    return low, high, empty
 
 
 def _cut(lower: Array, upper: Array, slope: Array) -> tuple[Array, Array, NDArray[np.bool_]]:

@@ -1,9 +1,10 @@
 r"""Does a property hold? Several ways to decide it, by what the problem is, within one budget.
 
-First a short search for a violation, then bounds of all unsafe sets at once, then turns: boxes are cut
-where few inputs vary, ReLUs are split where there are some, and the search for a violation goes on from
-the points at which bounds are attained. A set that one way proves to be out of reach is dropped by all.
-Turns grow, and their order does not depend on the clock: a longer run goes through the shorter one.
+First a short search for a violation, then bounds of all unsafe sets at once, then turns: conclusions are
+drawn from the unsafe set and from cuts, boxes are cut where few inputs vary, ReLUs are split where there
+are some, and the search for a violation goes on from the points at which bounds are attained. A set that
+one way proves to be out of reach is dropped by all. Turns grow, and their order does not depend on the
+clock: a longer run goes through the shorter one.
 """
 
 from __future__ import annotations
@@ -27,15 +28,20 @@ from pindown.parallel.limits import one_thread
 from pindown.progress import Report, silent
 from pindown.relaxation.forward_bounds import tighten_forwards
 from pindown.relaxation.model_bounds import tighten
+from pindown.relaxation.propagation import Goal
 from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.verification._exact_ends import never_below
 from pindown.verification.box_splitting import BoxSplitting
+from pindown.verification.deduction import Deductions, goal_of
 from pindown.verification.falsification import Falsifier, find_violation
 from pindown.verification.properties import Property, UnsafeSet
 from pindown.verification.tuning import (
     BOX_FIRST_PARTS,
     BOX_FIRST_WORK,
     BOX_MAX_INPUTS,
+    DEDUCTION_FIRST_PARTS,
+    DEDUCTION_IDLE_PARTS,
+    DEDUCTION_MAX_SETS,
     FEW_INPUTS,
     FORWARD_MAX_INPUTS,
     PORTFOLIO_TURNS,
@@ -46,7 +52,7 @@ from pindown.verification.tuning import (
     SPLIT_FIRST_PARTS,
     SPLIT_MAX_GROUPS,
 )
-from pindown.verification.unit_splitting import Goal, UnitSplitting
+from pindown.verification.unit_splitting import UnitSplitting
 from pindown.verification.verdicts import Verification
 from pindown.verification.vnnlib import read_vnnlib
 from pindown.verification.witnesses import Witness
@@ -126,6 +132,7 @@ class Run:
     open: dict[int, UnsafeSet] = field(init=False)
     _boxes: BoxSplitting | None = None
     _units: _Units | None = None
+    _deductions: Deductions | None = None
     _falsifier: Falsifier | None = None
     _searched: list[int] = field(default_factory=list)
     _refused: dict[int, float] = field(default_factory=dict)
@@ -160,6 +167,8 @@ class Run:
             if self._over:
                 break
             if self.n_varying > FEW_INPUTS:
+                self._deduce(turn)
+            if not self._over and self.n_varying > FEW_INPUTS:
                 self._split_units(SPLIT_FIRST_PARTS << turn)
             if not self._over and self.n_varying <= BOX_MAX_INPUTS:
                 self._cut_boxes(max(self._first_boxes << turn, 2 * len(self.open)))
@@ -216,6 +225,22 @@ class Run:
             self._try(boxes.corners)
             self._drop(set(self.open) - boxes.open_sets, "cutting boxes")
             self._tell("cutting boxes")
+
+    def _deduce(self, turn: int) -> None:
+        """Cut and conclude, where there are not too many sets; little as long as nothing comes of it."""
+        if self._deductions is None:
+            few = self.open if len(self.open) <= DEDUCTION_MAX_SETS else {}
+            self._deductions = Deductions.of(self.model, few, self.threads)
+        deductions = self._deductions
+        start, all_parts = deductions.n_parts, DEDUCTION_FIRST_PARTS << turn
+        while not deductions.done and not self._over:
+            parts = all_parts if deductions.fruitful else DEDUCTION_IDLE_PARTS
+            if deductions.n_parts >= start + parts:
+                break
+            deductions.round(self.open, self.deadline)
+            self._try(deductions.corners)
+            self._drop(deductions.proved & set(self.open), "cutting and concluding")
+            self._tell("cutting and concluding")
 
     def _split_units(self, parts: int) -> None:
         if self._units is None:
@@ -283,7 +308,7 @@ class Run:
 
     @property
     def _n_parts(self) -> int:
-        parts = (self._boxes, self._units)
+        parts = (self._boxes, self._units, self._deductions)
         return sum(way.n_parts for way in parts if way is not None)
 
     def _answer(self, verdict: str, method: str) -> Verification:
@@ -380,11 +405,7 @@ class _Units:
         self._finished_parts += self._splittings.pop(s).n_parts
 
     def _goal(self, s: int) -> Goal:
-        unsafe, shape = self.sets[s], self.model.output_shape
-        at_input = None if unsafe.input_rows is None else -unsafe.input_rows
-        if not len(unsafe.limits):  # the whole box is unsafe: 0 <= 0
-            return Goal(np.zeros((1, *shape)), None, np.zeros(1))
-        return Goal(-unsafe.rows.reshape(-1, *shape), at_input, unsafe.limits)
+        return goal_of(self.sets[s], self.model.output_shape)
 
     def _steps_pay(self, root: RelaxedModel) -> bool:
         """Return whether gradient steps for all units of open sign are affordable."""

@@ -188,3 +188,23 @@ SPLIT_MAX_GROUPS = 64
 ROOT_INNER_STEPS = 8
 # Multiplications up to which they are taken: about ten seconds.
 ROOT_MAX_WORK = 100_000_000_000
+
+# Cutting and concluding.
+
+# Parts looked at together, at most and by the numbers they hold.
+DEDUCTION_MAX_BATCH = 64
+DEDUCTION_BATCH_NUMBERS = 2**20
+# Of its width: an entry with less than this on one side of the cut is not cut there.
+DEDUCTION_THIN = 1e-6
+# What the sum of the pressures in both directions counts against their product: it decides where that
+# is zero.
+DEDUCTION_SUM_SHARE = 1e-3
+# Parts after which the search is judged, and the share of them that must hold a contradiction: nearly
+# half do in a tree that ends.
+DEDUCTION_JUDGED_PARTS = 4096
+DEDUCTION_MIN_PROVED = 0.25
+# Parts in the first turn; in every turn, as long as no cut led to a contradiction; and unsafe sets up to
+# which the search is begun.
+DEDUCTION_FIRST_PARTS = 64
+DEDUCTION_IDLE_PARTS = 16
+DEDUCTION_MAX_SETS = 64

@@ -26,6 +26,7 @@ from pindown.deadline import Deadline
 from pindown.model.operations.relu import Relu, Triangles
 from pindown.parallel import in_threads
 from pindown.relaxation.descent import Descent
+from pindown.relaxation.propagation import Goal
 from pindown.relaxation.relaxed_model import Choice, RelaxedModel
 from pindown.relaxation.tuning import OUTER_SLOPE_STEPS
 from pindown.rounding import add_up
@@ -43,20 +44,6 @@ from pindown.verification.tuning import (
 )
 
 _T = TypeVar("_T")
-
-
-class Goal(NamedTuple):
-    """What must be shown: that one of r forms is negative everywhere.
-
-    Attributes:
-        rows: Forms of the output, ``(r, *shape)``.
-        at_input: Forms of the input, (r, d), or None.
-        constant: Numbers (r,).
-    """
-
-    rows: Array
-    at_input: Array | None
-    constant: Array
 
 
 class Part(NamedTuple):

@@ -26,6 +26,7 @@ CHECKS: dict[str, Callable[[Session], None]] = {
     "verify pairs": properties.verify_pairs,
     "splitting units": properties.split_units,
     "cutting boxes": properties.cut_boxes,
+    "deducing": properties.deduce,
     "diff": pairs.diff,
     "gap methods": pairs.gap_methods,
     "shrink": pairs.shrink,

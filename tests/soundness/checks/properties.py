@@ -78,6 +78,13 @@ def cut_boxes(session: Session) -> None:
     _searched(session, f"cut_boxes(net, unsafe, {rng.choice([1, 3, 9])})", unsafe, lines)
 
 
+def deduce(session: Session) -> None:
+    """Cutting and concluding proves nothing that is false."""
+    rng = session.case.rng(25)
+    unsafe, lines = _unsafe(session, rng, session.case.net.out_features)
+    _searched(session, f"deduce(net, unsafe, {rng.choice([1, 5, 20])})", unsafe, lines)
+
+
 def _searched(session: Session, call: str, unsafe: UnsafeSet, lines: list[Line]) -> None:
     found = session.ask(call, budget=10.0, unsafe=unsafe)
     if found.proved:

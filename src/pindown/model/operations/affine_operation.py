@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from pindown.affine import Array
+from pindown.model.operations.narrowing import LinearRows
 from pindown.model.operations.operation import (
     Interval,
     Numbers,
@@ -97,6 +98,21 @@ class AffineOperation(Operation):
             unknown = ~(np.isfinite(low) & np.isfinite(high))
         low[unknown], high[unknown] = -np.inf, np.inf
         return Interval(low + 0.0, high + 0.0)  # no negative zeros
+
+    @cached_property
+    def linear_rows(self) -> LinearRows | None:
+        """The matrix that L is along the last axis, or None if it is another map."""
+        return None
+
+    def narrowed(self, value: Interval, *boxes: Interval) -> tuple[Interval, ...]:
+        """Solve every row for each of its entries."""
+        rows, (box,) = self.linear_rows, boxes
+        if rows is None:
+            return boxes
+        m, d = rows.shape
+        lengths = ((box, d), (self.interval(box), m), (value, m))
+        flat = (Interval(*(end.reshape(-1, k) for end in at)) for at, k in lengths)
+        return (Interval(*(end.reshape(box.lower.shape) for end in rows.narrowed(*flat))),)
 
     def _images(self, box: Interval) -> tuple[Array, Array]:
         r"""Return :math:`L^\pm` of l, u, \|l\| and \|u\|, stacked."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from pindown.affine import Array
 from pindown.model._expression import Expression, per_channel
 from pindown.model._lowering import Lowering
 from pindown.model.operations.affine_operation import AffineOperation, Nothing
+from pindown.model.operations.narrowing import LinearRows
 from pindown.model.operations.operation import (
     EntrywiseLines,
     Interval,
@@ -83,6 +85,11 @@ class Dense(AffineOperation):
         """Split the weight."""
         W = self.weight
         return tuple(replace(self, weight=np.maximum(part, 0.0), bias=None) for part in (W, -W))  # type: ignore[return-value]
+
+    @cached_property
+    def linear_rows(self) -> LinearRows | None:
+        """The weight by columns."""
+        return LinearRows.of(self.weight) if self.axis == -1 else None
 
     def n_terms(self, shape: Shape) -> int:
         """One product for each input of a row."""
@@ -358,6 +365,22 @@ class Add(Operation):
         slopes = tuple(np.broadcast_to(np.float64(sign), shape) for sign in self.signs)
         zero = np.broadcast_to(np.float64(0.0), shape)
         return EntrywiseLines(slopes, zero, slopes, zero, boxes)
+
+    def narrowed(self, value: Interval, *boxes: Interval) -> tuple[Interval, ...]:
+        """Take from the sum what the other terms can be; terms that are repeated stay as they are."""
+        shape = value.lower.shape
+        if any(box.lower.shape != shape for box in boxes):
+            return boxes
+        found = []
+        for k, (sign, box) in enumerate(zip(self.signs, boxes, strict=True)):
+            low, high = value
+            for j, (other, term) in enumerate(zip(self.signs, boxes, strict=True)):
+                if j != k:
+                    a, b = term if other == 1 else (-term.upper, -term.lower)
+                    low, high = add_down(low, -b), add_up(high, -a)
+            low, high = (low, high) if sign == 1 else (-high, -low)
+            found.append(Interval(np.fmax(box.lower, low), np.fmin(box.upper, high)))
+        return tuple(found)
 
     def pull_back(self, form: Array, *inputs: Array) -> tuple[Array, ...]:
         """Hand the form to every term."""

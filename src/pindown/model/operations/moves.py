@@ -50,6 +50,16 @@ class Move(Operation):
         """Move both ends."""
         return Interval(*(self.move(end, 1) for end in boxes[0]))
 
+    def narrowed(self, value: Interval, *boxes: Interval) -> tuple[Interval, ...]:
+        """Give every entry what its copies are known to be."""
+        shape = boxes[0].lower.shape
+        table = self.move(np.arange(math.prod(shape[1:])).reshape(shape[1:]), 0).ravel()
+        low, high = (end.reshape(len(end), -1).copy() for end in boxes[0])
+        at: Any = (slice(None), table)
+        np.fmax.at(low, at, value.lower.reshape(len(low), -1))
+        np.fmin.at(high, at, value.upper.reshape(len(low), -1))
+        return (Interval(low.reshape(shape), high.reshape(shape)),)
+
     def relaxation(self, *boxes: Interval) -> Relaxation:
         """Return the operation itself."""
         return MovedForms(self, boxes[0])

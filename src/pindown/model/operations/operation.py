@@ -127,6 +127,14 @@ class Operation(ABC):
         """Return linear functions that bound the value on these boxes, at worst constant ones."""
         return ConstantBounds(self.interval(*boxes), tuple(box.lower.shape[1:] for box in boxes))
 
+    def narrowed(self, value: Interval, *boxes: Interval) -> tuple[Interval, ...]:
+        """Return where in these boxes the inputs can lie if the value lies in ``value``.
+
+        Rounded outwards, so no input is lost that has such a value; a lower end above its upper one
+        says that there is none. The boxes themselves if nothing is concluded.
+        """
+        return boxes
+
     @abstractmethod
     def pull_back(self, form: Array, *inputs: Array) -> tuple[Array, ...]:
         """Return the forms ``form . D_i f(inputs)``, one ``(n, *shape)`` for each input.

@@ -101,6 +101,15 @@ class Relu(Elementwise):
             return Triangles(*triangle_lines(*box), box)
         return super().relaxation(*boxes)
 
+    def narrowed(self, value: Interval, *boxes: Interval) -> tuple[Interval, ...]:
+        """Where the value is positive it is the input; the input is never above it."""
+        low, high = boxes[0]
+        return (
+            Interval(
+                np.where(value.lower > 0, np.fmax(low, value.lower), low), np.fmin(high, value.upper)
+            ),
+        )
+
     def pull_back(self, form: Array, *inputs: Array) -> tuple[Array, ...]:
         """Drop what does not pass."""
         return (np.where(inputs[0] > 0, form, 0.0),)

@@ -14,6 +14,7 @@ from pindown.affine import Array, Matrix
 from pindown.model._expression import Expression
 from pindown.model._lowering import Lowering
 from pindown.model.operations.affine_operation import AffineOperation
+from pindown.model.operations.narrowing import LinearRows
 from pindown.model.operations.operation import Numbers, Shape, Writer, frozen, matched
 
 
@@ -82,6 +83,11 @@ class SparseDense(AffineOperation):
             for part in (self.data, -self.data)
         )
         return positive, negative
+
+    @cached_property
+    def linear_rows(self) -> LinearRows | None:
+        """The weight by columns."""
+        return LinearRows.of(self.weight)
 
     def n_terms(self, shape: Shape) -> int:
         """One product for each entry of the fullest row."""
