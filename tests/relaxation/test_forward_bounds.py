@@ -13,7 +13,7 @@ from pindown.model.operations.operation import Interval, as_fractions
 from pindown.model.operations.piecewise_linear import Abs, LeakyRelu, Relu
 from pindown.model.operations.smooth import Sigmoid
 from pindown.model.operations.windows import Window
-from pindown.relaxation.forward_bounds import tighten_forwards
+from pindown.relaxation.forward_bounds import _of_box, tighten_forwards
 from pindown.relaxation.relaxed_model import RelaxedModel
 
 
@@ -41,10 +41,12 @@ def images(rng):
     return graph.model(graph.add(norm, x), input_shape=(4,))
 
 
-def checked(model, lower, upper, rng):
+def checked(model, lower, upper, rng, known=True):
     """Bound a model on boxes, and look at every tensor at rational points of them; return the widths."""
     plain = RelaxedModel.by_intervals(model, Interval(lower, upper))
     wide = plain.values[-1]
+    if not known:
+        plain = RelaxedModel.unbounded(model, Interval(lower, upper))
     tighten_forwards(plain)
     for box in range(len(lower)):
         shares = rng.integers(0, 9, (6, lower.shape[1])) / 8.0
@@ -56,7 +58,9 @@ def checked(model, lower, upper, rng):
             below, above = (end.reshape(1, -1) for end in ends)
             exact = np.vectorize(Fraction, otypes=[object])(values.reshape(len(points), -1))
             assert (below <= exact).all() and (exact <= above).all()
-    assert (plain.values[-1].lower >= wide.lower).all() and (plain.values[-1].upper <= wide.upper).all()
+    if known:
+        assert (plain.values[-1].lower >= wide.lower).all()
+        assert (plain.values[-1].upper <= wide.upper).all()
     return float(
         (plain.values[-1].upper - plain.values[-1].lower).mean() / (wide.upper - wide.lower).mean()
     )
@@ -86,11 +90,11 @@ def test_smooth_functions_by_samples():
     h = graph.add(Dense(rng.normal(size=(3, 2)), rng.normal(size=3)), graph.input)
     h = graph.add(Dense(rng.normal(size=(2, 3)), rng.normal(size=2)), graph.add(Sigmoid(), h))
     model = graph.model(h, input_shape=(2,))
-    relaxed = RelaxedModel.by_intervals(model, Interval(-np.ones((1, 2)), np.ones((1, 2))))
+    relaxed = RelaxedModel.by_intervals(model, Interval(-0.5 * np.ones((1, 2)), 0.5 * np.ones((1, 2))))
     wide = relaxed.values[-1]
     tighten_forwards(relaxed)
     low, high = relaxed.values[-1]
-    values = model(rng.uniform(-1, 1, (4000, 2)))
+    values = model(rng.uniform(-0.5, 0.5, (4000, 2)))
     assert (low < values.min(axis=0)).all() and (values.max(axis=0) < high).all()
     assert ((high - low) < (wide.upper - wide.lower)).all()
 
@@ -120,6 +124,48 @@ def test_rounding_is_charged():
     rng = np.random.default_rng(6)
     for a, b in ((3.0, 7.0), (49.0, 11.0), (1e9 + 7, 13.0)):
         graph = Builder((1, 1))
-        h = graph.add(Dense([[1.0 / a], [1.0 / b]], [0.0, 0.0]), graph.input)
-        model = graph.model(graph.add(Dense([[a, -b]], [0.0]), h), input_shape=(1,))
+        h = graph.add(Dense([[1.0 / a], [1.0 / b]]), graph.input)
+        model = graph.model(graph.add(Dense([[a, -b]]), h), input_shape=(1,))
         checked(model, np.ones((1, 1)), np.full((1, 1), 1.5), rng)
+
+
+def test_the_box_of_the_input_is_covered():
+    """Half the width, rounded to nearest, does not reach from the middle to both ends."""
+    rng = np.random.default_rng(7)
+    graph = Builder((1, 3))
+    model = graph.model(graph.add(Dense(np.eye(3), np.zeros(3)), graph.input), input_shape=(3,))
+    lower = rng.normal(size=(200, 3))
+    upper = lower + rng.exponential(size=(200, 3)) * 10.0 ** rng.integers(-17, 2, (200, 3))
+    box = Interval(lower, upper)
+    first = _of_box(Interval(lower[:, None], upper[:, None]))
+    radius = as_fractions(np.abs(first.generators).sum(axis=1))
+    centre = as_fractions(first.centre)
+    assert (centre - radius <= as_fractions(lower[:, None])).all()
+    assert (centre + radius >= as_fractions(upper[:, None])).all()
+    relaxed = RelaxedModel.unbounded(model, box)
+    tighten_forwards(relaxed)
+    assert (relaxed.values[-1].lower[:, 0] <= lower).all()
+    assert (relaxed.values[-1].upper[:, 0] >= upper).all()
+
+
+def test_unknowns_without_room_go_to_the_slack(monkeypatch):
+    """Bounds are wider with fewer unknowns, and hold all the same."""
+    rng = np.random.default_rng(8)
+    graph = Builder((1, 2))
+    h = graph.add(Dense(rng.normal(size=(12, 2)), rng.normal(size=12)), graph.input)
+    for _ in range(2):
+        h = graph.add(Dense(rng.normal(size=(12, 12)), rng.normal(size=12)), graph.add(Relu(), h))
+    model = graph.model(h, input_shape=(2,))
+    lower = rng.normal(size=(3, 2))
+    shares = []
+    for room in (0, 6, 64):
+        monkeypatch.setattr("pindown.relaxation.forward_bounds._unknowns", lambda _, room=room: room)
+        shares.append(checked(model, lower, lower + 0.7, rng))
+    assert shares[0] > shares[1] > shares[2]
+
+
+def test_nothing_need_be_known_before():
+    rng = np.random.default_rng(9)
+    model = residual(rng, 2)
+    lower = rng.normal(size=(4, 2))
+    assert checked(model, lower, lower + 0.3, rng, known=False) < 1.0

@@ -200,6 +200,18 @@ def test_contracting_cuts_where_it_can():
     assert low[0, 0] == 0.0 and high[0, 0] == 1.0 and not empty[0]
 
 
+def test_boxes_are_cut_where_the_bound_bends():
+    """y = 9 x_1 + |x_2| / 4 + |x_3| / 8 is above -9 on the cube: only kinks are worth a cut."""
+    first = np.array([[9.0, 0, 0], [-9.0, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]])
+    net = ReluNetwork.from_layers([(first, np.zeros(6)), ([[1, -1, 0.25, 0.25, 0.125, 0.125]], [0])])
+    model = model_of_network(net)
+    unsafe = below([0.0, -1, -1], [1, 1, 1], 9.0)
+    search = BoxSplitting(model, [unsafe])
+    bounded = search._bounded(unsafe.lower[None], unsafe.upper[None], np.zeros(1, int), NEVER)
+    steep = bounded[-1][0]
+    assert steep[1] > 1.5 * steep[2] > 1e6 * steep[0]
+
+
 def test_halves_cover_their_box():
     rng = np.random.default_rng(1)
     lower = mixed(rng, (50, 3), 20)

@@ -1,211 +1,312 @@
-r"""Linear bounds forwards: every tensor between two affine functions of the input.
+r"""Bounds carried forwards: every tensor is an affine function of the input and of a few unknowns.
 
-For few inputs d this costs about 4 d evaluations of the model, whatever its size, where the way back
-costs one for every entry that is bounded. With :math:`A x + a \le z \le B x + b` on the box, an affine
-operation :math:`L = L^+ - L^-` gives
+On the box :math:`x_j = m_j + r_j e_j` with :math:`|e_j| \le 1`. A tensor is kept as a *zonotope*
 
 .. math::
-    (L^+ A - L^- B) x + L^+ a - L^- b \;\le\; L z \;\le\; (L^+ B - L^- A) x + L^+ b - L^- a ,
+    z = c + \sum_i g_i e_i + \rho, \qquad |e_i| \le 1, \quad |\rho| \le s ,
 
-and lines around a function of numbers are put into each other. What rounding does to the coefficients is
-charged to the offsets, against the size of x.
+so that :math:`|z - c| \le \sum_i |g_i| + s`. An affine operation acts on c and on every g. A function
+of numbers is put between two parallel lines, :math:`a z + b \le f(z) \le a z + t`, and what is between
+them is a new unknown, which all later tensors share: :math:`f = a z + (b + t)/2 + e (t - b)/2`. All
+entries are bounded at once, where the way back costs one evaluation of the model for each. What rounding
+does, and unknowns for which there is no room, go to the slack s.
 
-Xu et al. 2020, "Automatic perturbation analysis for scalable certified robustness and beyond" (forward
-mode); Wang et al. 2018 (symbolic intervals).
+Singh et al. 2018, "Fast and effective robustness certification" (DeepZ); for ReLUs :math:`b = 0`, with
+the slope of the chord.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from pindown.affine import Array, is_finite
-from pindown.model.operations.affine_operation import AffineForms
+from pindown.model.graph import Model
+from pindown.model.operations.affine_operation import AffineForms, AffineOperation
 from pindown.model.operations.dense import Add
 from pindown.model.operations.moves import Concat, Fill, Move
 from pindown.model.operations.operation import EntrywiseLines, Interval, Operation, Relaxation, aligned
 from pindown.model.operations.relu import Triangles
 from pindown.relaxation.relaxed_model import RelaxedModel
-from pindown.rounding import TINY, gamma
+from pindown.relaxation.tuning import FORWARD_MAX_UNKNOWNS, FORWARD_MIN_UNKNOWNS, FORWARD_NUMBERS
+from pindown.rounding import TINY, add_down, add_up, gamma
 
-_STEPS = 8  # operations on a coefficient and its share of the offset, at most
+_STEPS = 8  # roundings of one entry beside its sums, at most
 
 
-class Band(NamedTuple):
-    """Affine functions of the input below and above a tensor.
+class Zonotope(NamedTuple):
+    """A tensor as an affine function of unknowns in [-1, 1].
 
     Attributes:
-        low: Coefficients and, last, the offset of the one below, ``(n, d + 1, *shape)``.
-        high: The same above.
+        centre: c, ``(n, *shape)``.
+        generators: g, ``(n, k, *shape)``: the first belong to the inputs; unknowns that come later are
+            not in it.
+        slack: s, ``(n, *shape)``.
+        size: At least ``|c| + sum |g| + s``.
+        whole: Whether the slack is only what rounding does.
     """
 
-    low: Array
-    high: Array
+    centre: Array
+    generators: Array
+    slack: Array
+    size: Array
+    whole: bool = True
 
 
-def tighten_forwards(relaxed: RelaxedModel) -> None:
-    """Bound every tensor by affine functions of the input, from the first to the last.
+class Bend(NamedTuple):
+    """Where an operation left its line.
+
+    Attributes:
+        inputs: How much of what enters it comes from each input, ``(n, d, *shape)``.
+        share: The width between the two lines, over that of what enters.
+    """
+
+    inputs: Array
+    share: Array
+
+
+def tighten_forwards(relaxed: RelaxedModel) -> dict[int, Bend]:
+    """Bound every tensor by a zonotope, from the first to the last.
 
     Args:
         relaxed: The model with the bounds known so far; better ones take their place.
+
+    Returns:
+        For nodes (1-based) that are functions of numbers, where they bend.
     """
-    box = Interval(*(end.reshape(len(end), -1) for end in relaxed.values[0]))
-    n, d = box.lower.shape
-    reach = np.concatenate([box.reach, np.ones((n, 1))], axis=1)
-    own = np.zeros((n, d + 1, d))
-    own[:, np.arange(d), np.arange(d)] = 1.0
-    first = own.reshape(n, d + 1, *relaxed.model.literal_shape)
-    bands: dict[int, Band] = {0: Band(first, first)}
+    made: dict[int, Zonotope] = {0: _of_box(relaxed.values[0])}
+    bends: dict[int, Bend] = {}
+    d = made[0].generators.shape[1]
+    most = d + _unknowns(relaxed.model)
     with np.errstate(all="ignore"):
         for i, node in enumerate(relaxed.model.nodes, 1):
             relaxed.forget(i)
-            known = _within(relaxed.values[i], node.operation.interval(*relaxed.into(i)))
-            made = _carried(
-                node.operation, relaxed.relaxation(i), [bands[j] for j in node.inputs], reach
-            )
-            if made is None or not (is_finite(made.low) and is_finite(made.high)):
-                made = _constant(known, d)
+            parts = [made[j] for j in node.inputs]
+            affine = isinstance(node.operation, AffineOperation)
+            known = relaxed.values[i]
+            if not affine or not parts[0].whole:
+                known = _within(known, node.operation.interval(*relaxed.into(i)))
+            relaxation = relaxed.relaxation(i)
+            lines = _lines(relaxation)
+            zonotope: Zonotope | None
+            if lines is not None:
+                bends[i] = _bend(lines, parts[0], relaxed.into(i)[0], d)
+                zonotope = _bent(lines, parts[0], most)
             else:
-                known = _within(known, _range(made, box, reach))
-            relaxed.values[i], bands[i] = known, made
+                zonotope = _carried(node.operation, relaxation, parts)
+            if zonotope is None or not (is_finite(zonotope.centre) and is_finite(zonotope.size)):
+                if affine:
+                    known = _within(known, node.operation.interval(*relaxed.into(i)))
+                zonotope = _constant(known, d)
+            elif lines is None:
+                known = _within(known, _range(zonotope))
+            relaxed.values[i], made[i] = known, zonotope
             for j in set(node.inputs):
                 if relaxed.model.last_use[j] == i:
-                    del bands[j]
+                    del made[j]
+    return bends
 
 
-def _carried(operation: Operation, made: Relaxation, bands: list[Band], reach: Array) -> Band | None:
-    """Return the band of what an operation makes; None where only constants are known."""
+def _unknowns(model: Model) -> int:
+    """Return how many unknowns tensors may have beside those of the inputs."""
+    widest = max(math.prod(node.shape) for node in model.nodes)
+    return max(FORWARD_MIN_UNKNOWNS, min(FORWARD_MAX_UNKNOWNS, FORWARD_NUMBERS // widest))
+
+
+def _of_box(box: Interval) -> Zonotope:
+    """Return the input: one unknown for each of its entries."""
+    low, high = box
+    n, d = len(low), low[0].size
+    centre = low / 2 + high / 2
+    radius = np.maximum(add_up(high, -centre), add_up(centre, -low))
+    generators = np.zeros((n, d, d))
+    generators[:, np.arange(d), np.arange(d)] = radius.reshape(n, d)
+    size = add_up(np.abs(centre), radius)
+    return Zonotope(centre, generators.reshape(n, d, *low.shape[1:]), np.zeros(low.shape), size)
+
+
+def _range(z: Zonotope) -> Interval:
+    """Return proved bounds on the entries."""
+    radius = z.size - np.abs(z.centre)  # exact enough: what it rounds is charged below
+    radius = radius + 2.0 * gamma(_STEPS) * z.size + TINY
+    low, high = add_down(z.centre, -radius), add_up(z.centre, radius)
+    known = np.isfinite(low) & np.isfinite(high)
+    return Interval(np.where(known, low, -np.inf), np.where(known, high, np.inf))
+
+
+def _sized(centre: Array, generators: Array, slack: Array, whole: bool) -> Zonotope:
+    """Return a zonotope with its size."""
+    k = generators.shape[1]
+    size = np.abs(generators).sum(axis=1) + slack + np.abs(centre)
+    size *= 1.0 + 2.0 * gamma(k + _STEPS)
+    return Zonotope(centre, generators, slack, size, whole)
+
+
+# ---------------------------------------------------------------------- operations that are exact
+
+
+def _carried(operation: Operation, made: Relaxation, parts: list[Zonotope]) -> Zonotope | None:
+    """Return what an operation makes of zonotopes; None where only constants are known."""
+    first = parts[0]
     if isinstance(operation, Move):
-        return Band(*(operation.move(part, 2) for part in bands[0]))
+        flat = (operation.move(part, 1) for part in (first.centre, first.slack, first.size))
+        centre, slack, size = (np.asarray(part) for part in flat)
+        return Zonotope(centre, operation.move(first.generators, 2), slack, size, first.whole)
     if isinstance(operation, Concat):
-        low, high = zip(*bands, strict=True)
-        return Band(*(np.concatenate(parts, axis=2 + operation.axis) for parts in (low, high)))
+        parts = _as_many(parts)
+        centre, generators, slack, size = (
+            np.concatenate([part[field] for part in parts], axis=1 + operation.axis + (field == 1))
+            for field in range(4)
+        )
+        return Zonotope(centre, generators, slack, size, all(part.whole for part in parts))
     if isinstance(operation, Fill):
-        return Band(*(_filled(operation, part) for part in bands[0]))
+        return _filled(operation, first)
     if isinstance(operation, Add):
-        return _added(operation, bands, reach)
+        return _added(operation, _as_many(parts))
     if isinstance(made, AffineForms):
-        return _mapped(made, bands[0], reach)
-    if isinstance(made, Triangles):
-        zero = np.zeros(())
-        return _lined(bands[0], (made.lower, zero), (made.slope, made.shift), reach)
-    if isinstance(made, EntrywiseLines) and len(made.lower) == 1:
-        return _lined(bands[0], (made.lower[0], made.below), (made.upper_slopes[0], made.above), reach)
+        return _mapped(made.operation, first)
     return None
 
 
-def _filled(operation: Fill, part: Array) -> Array:
-    """Pad the coefficients with zero, the offset with the value."""
-    n, columns = part.shape[:2]
+def _as_many(parts: list[Zonotope]) -> list[Zonotope]:
+    """Give all the same unknowns."""
+    k = max(part.generators.shape[1] for part in parts)
+    wide = []
+    for part in parts:
+        g = part.generators
+        missing = np.zeros((len(g), k - g.shape[1], *g.shape[2:]))
+        wide.append(part._replace(generators=np.concatenate([g, missing], axis=1)))
+    return wide
+
+
+def _filled(operation: Fill, part: Zonotope) -> Zonotope:
+    """Pad the centre with the value, everything else with zero."""
     zero = replace(operation, value=0.0)
-    padded = zero(part.reshape(n * columns, *part.shape[2:]))
-    padded = padded.reshape(n, columns, *padded.shape[1:])
-    padded[:, -1] = operation(part[:, -1])
-    return np.asarray(padded)
+    g = part.generators
+    padded = zero(g.reshape(-1, *g.shape[2:]))
+    padded = padded.reshape(len(g), -1, *padded.shape[1:])
+    return _sized(operation(part.centre), padded, zero(part.slack), part.whole)
 
 
-def _added(operation: Add, bands: list[Band], reach: Array) -> Band:
-    rank = max(band.low.ndim for band in bands) - 2
-    lows, highs, sizes = [], [], []
-    for sign, band in zip(operation.signs, bands, strict=True):
-        a, b = (_aligned(part, rank) for part in band)
-        a, b = (a, b) if sign == 1 else (-b, -a)
-        lows.append(a)
-        highs.append(b)
-        sizes.append(np.maximum(_size(a, reach), _size(b, reach)))
-    slack = 2.0 * gamma(len(bands) + _STEPS) * _sum(sizes)
-    return _charged(Band(_sum(lows), _sum(highs)), slack)
+def _added(operation: Add, parts: list[Zonotope]) -> Zonotope:
+    rank = max(part.centre.ndim for part in parts) - 1
+    centre, slack, size, generators = (np.zeros(()) for _ in range(4))
+    for sign, part in zip(operation.signs, parts, strict=True):
+        g = part.generators
+        flat = aligned(g.reshape(-1, *g.shape[2:]), rank)
+        centre = centre + sign * aligned(part.centre, rank)
+        generators = generators + sign * flat.reshape(*g.shape[:2], *flat.shape[1:])
+        slack, size = slack + aligned(part.slack, rank), size + aligned(part.size, rank)
+    steps = 2.0 * gamma(len(parts) + _STEPS)
+    return _sized(centre, generators, slack + steps * size, all(part.whole for part in parts))
 
 
-def _sum(terms: list[Array]) -> Array:
-    """Return the sum of arrays that broadcast."""
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
-
-
-def _aligned(part: Array, rank: int) -> Array:
-    n, columns = part.shape[:2]
-    flat = aligned(part.reshape(n * columns, *part.shape[2:]), rank)
-    return np.asarray(flat.reshape(n, columns, *flat.shape[1:]))
-
-
-def _mapped(made: AffineForms, band: Band, reach: Array) -> Band:
-    """Carry a band through an affine operation."""
-    n, columns = band.low.shape[:2]
-    shape = band.low.shape[2:]
-    sizes = np.maximum(_size(band.low, reach), _size(band.high, reach))[:, None]
-    stacked = np.concatenate([band.low, band.high, sizes], axis=1)
-    flat = stacked.reshape(-1, *shape)
-    positive, negative = (part.linear(flat) for part in made.operation.signed())
-    out = positive.shape[1:]
-    P, N = (part.reshape(n, 2 * columns + 1, *out) for part in (positive, negative))
-    low = P[:, :columns] - N[:, columns:-1]
-    high = P[:, columns:-1] - N[:, :columns]
-    size = P[:, -1] + N[:, -1]
-    b = made.operation.offset
+def _mapped(operation: AffineOperation, z: Zonotope) -> Zonotope:
+    """Carry a zonotope through an affine operation."""
+    n, k = z.generators.shape[:2]
+    shape = z.centre.shape[1:]
+    terms = operation.n_terms(shape) + _STEPS
+    rounding = 2.0 * gamma(terms)
+    stacked = np.concatenate([z.generators, z.centre[:, None]], axis=1)
+    image = operation.linear(stacked.reshape(-1, *shape))
+    image = image.reshape(n, k + 1, *image.shape[1:])
+    centre, generators = image[:, -1], image[:, :-1]
+    # What rounding did to all sums is relative to |L| size; of that, as of |L| slack, the next line
+    # computes a bit more, and a bit more again for its own rounding.
+    lost = z.slack + 2.0 * rounding * z.size
+    positive, negative = (part.linear(lost) for part in operation.signed())
+    slack = (positive + negative) * (1.0 + 2.0 * rounding) + TINY * terms * (k + 4)
+    b = operation.offset
     if b is not None:
-        low[:, -1] += b
-        high[:, -1] += b
-        size = size + np.abs(b)
-    terms = made.operation.n_terms(shape) + _STEPS
-    lost = TINY * terms * (1.0 + reach.sum(axis=1)).reshape(n, *(1,) * len(out))
-    return _charged(Band(low, high), 4.0 * gamma(terms + columns) * size + lost)
+        centre = centre + b
+        slack = slack + rounding * (np.abs(b) + np.abs(centre))
+    return _sized(centre, generators, slack, z.whole)
 
 
-def _lined(band: Band, below: tuple[Array, Array], above: tuple[Array, Array], reach: Array) -> Band:
-    """Put a band into lines around a function of numbers."""
-    (a, b), (s, t) = below, above
-    low = np.where((a >= 0)[:, None], band.low, band.high) * a[:, None]
-    high = np.where((s >= 0)[:, None], band.high, band.low) * s[:, None]
-    low[:, -1] += b
-    high[:, -1] += t
-    size = np.maximum(_size(low, reach), _size(high, reach)) + np.abs(b) + np.abs(t)
-    lost = TINY * _STEPS * (1.0 + reach.sum(axis=1)).reshape(len(low), *(1,) * (size.ndim - 1))
-    return _charged(Band(low, high), 4.0 * gamma(low.shape[1] + _STEPS) * size + lost)
+def _constant(known: Interval, d: int) -> Zonotope:
+    """Return a box whose entries have nothing in common."""
+    low, high = known
+    finite = np.isfinite(low) & np.isfinite(high)
+    centre = np.where(finite, low / 2 + high / 2, 0.0)
+    slack = np.where(finite, np.maximum(add_up(high, -centre), add_up(centre, -low)), np.inf)
+    return Zonotope(
+        centre,
+        np.zeros((len(low), d, *low.shape[1:])),
+        slack,
+        add_up(np.abs(centre), slack),
+        whole=False,
+    )
 
 
-def _charged(band: Band, slack: Array) -> Band:
-    """Move the offsets outwards."""
-    low, high = np.array(band.low), np.array(band.high)
-    low[:, -1] -= slack
-    high[:, -1] += slack
-    return Band(low, high)
+# ---------------------------------------------------------------------- functions of numbers
 
 
-def _size(part: Array, reach: Array) -> Array:
-    """Return ``|A| |x| + |a|`` for every entry, ``(n, *shape)``."""
-    return np.asarray(np.einsum("nc...,nc->n...", np.abs(part), reach))
+class _Lines(NamedTuple):
+    """``slope * z + below <= f(z) <= slope * z + above``, ``(n, *shape)``, but for rounding."""
+
+    slope: Array
+    below: Array
+    above: Array
+    size: Array  # of the numbers that below and above were made of
 
 
-def _range(band: Band, box: Interval, reach: Array) -> Interval:
-    """Return proved bounds on the entries of a tensor in a band."""
-    low, high = band
-    columns = low.shape[1]
-    up, down = np.maximum, np.minimum
-    least = np.einsum("nc...,nc->n...", up(low[:, :-1], 0.0), box.lower)
-    least += np.einsum("nc...,nc->n...", down(low[:, :-1], 0.0), box.upper)
-    most = np.einsum("nc...,nc->n...", up(high[:, :-1], 0.0), box.upper)
-    most += np.einsum("nc...,nc->n...", down(high[:, :-1], 0.0), box.lower)
-    slack = 4.0 * gamma(columns + _STEPS)
-    lost = TINY * columns
-    least = least + low[:, -1] - (slack * _size(low, reach) + lost)
-    most = most + high[:, -1] + (slack * _size(high, reach) + lost)
-    known = np.isfinite(least) & np.isfinite(most)
-    return Interval(np.where(known, least, -np.inf), np.where(known, most, np.inf))
+def _lines(made: Relaxation) -> _Lines | None:
+    """Return parallel lines around a function of numbers."""
+    if isinstance(made, Triangles):
+        # A ReLU is above every line through zero with a slope between 0 and 1, also that of its chord.
+        return _Lines(made.slope, np.zeros(made.shift.shape), made.shift, made.shift)
+    if isinstance(made, EntrywiseLines) and len(made.lower) == 1:
+        (a,), b, (s,), t, (box,) = made.lower, made.below, made.upper_slopes, made.above, made.boxes
+        size = np.abs(b) + np.abs(t) + (np.abs(a) + np.abs(s)) * box.reach
+        ends = [_around(slope, made) for slope in (a, s, a / 2 + s / 2)]
+        best = np.argmin([above - below for _, below, above in ends], axis=0)  # the closest two
+        slope, below, above = (np.choose(best, column) for column in zip(*ends, strict=True))
+        return _Lines(slope, below, above, size)
+    return None
 
 
-def _constant(known: Interval, d: int) -> Band:
-    """Return the ends of a box as functions with slope zero."""
-    parts = []
-    for end in known:
-        part = np.zeros((len(end), d + 1, *end.shape[1:]))
-        part[:, -1] = end
-        parts.append(part)
-    return Band(*parts)
+def _around(slope: Array, made: EntrywiseLines) -> tuple[Array, Array, Array]:
+    """Return lines of a slope, below the lower line and above the upper one."""
+    (a,), (s,), (box,) = made.lower, made.upper_slopes, made.boxes
+    low, high = ([(part - slope) * end for end in box] for part in (a, s))
+    return slope, made.below + np.minimum(*low), made.above + np.maximum(*high)
+
+
+def _bend(lines: _Lines, z: Zonotope, box: Interval, d: int) -> Bend:
+    width = box.upper - box.lower
+    share = (lines.above - lines.below) / np.where(width > 0, width, 1.0)
+    return Bend(z.generators[:, :d], np.where(share > 0, share, 0.0))
+
+
+def _bent(lines: _Lines, z: Zonotope, most: int) -> Zonotope:
+    """Put a zonotope between parallel lines: what is between them is unknown, the widest one by one."""
+    n, k = z.generators.shape[:2]
+    slope, below, above, _ = lines
+    size = np.abs(slope) * z.size + lines.size + np.abs(below) + np.abs(above)
+    rounding = 2.0 * gamma(_STEPS) * size + TINY * (k + _STEPS)
+    half = np.where(above > below, (above - below) / 2, 0.0)
+    slack = np.abs(slope) * z.slack * (1.0 + 2.0 * gamma(_STEPS)) + rounding
+    flat = half.reshape(n, -1)
+    new = int(np.count_nonzero(flat, axis=1).max(initial=0))
+    room = min(new, max(0, (most - k) // 2))
+    generators = np.zeros((n, k + room, *z.centre.shape[1:]))
+    np.multiply(z.generators, slope[:, None], out=generators[:, :k])
+    if room:
+        which = np.argsort(-flat, axis=1, kind="stable")[:, :room]
+        rows, slots = np.arange(n)[:, None], k + np.arange(room)
+        generators.reshape(n, k + room, -1)[rows, slots, which] = flat[rows, which]
+        if room < new:
+            flat = flat.copy()
+            flat[rows, which] = 0.0
+    if room < new:
+        slack = slack + flat.reshape(half.shape)
+    whole = z.whole and room == new
+    centre = slope * z.centre + (below / 2 + above / 2)
+    size = np.abs(slope) * z.size + np.abs(below) + np.abs(above) + slack
+    return Zonotope(centre, generators, slack, size * (1.0 + 2.0 * gamma(_STEPS)), whole)
 
 
 def _within(first: Interval, second: Interval) -> Interval:

@@ -14,6 +14,7 @@ scalable certified robustness and beyond" (on graphs).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +33,7 @@ from pindown.relaxation.relaxed_model import Choice, RelaxedModel
 from pindown.relaxation.tuning import (
     INNER_SLOPE_STEPS,
     MODEL_BLOCK_ENTRIES,
+    MODEL_CACHED_ENTRIES,
     MODEL_TIGHTENED_ENTRIES,
     OUTER_SLOPE_STEPS,
 )
@@ -114,18 +116,20 @@ def tighten(
         if not isinstance(node.operation, _EXACT):
             for j in set(node.inputs):
                 if j > 0 and not deadline.passed and _bends_below(relaxed.model, j):
-                    entries = _worth_bounding(node.operation, values[j])
-                    if 0 < len(entries) <= most:
-                        tighten_entries(relaxed, j, entries, steps=steps, deadline=deadline)
+                    helps = _worth_bounding(node.operation, values[j], most)
+                    tighten_entries(relaxed, j, helps, steps=steps, deadline=deadline)
         relaxed.forget(i)
         values[i] = _within(values[i], node.operation.interval(*relaxed.into(i)))
 
 
-def _worth_bounding(operation: object, box: Interval) -> NDArray[np.intp]:
-    """Return which entries, counted flat, better bounds can help: for a ReLU those of open sign."""
-    low, high = box
+def _worth_bounding(operation: object, box: Interval, most: int) -> NDArray[np.bool_]:
+    """Say which entries (n, size), counted flat, better bounds can help: for a ReLU those of open sign.
+
+    None of a box that has more than ``most`` of them.
+    """
+    low, high = (end.reshape(len(end), -1) for end in box)
     helps = (low < 0) & (high > 0) if isinstance(operation, Relu) else low < high
-    return np.flatnonzero(helps.reshape(len(low), -1).any(axis=0))
+    return helps & (np.count_nonzero(helps, axis=1) <= most)[:, None]
 
 
 def _bends_below(model: Model, index: int) -> bool:
@@ -148,27 +152,59 @@ def _bends_below(model: Model, index: int) -> bool:
 def tighten_entries(
     relaxed: RelaxedModel,
     index: int,
-    entries: NDArray[np.intp],
+    entries: NDArray[np.bool_],
     *,
     steps: int = 0,
     deadline: Deadline = NEVER,
 ) -> None:
-    """Bound some entries of a tensor, counted flat, by linear forms of the input."""
+    """Bound some entries of a tensor by linear forms of the input, of every box its own.
+
+    Args:
+        relaxed: The model with the bounds known so far; better ones take their place.
+        index: The tensor.
+        entries: Which entries, counted flat, (n, size).
+        steps: Gradient steps on the slopes.
+        deadline: When to stop.
+    """
     low, high = (np.array(end).reshape(len(end), -1) for end in relaxed.values[index])
-    shape, size = relaxed.values[index].lower.shape, low.shape[1]
-    step = _forms_at_once(relaxed, index, steps)
-    for start in range(0, len(entries), step):
-        if start and deadline.passed:
+    shape = relaxed.values[index].lower.shape
+    for k, (boxes, which) in enumerate(_blocks(relaxed, index, entries, steps)):
+        if k and deadline.passed:
             break
-        part = entries[start : start + step]
-        flat = np.zeros((2 * len(part), size))
-        at = np.arange(len(part))
-        flat[at, part], flat[len(part) + at, part] = 1.0, -1.0
-        forms = np.broadcast_to(flat.reshape(1, -1, *shape[1:]), (len(low), len(flat), *shape[1:]))
-        ends = upper_ends(relaxed, index, forms, steps=steps, deadline=deadline)
-        high[:, part] = np.minimum(high[:, part], ends[:, : len(part)])
-        low[:, part] = np.maximum(low[:, part], -ends[:, len(part) :])
+        q = which.shape[1]
+        part = relaxed if len(boxes) == len(low) else relaxed.of_boxes(boxes, index)
+        forms = np.zeros((len(boxes), 2 * q, low.shape[1]))
+        rows, slots = np.arange(len(boxes))[:, None], np.arange(q)
+        forms[rows, slots, which], forms[rows, q + slots, which] = 1.0, -1.0
+        ends = upper_ends(
+            part, index, forms.reshape(*forms.shape[:2], *shape[1:]), steps=steps, deadline=deadline
+        )
+        at = boxes[:, None], which
+        high[at] = np.minimum(high[at], ends[:, :q])
+        low[at] = np.maximum(low[at], -ends[:, q:])
     relaxed.values[index] = Interval(low.reshape(shape), high.reshape(shape))
+
+
+def _blocks(
+    relaxed: RelaxedModel, index: int, entries: NDArray[np.bool_], steps: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield boxes with about as many entries each, and these entries, for forms that stay in the cache.
+
+    Boxes with fewer get others beside them, which does no harm.
+    """
+    counts = np.count_nonzero(entries, axis=1)
+    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    largest = max(math.prod(value.lower.shape[1:]) for value in relaxed.values[: index + 1])
+    form = 2 * largest * (4 if steps else 1)
+    start = 0
+    while start < len(order):
+        q = int(counts[order[start]])
+        boxes = np.sort(order[start : start + max(1, MODEL_CACHED_ENTRIES // (q * form))])
+        start += len(boxes)
+        which = np.argsort(~entries[boxes], axis=1, kind="stable")[:, :q]
+        step = max(1, MODEL_BLOCK_ENTRIES // (len(boxes) * form))
+        for first in range(0, q, step):
+            yield boxes, which[:, first : first + step]
 
 
 def upper_ends(
@@ -200,13 +236,6 @@ def usual_slopes(relaxed: RelaxedModel, index: int, n: int, q: int) -> dict[int,
     return slopes
 
 
-def _forms_at_once(relaxed: RelaxedModel, index: int, steps: int) -> int:
-    """Return how many entries of a tensor to bound together, so that their forms stay in memory."""
-    largest = max(math.prod(value.lower.shape[1:]) for value in relaxed.values[: index + 1])
-    held = 2 * len(relaxed.values[0].lower) * largest * (4 if steps else 1)
-    return max(1, MODEL_BLOCK_ENTRIES // held)
-
-
 def output_bounds(
     relaxed: RelaxedModel, rows: Array | None, method: str, deadline: Deadline = NEVER
 ) -> tuple[Array, Array]:
@@ -216,7 +245,8 @@ def output_bounds(
     forms = np.eye(math.prod(shape)) if rows is None else rows
     low, high = (np.empty((n, len(forms))) for _ in range(2))
     index = len(relaxed.values) - 1
-    step = _forms_at_once(relaxed, index, 1)
+    largest = max(math.prod(value.lower.shape[1:]) for value in relaxed.values)
+    step = max(1, MODEL_BLOCK_ENTRIES // (8 * n * largest))
     for start in range(0, len(forms), step):
         part = forms[start : start + step]
         both = np.concatenate([part, -part]).reshape(1, -1, *shape)

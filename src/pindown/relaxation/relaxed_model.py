@@ -59,9 +59,25 @@ class RelaxedModel:
             values.append(node.operation.interval(*(values[j] for j in node.inputs)))
         return cls(model, values)
 
+    @classmethod
+    def unbounded(cls, model: Model, box: Interval) -> RelaxedModel:
+        """Start with nothing known but the box."""
+        n = len(box.lower)
+        values = [Interval(*(end.reshape(n, *model.literal_shape) for end in box))]
+        for node in model.nodes:
+            ends = (np.broadcast_to(np.float64(end), (n, *node.shape)) for end in (-np.inf, np.inf))
+            values.append(Interval(*ends))
+        return cls(model, values)
+
     def into(self, i: int) -> tuple[Interval, ...]:
         """Return the bounds on what enters a node (1-based)."""
         return tuple(self.values[j] for j in self.model.nodes[i - 1].inputs)
+
+    def of_boxes(self, boxes: NDArray[np.intp], last: int) -> RelaxedModel:
+        """Return the model on some of its boxes, up to a tensor."""
+        values = [Interval(*(end[boxes] for end in value)) for value in self.values[: last + 1]]
+        signs = {j: sign if len(sign) == 1 else sign[boxes] for j, sign in self.signs.items()}
+        return RelaxedModel(self.model, values, signs)
 
     def assuming(self, signs: Signs) -> RelaxedModel:
         """Return the model where inputs of ReLUs have given signs: bounds are cut at zero there."""

@@ -55,6 +55,8 @@ BALANCING_SHARE = 0.2
 
 # Numbers in one block of linear forms that go backwards through a model: 64 MB in float64.
 MODEL_BLOCK_ENTRIES = 8_000_000
+# The same for forms of several boxes, which may as well go one after the other: 1 MB stay in the cache.
+MODEL_CACHED_ENTRIES = 2**17
 # Entries of a tensor inside a model up to which linear bounds tighten it: each costs a way back.
 MODEL_TIGHTENED_ENTRIES = 4_096
 
@@ -76,3 +78,12 @@ OUTER_SLOPE_STEPS = 20
 # Ways back and forth at most, and what an interval keeps of its width if another one is worth it.
 PROPAGATION_ROUNDS = 20
 PROPAGATION_SHRUNK = 0.7
+
+# Bounds carried forwards.
+
+# Unknowns that tensors have in common: at least and at most as many beside those of the inputs, and by
+# the numbers that the widest tensor of one box has then. Of networks of lattices, whose tensors have
+# thousands of entries, 16 decide a property in the least time; of ACAS Xu 64.
+FORWARD_MIN_UNKNOWNS = 16
+FORWARD_MAX_UNKNOWNS = 64
+FORWARD_NUMBERS = 2**17

@@ -21,7 +21,7 @@ from pindown.deadline import Deadline
 from pindown.model.graph import Model
 from pindown.model.operations.operation import Interval, charged, dot_up
 from pindown.parallel import in_threads
-from pindown.relaxation.forward_bounds import tighten_forwards
+from pindown.relaxation.forward_bounds import Bend, tighten_forwards
 from pindown.relaxation.model_bounds import tighten
 from pindown.relaxation.propagation import contracted
 from pindown.relaxation.relaxed_model import RelaxedModel
@@ -145,7 +145,7 @@ class BoxSplitting:
             chunks,
             self.threads,
         )
-        excess, slope, ends = (np.concatenate(column) for column in zip(*bounded, strict=True))
+        excess, slope, ends, steep = (np.concatenate(column) for column in zip(*bounded, strict=True))
         self.n_parts += len(low)
         left = np.flatnonzero(~(excess.min(axis=1) < 0.0))
         width = (high - low)[left]
@@ -161,7 +161,7 @@ class BoxSplitting:
         known = excess.min(axis=1)
         known = np.where(np.isnan(known), np.inf, known)
         cut = np.flatnonzero(~thinner)
-        left_low, left_high, thin = _cut(low[cut], high[cut], slope[cut])
+        left_low, left_high, thin = _cut(low[cut], high[cut], steep[left][cut])
         for s, end in zip(owner[cut][thin].tolist(), known[cut][thin].tolist(), strict=True):
             self._thin[s] = max(self._thin.get(s, -np.inf), end)
         halved = np.tile(cut[~thin], 2)
@@ -172,37 +172,72 @@ class BoxSplitting:
 
     def _bounded(
         self, low: Array, high: Array, owner: NDArray[np.intp], deadline: Deadline
-    ) -> tuple[Array, Array, Array]:
-        """Return proved upper bounds (n, q) on ``limit - row`` of every row; forms; their own maxima."""
-        n, k = len(low), self.model.out_features
-        relaxed = RelaxedModel.by_intervals(self.model, Interval(low, high))
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return proved upper bounds (n, q) on ``limit - row``; forms; their maxima; where to cut."""
+        n, d = low.shape
+        box, bends = Interval(low, high), {}
+        if d <= FORWARD_MAX_INPUTS:
+            relaxed = RelaxedModel.unbounded(self.model, box)
+            bends = tighten_forwards(relaxed)
+        else:
+            relaxed = RelaxedModel.by_intervals(self.model, box)
         index, last = len(relaxed.values) - 1, relaxed.values[-1]
         form = -self._rows[owner].reshape(n, -1, *last.lower.shape[1:])
         at_input = None if self._at_input is None else -self._at_input[owner]
         limits = self._limits[owner]
         plain = dot_up(form, last)
         if at_input is not None:
-            plain = add_up(plain, dot_up(at_input, Interval(low, high)))
+            plain = add_up(plain, dot_up(at_input, box))
         plain = add_up(plain, limits)
-        slope = np.zeros((n, limits.shape[1], low.shape[1]))
-        open_ = np.flatnonzero(~(plain.min(axis=1) < 0.0))
+        slope, steep = np.zeros((n, limits.shape[1], d)), np.zeros((n, d))
         ends = np.full(plain.shape, np.inf)
-        if not len(open_):
-            return plain, slope, ends
-        few = RelaxedModel(self.model, [Interval(*(end[open_] for end in v)) for v in relaxed.values])
-        if low.shape[1] <= FORWARD_MAX_INPUTS:
-            tighten_forwards(few)
-        tighten(few, most=BOX_TIGHTENED_ENTRIES, deadline=deadline)
-        forms, offset = few.upper_forms(
-            index, form[open_], None, None if at_input is None else at_input[open_]
-        )
+        some = np.flatnonzero(~(plain.min(axis=1) < 0.0))
+        if not len(some):
+            return plain, slope, ends, steep
+        met: dict[int, Array] = {}
+        few = relaxed.of_boxes(some, index)
+        if not bends:
+            tighten(few, most=BOX_TIGHTENED_ENTRIES, deadline=deadline)
+        own = None if at_input is None else at_input[some]
+        for at in few.way_back(index, form[some], None, own):
+            carried, offset = at
+            met[max(carried)] = carried[max(carried)]
+        forms = met[0]
         end = dot_up(forms, few.values[0])
-        found = charged(offset + end, np.abs(offset) + np.abs(end), 1)
-        ends[open_] = add_up(found, limits[open_])
-        plain[open_] = np.minimum(plain[open_], ends[open_])
-        slope[open_] = forms.reshape(len(open_), -1, low.shape[1])
-        assert k == math.prod(last.lower.shape[1:])
-        return plain, slope, ends
+        ends[some] = add_up(charged(offset + end, np.abs(offset) + np.abs(end), 1), limits[some])
+        plain[some] = np.minimum(plain[some], ends[some])
+        slope[some] = forms.reshape(len(some), -1, d)
+        row = np.argmin(plain[some], axis=1)
+        if bends:
+            bent = {i: Bend(*(part[some] for part in bend)) for i, bend in bends.items()}
+            steep[some] = _bending(bent, met, row, (high - low)[some])
+        else:
+            steep[some] = slope[some, row]
+        return plain, slope, ends, steep
+
+
+def _bending(
+    bends: dict[int, Bend], met: dict[int, Array], row: NDArray[np.intp], width: Array
+) -> Array:
+    r"""Return how much of what a linear bound loses comes from the width of each input, over that width.
+
+    A function of numbers between lines at a distance h, of which the bound takes :math:`c` times, loses
+    about :math:`|c| h`; of the width of what enters it, on which h depends, each input makes its part.
+
+    Args:
+        bends: Where the operations bend.
+        met: The form of what each makes, ``(n, q, *shape)``.
+        row: Which row of the forms to look at, (n,).
+        width: Of the boxes, (n, d).
+    """
+    n, d = width.shape
+    total = np.zeros((n, d))
+    for i, bend in bends.items():
+        if i in met:
+            lost = np.abs(met[i][np.arange(n), row]) * bend.share
+            parts = np.abs(bend.inputs).reshape(n, d, -1)
+            total += (parts @ lost.reshape(n, -1, 1))[:, :, 0]
+    return np.where(width > 0, total / np.where(width > 0, width, 1.0), 0.0)
 
 
 def _cut(lower: Array, upper: Array, slope: Array) -> tuple[Array, Array, NDArray[np.bool_]]:

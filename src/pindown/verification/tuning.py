@@ -150,7 +150,7 @@ WALK_MAX_WORK = 1e9
 # Cutting boxes.
 
 # Boxes bounded together, at most and by the numbers of forms of the widest tensor (64 MB).
-BOX_MAX_BATCH = 512
+BOX_MAX_BATCH = 128
 BOX_BATCH_NUMBERS = 2**22
 # Inputs up to which bounds are carried forwards first, and entries of open sign up to which a tensor is
 # then bounded by ways back: networks of lattices have thousands that hardly matter.
