@@ -13,7 +13,8 @@ from pindown.model.operations.operation import Interval
 from pindown.model.operations.relu import Relu
 from pindown.network import ReluNetwork
 from pindown.relaxation.forward_bounds import tighten_forwards
-from pindown.relaxation.model_bounds import tighten
+from pindown.relaxation.lp_balls import Balls
+from pindown.relaxation.model_bounds import tighten, upper_ends
 from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.verification.box_splitting import BoxSplitting
 from pindown.verification.deduction import Deduction, goal_of
@@ -30,6 +31,15 @@ def forward_bounds(net: ReluNetwork, lower: np.ndarray, upper: np.ndarray) -> li
         i for i, node in enumerate(model.nodes, 1) if not isinstance(node.operation, (Relu, Reshape))
     ]
     return [Interval(*(end.ravel() for end in relaxed.values[i])) for i in used]
+
+
+def ball_bounds(net: ReluNetwork, balls: Balls, rows: np.ndarray) -> np.ndarray:
+    """Return upper bounds (n, q) on forms (n, q, k) of the outputs on balls, with optimised slopes."""
+    model = model_of_network(net)
+    root = RelaxedModel.by_intervals(model, Interval(balls.lower, balls.upper), balls)
+    tighten(root, steps=3)
+    form = rows.reshape(*rows.shape[:2], *model.output_shape)
+    return upper_ends(root, len(model.nodes), form, steps=5)
 
 
 class Searched(NamedTuple):

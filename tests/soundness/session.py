@@ -28,7 +28,7 @@ from pindown.geometry.complex import counting
 from pindown.relaxation import difference_network as difference_norms
 from pindown.relaxation import differential, linear
 from pindown.relaxation import lp_balls as balls
-from pindown.verification import Property, UnsafeSet, certificates
+from pindown.verification import Property, UnsafeSet
 from tests.soundness import searches
 from tests.soundness.cases import Case
 
@@ -54,9 +54,8 @@ _IMPORTS = {
     ),
     "pindown.verification": (verification, "Property UnsafeSet certified certified_radii verify"),
     "pindown.relaxation": (relaxation, "bounds"),
-    "tests.soundness.searches": (searches, "cut_boxes deduce forward_bounds split_units"),
+    "tests.soundness.searches": (searches, "ball_bounds cut_boxes deduce forward_bounds split_units"),
     "pindown.relaxation.lp_balls": (balls, "Balls"),
-    "pindown.verification.certificates": (certificates, "margin_bounds"),
 }
 
 

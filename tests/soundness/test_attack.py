@@ -14,18 +14,12 @@ from pindown.equivalence.shrinking import engine
 from pindown.geometry.facts import extrema
 from pindown.geometry.facts import lipschitz as steepness
 from pindown.model.operations import narrowing
-from pindown.relaxation import (
-    descent,
-    forward_bounds,
-    intervals,
-    lipschitz,
-    optimised_slopes,
-    propagation,
-)
+from pindown.model.operations.relu import Triangles
+from pindown.relaxation import descent, forward_bounds, intervals, lipschitz, propagation
 from pindown.relaxation import linear as linear_bounds
 from pindown.relaxation import lp_balls as balls
 from pindown.relaxation import relaxed_model as relaxed
-from pindown.verification import box_splitting, certificates, distance, falsification
+from pindown.verification import ball_proofs, box_splitting, certificates, distance, falsification
 from tests.soundness.attack import main
 from tests.soundness.checks import CHECKS, run_checks
 from tests.soundness.families import FAMILIES, make_case
@@ -86,7 +80,12 @@ def lower_above(right):
 
 def beyond_one(right):
     """Take slopes below a ReLU that are no longer below it."""
-    return lambda *given: tuple(1.5 + 0.0 * slope for slope in right(*given))
+
+    def wrong(self, slopes):
+        made, above = right(self, slopes), self.slope[:, None]
+        return replace(made, lower=np.where((above > 0) & (above < 1), 1.5, made.lower))
+
+    return wrong
 
 
 def overdone(right):
@@ -126,10 +125,10 @@ FAULTS = [
     ("linear bounds", linear_bounds, "gamma", times(0.0)),
     ("linear bounds", linear_bounds, "triangle_relaxation", flipped),
     ("linear bounds", linear_bounds, "triangle_relaxation", lower_above),
-    ("optimised bounds", optimised_slopes, "_optimised", beyond_one),
+    ("optimised bounds", Triangles, "with_slopes", beyond_one),
     ("optimised bounds", balls, "DUALS", lambda right: right | {"l2": "linf"}),
-    ("certified", certificates, "margin_bounds", lowered),
-    ("certified", certificates, "interval_margins", lowered),
+    ("certified", ball_proofs, "margin_bounds", lowered),
+    ("certified", ball_proofs, "interval_margins", lowered),
     ("certified radii", certificates, "certified", lambda right: lambda *given, **how: np.array([True])),
     ("minimum distance", distance, "certified_radii", times(1.001)),
     ("output range", extrema, "upper_bounds", lowered),

@@ -7,9 +7,8 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.relaxation.linear import LinearForms
-from pindown.relaxation.linear_on_balls import interval_margins
+from pindown.relaxation.linear_on_balls import interval_margins, margin_bounds
 from pindown.relaxation.lp_balls import NORMS, Balls, length_up
-from pindown.relaxation.optimised_slopes import margin_bounds
 from pindown.verification._cell_forms import Sides, cell_forms, contradict, exact_rows, rounded_forms
 from pindown.verification._distance_walk import walk_cells
 from pindown.verification.distance_problem import DistanceState, Problem

@@ -210,12 +210,12 @@ def plain_descent(model, X, y, radius, *, steps, restarts, seed):
 def linear_corners(net, X, y, radius):
     """Whether a corner of the linear bound of some margin has another class."""
     from pindown.box import Box
-    from pindown.relaxation.optimised_slopes import margin_forms
+    from pindown.relaxation.linear_on_balls import output_forms, relax_balls
     from pindown.verification.classes import margin_rows
 
     n, d = X.shape
     balls = Balls.around(X, np.full(n, radius), "linf", Box(np.zeros(d), np.ones(d)))
-    _, forms = margin_forms(net, balls, margin_rows(y, net.out_features))
+    forms = output_forms(relax_balls(net, balls), margin_rows(y, net.out_features))
     points = np.where(forms.weight > 0, balls.upper[:, None], balls.lower[:, None])
     classes = net(points.reshape(-1, d)).argmax(axis=1).reshape(n, -1)
     return (classes != y[:, None]).any(axis=1)

@@ -13,8 +13,8 @@ from pindown.guarantees.certificate import certify as certify
 from pindown.relaxation.lipschitz import LipschitzBounds as LipschitzBounds
 from pindown.relaxation.lipschitz import lipschitz_bounds as lipschitz_bounds
 from pindown.relaxation.operator_norms import spectral_norm as spectral_norm
-from pindown.verification.certificates import CertifiedAccuracy as CertifiedAccuracy
-from pindown.verification.certificates import certified_accuracy as certified_accuracy
+from pindown.verification.accuracy_curves import CertifiedAccuracy as CertifiedAccuracy
+from pindown.verification.accuracy_curves import certified_accuracy as certified_accuracy
 from pindown.verification.distance import MinimumDistance as MinimumDistance
 from pindown.verification.distance import minimum_distance as minimum_distance
 from pindown.verification.portfolio import verify as verify

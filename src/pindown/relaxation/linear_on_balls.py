@@ -6,8 +6,11 @@ The lines of the triangle relaxation, carried back through the layers as in
 .. math::
     f_j(x') - f_c(x') \quad \text{for all } \|x' - x\| \le \epsilon \text{ and } j \ne c .
 
-*Any* slope :math:`\lambda \in [0, 1]` below a ReLU is valid, also another one for each form. Rounding is
-charged to the offsets.
+Rounding is charged to the offsets.
+
+:mod:`~pindown.relaxation.relaxed_model` does the same for every model, and optimises slopes and splits
+units as well. For rows of fully connected networks this is two to three times faster (0.36 against
+0.93 CPU seconds for 100 images of a network of 4 x 256 units), and most rows need no more.
 
 Zhang et al. 2018, "Efficient neural network robustness certification with general activation
 functions" (CROWN).
@@ -139,16 +142,8 @@ def _tightened(known: RelaxedBalls, i: int, z: Interval, deadline: Deadline) -> 
     return Interval(low, high)
 
 
-def output_forms(
-    known: RelaxedBalls, rows: Array, slopes: tuple[Array, ...] | None = None
-) -> LinearForms:
-    """Return upper forms of ``rows @ f`` in the input, rows (n, q, k), rounding included.
-
-    Args:
-        known: The relaxation on n balls.
-        rows: Forms of the outputs.
-        slopes: Slopes below the ReLUs in place of the usual ones, each (n, q, m) within [0, 1].
-    """
+def output_forms(known: RelaxedBalls, rows: Array) -> LinearForms:
+    """Return upper forms of ``rows @ f`` in the input, rows (n, q, k), rounding included."""
     last = known.net.depth - 1
     layer = known.net.layers[last]
     n, q, k = rows.shape
@@ -159,12 +154,10 @@ def output_forms(
             dot(np.abs(rows), known.sizes[last]),
             known.lost[last],
         )
-    return _finished(known, last, _carry(known, last, begun, slopes))
+    return _finished(known, last, _carry(known, last, begun))
 
 
-def _carry(
-    known: RelaxedBalls, i: int, begun: Carried, slopes: tuple[Array, ...] | None = None
-) -> Carried:
+def _carry(known: RelaxedBalls, i: int, begun: Carried) -> Carried:
     """Carry forms of what layer i takes back to the input."""
     A, c, terms, lost = begun
     n, q, _ = A.shape
@@ -175,7 +168,7 @@ def _carry(
             down = A - up
             shift = dot(up, line.shift)
             up *= line.slope[:, None]
-            down *= line.lower[:, None] if slopes is None else slopes[below]
+            down *= line.lower[:, None]
             c = c + (shift + up @ layer.bias + down @ layer.bias)
             size = known.sizes[below]
             terms = terms + (shift + dot(up, size) - dot(down, size))
@@ -192,6 +185,22 @@ def _finished(known: RelaxedBalls, i: int, carried: Carried) -> LinearForms:
         slack = 2.0 * gamma(steps) * carried.terms + carried.lost[:, None]
         offset = add_up(carried.c, slack)
     return LinearForms(carried.A, np.where(np.isfinite(offset), offset, inf))
+
+
+def margin_bounds(net: ReluNetwork, balls: Balls, rows: Array, *, deadline: Deadline = NEVER) -> Array:
+    """Bound ``rows[i] @ f`` from above on ball i, (n, q), for forms of the outputs (n, q, k).
+
+    After the deadline bounds are looser.
+
+    >>> net = ReluNetwork.from_layers([([[1.0], [1.0]], [2, 1]), ([[1.0, -1.0]], [0])])  # 1 for x > -1
+    >>> balls = Balls.around(np.array([[4.0]]), np.array([3.0]), "linf")
+    >>> margin_bounds(net, balls, np.array([[[1.0]]])).round(9)
+    array([[1.]])
+
+    Zhang et al. 2018, Theorem 3.2.
+    """
+    known = relax_balls(net, balls, deadline=deadline)
+    return output_bounds(known, output_forms(known, rows), rows)
 
 
 def interval_margins(net: ReluNetwork, balls: Balls, rows: Array) -> Array:

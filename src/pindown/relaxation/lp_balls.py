@@ -85,6 +85,15 @@ class Balls:
             total = add_up(middle + reach + c, slack)
         return np.minimum(on_box, np.where(np.isfinite(total), total, np.inf))
 
+    def support(self, A: Array) -> Array:
+        """Return :meth:`largest` of forms (n, q, d) without an offset, but for rounding."""
+        corner = np.where(A > 0, self.upper[:, None], self.lower[:, None])
+        on_box = np.einsum("nqd,nqd->nq", A, corner)
+        if self.norm == "linf":
+            return on_box
+        middle = np.matmul(A, self.center[:, :, None])[:, :, 0]
+        return np.minimum(on_box, middle + self.radius[:, None] * lengths(A, DUALS[self.norm]))
+
     def farthest(self, A: Array) -> Array:
         """Return where forms (n, q, d) are about largest, (n, q, d); of the box if that is nearer."""
         corner = np.where(A > 0, self.upper[:, None], self.lower[:, None])

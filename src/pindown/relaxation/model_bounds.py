@@ -115,7 +115,9 @@ def tighten(
         values = relaxed.values
         if not isinstance(node.operation, _EXACT):
             for j in set(node.inputs):
-                if j > 0 and not deadline.passed and _bends_below(relaxed.model, j):
+                # On a box intervals are exact before anything bends; on a ball they are not.
+                bends = relaxed.balls is not None or _bends_below(relaxed.model, j)
+                if j > 0 and not deadline.passed and bends:
                     helps = _worth_bounding(node.operation, values[j], most)
                     tighten_entries(relaxed, j, helps, steps=steps, deadline=deadline)
         relaxed.forget(i)

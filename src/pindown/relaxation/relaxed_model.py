@@ -28,6 +28,8 @@ from pindown.affine import Array
 from pindown.model.graph import Model
 from pindown.model.operations.operation import Interval, Relaxation, charged, dot_up
 from pindown.model.operations.relu import Triangles
+from pindown.relaxation.linear import LinearForms
+from pindown.relaxation.lp_balls import Balls
 from pindown.rounding import TINY
 
 Signs = Mapping[int, NDArray[np.int8]]
@@ -42,22 +44,24 @@ class RelaxedModel:
         values: Bounds on the input and on what every node makes, each ``(n, *shape)``.
         signs: Of tensors that enter ReLUs: 1 where an entry is assumed to be >= 0, -1 where it is
             assumed to be <= 0, else 0, each ``(n, *shape)``. Bounds hold where that is so.
+        balls: What the inputs lie in besides their boxes, None for nothing: n balls.
     """
 
     model: Model
     values: list[Interval]
     signs: Signs = field(default_factory=dict)
+    balls: Balls | None = None
     _relaxations: dict[int, Relaxation] = field(default_factory=dict)
     _singles: dict[int, Relaxation] = field(default_factory=dict)
 
     @classmethod
-    def by_intervals(cls, model: Model, box: Interval) -> RelaxedModel:
-        """Bound every tensor by intervals."""
+    def by_intervals(cls, model: Model, box: Interval, balls: Balls | None = None) -> RelaxedModel:
+        """Bound every tensor by intervals; ``balls`` cut the boxes for linear bounds."""
         n = len(box.lower)
         values = [Interval(*(end.reshape(n, *model.literal_shape) for end in box))]
         for node in model.nodes:
             values.append(node.operation.interval(*(values[j] for j in node.inputs)))
-        return cls(model, values)
+        return cls(model, values, balls=balls)
 
     @classmethod
     def unbounded(cls, model: Model, box: Interval) -> RelaxedModel:
@@ -77,7 +81,8 @@ class RelaxedModel:
         """Return the model on some of its boxes, up to a tensor."""
         values = [Interval(*(end[boxes] for end in value)) for value in self.values[: last + 1]]
         signs = {j: sign if len(sign) == 1 else sign[boxes] for j, sign in self.signs.items()}
-        return RelaxedModel(self.model, values, signs)
+        balls = self.balls if self.balls is None else self.balls.take(boxes)
+        return RelaxedModel(self.model, values, signs, balls)
 
     def assuming(self, signs: Signs) -> RelaxedModel:
         """Return the model where inputs of ReLUs have given signs: bounds are cut at zero there."""
@@ -132,6 +137,8 @@ class RelaxedModel:
             at_input: Forms of the input that are added, (n, q, d).
         """
         slope, offset = self.upper_forms(index, form, choice, at_input)
+        if self.balls is not None:
+            return self.balls.largest(LinearForms(slope.reshape(*offset.shape, -1), offset))
         end = dot_up(slope, self.values[0])
         return charged(offset + end, np.abs(offset) + np.abs(end), 1)
 
@@ -231,9 +238,14 @@ class RelaxedModel:
             slope = forms.get(0)
             if slope is None:
                 slope = np.zeros((n, q, *low.shape[1:]))
-            point = np.where(slope > 0, high[:, None], low[:, None])
-            inner = np.matmul(slope.reshape(n, q, 1, -1), point.reshape(n, q, -1, 1))
-            ends = offset + inner[:, :, 0, 0]
+            flat = slope.reshape(n, q, -1)
+            if self.balls is None:
+                point = np.where(slope > 0, high[:, None], low[:, None])
+                inner = np.matmul(flat[:, :, None], point.reshape(n, q, -1, 1))[:, :, 0, 0]
+            else:
+                point = self.balls.farthest(flat).reshape(slope.shape)
+                inner = self.balls.support(flat)
+            ends = offset + inner
         return Estimate(ends, met, point)
 
     def followed(self, found: Estimate) -> dict[int, Array]:

@@ -17,13 +17,6 @@ BALL_BLOCK_ENTRIES = 2**19
 # Balls bounded together, to look at the clock now and then.
 MAX_BALLS_AT_ONCE = 1024
 
-# Optimised slopes.
-
-# Gradient steps, in shares of the range [0, 1] of a slope.
-SLOPE_STEP_SHARES = (0.5, 0.35, 0.25, 0.15, 0.1, 0.06, 0.03)
-# Numbers of one layer's forms in a round of gradient steps: 16 MB.
-SLOPE_BLOCK_ENTRIES = 2**21
-
 # Norms.
 
 # A cautious guess for two cores; only decides what is worth starting.

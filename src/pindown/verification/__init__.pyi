@@ -10,9 +10,9 @@ from pindown.verification.properties import UnsafeSet as UnsafeSet
 from pindown.verification.vnnlib import read_vnnlib as read_vnnlib
 
 # classes that hold around inputs
-from pindown.verification.certificates import CertifiedAccuracy as CertifiedAccuracy
+from pindown.verification.accuracy_curves import CertifiedAccuracy as CertifiedAccuracy
 from pindown.verification.certificates import certified as certified
-from pindown.verification.certificates import certified_accuracy as certified_accuracy
+from pindown.verification.accuracy_curves import certified_accuracy as certified_accuracy
 from pindown.verification.certificates import certified_radii as certified_radii
 from pindown.verification.distance import MinimumDistance as MinimumDistance
 from pindown.verification.distance import minimum_distance as minimum_distance

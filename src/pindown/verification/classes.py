@@ -25,7 +25,7 @@ from pindown.verification._goals import Goals
 
 BoxLike = Box | tuple[ArrayLike, ArrayLike] | None
 Classes = NDArray[np.intp]
-AnyNet = TypeVar("AnyNet", ReluNetwork, Model)
+AnyNet = TypeVar("AnyNet", ReluNetwork, Model, ReluNetwork | Model)
 
 
 def classifier(net: AnyNet) -> AnyNet:

@@ -12,8 +12,8 @@ from pindown.affine import Array
 from pindown.box import Box
 from pindown.network import ReluNetwork
 from pindown.relaxation.linear_on_balls import interval_margins
-from pindown.relaxation.lp_balls import DUALS, Balls, Norm, length_up, lengths, steepest_step
-from pindown.rounding import add_up
+from pindown.relaxation.lp_balls import DUALS, Balls, Norm, lengths, steepest_step
+from pindown.verification.ball_proofs import distance_up
 from pindown.verification.classes import margin_rows, margin_slopes
 from pindown.verification.counterexamples import float32_outputs
 from pindown.verification.least_distance import contradiction, nearest_point
@@ -122,11 +122,6 @@ class DistanceState:
         deeper[-1] -= _DEEPER * near.distance * float(lengths(form, DUALS[problem.norm]))
         inside = nearest_point(G, deeper, problem.x, problem.norm, limit=self.upper)
         return (state if inside is None else state.tried(problem, inside.point[None])), near.weights
-
-
-def distance_up(point: Array, x: Array, norm: Norm) -> float:
-    """Return the distance of two points, rounded up."""
-    return length_up(np.maximum(add_up(point, -x), add_up(x, -point)), norm)
 
 
 def beyond(problem: Problem, point: Array, form: Array) -> Array:

@@ -27,6 +27,7 @@ from pindown.parallel import n_workers
 from pindown.parallel.limits import one_thread
 from pindown.progress import Report, silent
 from pindown.relaxation.forward_bounds import tighten_forwards
+from pindown.relaxation.lp_balls import Balls
 from pindown.relaxation.model_bounds import tighten
 from pindown.relaxation.propagation import Goal
 from pindown.relaxation.relaxed_model import RelaxedModel
@@ -124,6 +125,7 @@ class Run:
     threads: int
     progress: Report
     path: str | None
+    turns: int = PORTFOLIO_TURNS
     method: str = "a search"
     example: Witness | None = None
     interrupted: bool = False
@@ -163,7 +165,7 @@ class Run:
             self._drop(never_below(self.model, self.open), "intervals that end at a limit")
         if 0 < len(self.open) <= SEARCH_FIRST_MAX_SETS:  # of thousands, bounds leave few
             self._search(SEARCH_FIRST_TURNS)
-        for turn in range(PORTFOLIO_TURNS):
+        for turn in range(self.turns):
             if self._over:
                 break
             if self.n_varying > FEW_INPUTS:
@@ -335,6 +337,7 @@ class _Units:
     model: Model
     groups: list[list[int]]
     sets: dict[int, UnsafeSet]
+    balls: Balls | None = None
     method: str = "linear bounds"
     proved: set[int] = field(default_factory=set)
     corners: tuple[Array, Any] | None = None
@@ -345,14 +348,17 @@ class _Units:
     _splittings: dict[int, UnitSplitting] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Model, sets: dict[int, UnsafeSet]) -> _Units | None:
-        """Return the state at the beginning; None if there are too many boxes."""
+    def of(cls, model: Model, sets: dict[int, UnsafeSet], balls: Balls | None = None) -> _Units | None:
+        """Return the state at the beginning; None if there are too many boxes.
+
+        A ball holds the inputs of all sets besides their one box, if it is given.
+        """
         groups: dict[bytes, list[int]] = {}
         for s, unsafe in sets.items():
             groups.setdefault(unsafe.lower.tobytes() + unsafe.upper.tobytes(), []).append(s)
         if len(groups) > SPLIT_MAX_GROUPS:
             return None
-        return cls(model, list(groups.values()), dict(sets))
+        return cls(model, list(groups.values()), dict(sets), balls)
 
     @property
     def n_parts(self) -> int:
@@ -416,7 +422,7 @@ class _Units:
         unsafe = self.sets[sets[0]]
         if g not in self._roots:
             box = Interval(unsafe.lower[None], unsafe.upper[None])
-            self._roots[g] = RelaxedModel.by_intervals(self.model, box)
+            self._roots[g] = RelaxedModel.by_intervals(self.model, box, self.balls)
             if len(unsafe.lower) <= FORWARD_MAX_INPUTS:
                 tighten_forwards(self._roots[g])
         root = self._roots[g]

@@ -53,7 +53,7 @@ def optimised(session: Session) -> None:
     radius = float(np.max(case.box.radius) * rng.choice([0.1, 0.5, 1.0]))
     rows = np.array([[rng.normal(size=len(eye)), eye[0] - eye[-1], -eye[0]]] * 2)
     ball = f"Balls.around(np.array([x, x]), np.array([{radius!r}, 0.0]), {norm!r}, box)"
-    found = session.ask(f"margin_bounds(net, {ball}, rows, goal=-np.inf)", rows=rows)
+    found = session.ask(f"ball_bounds(net, {ball}, rows)", rows=rows)
     for bounds, reach in zip(found, (radius, 0.0), strict=True):
         lines = [within_ball(line, reach, norm) for line in case.lines]
         for row, high in zip(rows[0], bounds, strict=True):

@@ -70,14 +70,18 @@ class Dense(AffineOperation):
     def linear(self, x: Numbers) -> Numbers:
         """Return ``W x``; a tensor of any rank goes through one matrix product."""
         W = matched(self.weight, x)
-        if self.axis == -2:
+        if self.axis == -2 and x.shape[-1] > 1:
             return np.matmul(W, x)
-        rows = x.reshape(-1, x.shape[-1])
-        return np.matmul(rows, W.T).reshape(*x.shape[:-1], len(self.weight))
+        # Columns of one number are rows: one matrix product for all instead of one for each.
+        rows = x.reshape(-1, W.shape[1])
+        product = np.matmul(rows, W.T)
+        if self.axis == -2:
+            return product.reshape(*x.shape[:-2], len(self.weight), 1)
+        return product.reshape(*x.shape[:-1], len(self.weight))
 
     def transposed(self, form: Array, shape: Shape) -> Array:
         """Return ``form W``."""
-        if self.axis == -2:
+        if self.axis == -2 and shape[-1] > 1:
             return np.matmul(self.weight.T, form)
         return np.matmul(form.reshape(-1, len(self.weight)), self.weight).reshape(len(form), *shape)
 
