@@ -17,5 +17,9 @@ class PropertyFileError(ValueError):
     """The property file is missing, damaged, or says what cannot be read: where, and what."""
 
 
+class CertificateError(ValueError):
+    """A certificate is damaged, is about something else, or cannot be written: why."""
+
+
 class ParameterError(ValueError, TypeError):
     """A parameter that cannot be used; both a ValueError and a TypeError, as in scikit-learn."""

@@ -156,7 +156,7 @@ def test_the_coordinate_that_is_cut_can_be_cut():
     """The first is wider, but there is nothing between its ends."""
     lower = np.array([[1e10, 0.0, 1.0]])
     upper = np.array([[np.nextafter(1e10, 2e10), 1e-8, 1.0]])
-    low, high, thin = _cut(lower, upper, np.array([[1.0, 0.0, 1.0]]))
+    low, high, _, thin = _cut(lower, upper, np.array([[1.0, 0.0, 1.0]]))
     assert not thin[0] and high[0, 1] == low[1, 1] == 5e-9
 
 
@@ -216,7 +216,7 @@ def test_halves_cover_their_box():
     rng = np.random.default_rng(1)
     lower = mixed(rng, (50, 3), 20)
     upper = lower + np.abs(mixed(rng, (50, 3), 20)) * (rng.random((50, 3)) < 0.7)
-    low, high, thin = _cut(lower, upper, rng.choice([0.0, 1.0, np.nan, np.inf, -1e308], (50, 3)))
+    low, high, _, thin = _cut(lower, upper, rng.choice([0.0, 1.0, np.nan, np.inf, -1e308], (50, 3)))
     assert thin.sum() < 50 and len(low) == 2 * (~thin).sum()
     left, right = np.split(np.arange(len(low)), 2)
     np.testing.assert_array_equal(low[left], lower[~thin])

@@ -167,6 +167,22 @@ class Descent:
             self._adams[key] = _Adam(shape, np.float32 if self.single else np.float64)
         return self._adams[key]
 
+    def coarsen(self, steps: int) -> None:
+        """Round the best choice to numbers that are short to write; any choice gives a proved bound.
+
+        Args:
+            steps: Slopes become multiples of ``1 / steps``; multipliers become float32.
+        """
+        slopes, multipliers = self.best_choice
+        with np.errstate(over="ignore"):
+            self.best_choice = Choice(
+                {
+                    i: np.rint(np.clip(s, 0.0, 1.0).astype(np.float64) * steps) / steps
+                    for i, s in slopes.items()
+                },
+                {j: m.astype(np.float32).astype(np.float64) for j, m in multipliers.items()},
+            )
+
     @np.errstate(over="ignore", invalid="ignore")
     def proved(self) -> Array:
         """Return proved upper bounds (n, q) on the smallest of the r forms, by the best choice seen."""

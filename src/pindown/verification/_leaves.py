@@ -95,7 +95,10 @@ def _proved(search: UnitSplitting, part: Part, multipliers: Array) -> float:
         if share > 0.0:
             held = weights / total if total > 0.0 else np.full(r, 1.0 / r)
             scaled = part._replace(weights=held, multipliers=part.signs * (signs / share))
-            best = min(best, float(search.descent([scaled]).proved()[0, 0]))
+            descent = search.descent([scaled])
+            bounds = search.proved(descent)
+            best = min(best, float(bounds[0]))
             if best < 0.0:
+                search.told(search.kept([scaled], descent, bounds))
                 break
     return best

@@ -26,6 +26,7 @@ from pindown.relaxation.model_bounds import tighten
 from pindown.relaxation.propagation import contracted
 from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.rounding import add_up
+from pindown.verification.proof_log import ProofLog
 from pindown.verification.properties import UnsafeSet
 from pindown.verification.tuning import (
     BOX_BATCH_NUMBERS,
@@ -47,6 +48,7 @@ class BoxSplitting:
         sets: The unsafe sets.
         only: Which of them are looked at; all if not given.
         threads: How many to bound boxes in.
+        log: What is told of every cut, and of every box that is proved; None if nobody asks.
         n_parts: How many boxes were bounded.
         corners: Where bounds of the last round are attained: points to try, (n, d), and their sets.
     """
@@ -55,12 +57,14 @@ class BoxSplitting:
     sets: Sequence[UnsafeSet]
     only: Sequence[int] | None = None
     threads: int = 1
+    log: ProofLog | None = None
     n_parts: int = 0
     corners: tuple[Array, NDArray[np.intp]] | None = None
     _lower: Array = field(init=False)
     _upper: Array = field(init=False)
     _owner: NDArray[np.intp] = field(init=False)
     _excess: Array = field(init=False)  # proved upper bounds on the least of limit minus row
+    _node: NDArray[np.int64] = field(init=False)  # numbers of boxes in the log's trees
     _thin: dict[int, float] = field(default_factory=dict)  # of sets with boxes too thin to cut
 
     def __post_init__(self) -> None:
@@ -81,6 +85,10 @@ class BoxSplitting:
         self._upper = np.array([unsafe.upper for unsafe in self.sets])
         self._owner = np.arange(len(self.sets))
         self._excess = np.full(len(self.sets), np.inf)
+        self._node = np.zeros(len(self.sets), np.int64)
+        if self.log is not None:
+            self._node = self.log.boxes.begin(len(self.sets))
+            self.log.box_roots.update(enumerate(self._node.tolist()))
         if self.only is not None:
             self.keep(self.only)
 
@@ -92,6 +100,7 @@ class BoxSplitting:
         if not kept.all():
             self._lower, self._upper = self._lower[kept], self._upper[kept]
             self._owner, self._excess = self._owner[kept], self._excess[kept]
+            self._node = self._node[kept]
         self._thin = {s: excess for s, excess in self._thin.items() if wanted[s]}
 
     @property
@@ -137,6 +146,7 @@ class BoxSplitting:
         step = self.batch
         # The last boxes first: what waits stays short.
         low, high, owner = self._lower[-step:], self._upper[-step:], self._owner[-step:]
+        node = self._node[-step:]
         chunks = np.array_split(
             np.arange(len(low)), max(1, min(self.threads, len(low) // BOX_MIN_CHUNK))
         )
@@ -148,12 +158,14 @@ class BoxSplitting:
         excess, slope, ends, steep = (np.concatenate(column) for column in zip(*bounded, strict=True))
         self.n_parts += len(low)
         left = np.flatnonzero(~(excess.min(axis=1) < 0.0))
-        width = (high - low)[left]
-        low, high, empty = contracted(low[left], high[left], slope[left], ends[left])
-        left, low, high, width = left[~empty], low[~empty], high[~empty], width[~empty]
+        before = low[left], high[left]
+        low, high, empty = contracted(*before, slope[left], ends[left])
+        moved = np.any((low > before[0]) | (high < before[1]), axis=1)[~empty]
+        width = (before[1] - before[0])[~empty]
+        left, low, high = left[~empty], low[~empty], high[~empty]
         owner, slope, excess = owner[left], slope[left], excess[left]
         # What became much thinner is bounded again before it is cut: one thing follows from another.
-        thinner = (high - low < BOX_CONTRACTED_SHARE * width).any(axis=1)
+        thinner = np.any(high - low < BOX_CONTRACTED_SHARE * width, axis=1)
         best = np.argmin(excess, axis=1)
         slope = slope[np.arange(len(low)), best]
         corner = np.where(slope > 0, high, low)
@@ -161,14 +173,33 @@ class BoxSplitting:
         known = excess.min(axis=1)
         known = np.where(np.isnan(known), np.inf, known)
         cut = np.flatnonzero(~thinner)
-        left_low, left_high, thin = _cut(low[cut], high[cut], steep[left][cut])
+        left_low, left_high, axis, thin = _cut(low[cut], high[cut], steep[left][cut])
         for s, end in zip(owner[cut][thin].tolist(), known[cut][thin].tolist(), strict=True):
             self._thin[s] = max(self._thin.get(s, -np.inf), end)
         halved = np.tile(cut[~thin], 2)
+        rest = self._told(node, left, thinner, cut[~thin], axis[~thin], moved)
         self._lower = np.concatenate([self._lower[:-step], low[thinner], left_low])
         self._upper = np.concatenate([self._upper[:-step], high[thinner], left_high])
         self._owner = np.concatenate([self._owner[:-step], owner[thinner], owner[halved]])
         self._excess = np.concatenate([self._excess[:-step], known[thinner], known[halved]])
+        self._node = np.concatenate([self._node[:-step], rest])
+
+    def _told(
+        self,
+        node: NDArray[np.int64],
+        left: NDArray[np.intp],
+        thinner: NDArray[np.bool_],
+        cut: NDArray[np.intp],
+        axis: NDArray[np.intp],
+        moved: NDArray[np.bool_],
+    ) -> NDArray[np.int64]:
+        """Tell the log what became of a round's boxes; return the numbers of those that wait now."""
+        if self.log is None:
+            return np.zeros(np.count_nonzero(thinner) + 2 * len(cut), np.int64)
+        tree, open_ = self.log.boxes, node[left]
+        tree.close(np.delete(node, left))
+        shrunk = tree.shrink(open_[thinner])
+        return np.concatenate([shrunk, tree.halve(open_[cut], axis, moved[cut])])
 
     def _bounded(
         self, low: Array, high: Array, owner: NDArray[np.intp], deadline: Deadline
@@ -240,8 +271,10 @@ def _bending(
     return np.where(width > 0, total / np.where(width > 0, width, 1.0), 0.0)
 
 
-def _cut(lower: Array, upper: Array, slope: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Halve boxes along the coordinate that moves the bound most; say which are too thin for that."""
+def _cut(
+    lower: Array, upper: Array, slope: Array
+) -> tuple[Array, Array, NDArray[np.intp], NDArray[np.bool_]]:
+    """Halve boxes along the coordinate that moves the bound most; say which, and what is too thin."""
     middle = lower / 2 + upper / 2
     wide = (lower < middle) & (middle < upper)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -254,4 +287,5 @@ def _cut(lower: Array, upper: Array, slope: Array) -> tuple[Array, Array, NDArra
     left[at], right[at] = middle[at], middle[at]
     thin = ~wide[at]
     halves = np.concatenate([lower, right]), np.concatenate([left, upper])
-    return *(corners[np.tile(~thin, 2)] for corners in halves), thin
+    low, high = (corners[np.tile(~thin, 2)] for corners in halves)
+    return low, high, at[1], thin

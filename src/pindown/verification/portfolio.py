@@ -33,8 +33,11 @@ from pindown.relaxation.propagation import Goal
 from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.verification._exact_ends import never_below
 from pindown.verification.box_splitting import BoxSplitting
+from pindown.verification.certificate_files import Certificate
 from pindown.verification.deduction import Deductions, goal_of
 from pindown.verification.falsification import Falsifier, find_violation
+from pindown.verification.proof_log import BY_BOXES, BY_ENDS, BY_SIGNS, ProofLog, SignLog
+from pindown.verification.proof_roots import pinned_root
 from pindown.verification.properties import Property, UnsafeSet
 from pindown.verification.tuning import (
     BOX_FIRST_PARTS,
@@ -45,6 +48,7 @@ from pindown.verification.tuning import (
     DEDUCTION_MAX_SETS,
     FEW_INPUTS,
     FORWARD_MAX_INPUTS,
+    LOGGED_DEDUCTION_TURN,
     PORTFOLIO_TURNS,
     ROOT_INNER_STEPS,
     ROOT_MAX_WORK,
@@ -66,6 +70,7 @@ def verify(
     budget: float | None = 60.0,
     seed: int = 0,
     n_jobs: int | None = None,
+    certificate: str | PathLike[str] | None = None,
     progress: Report = silent,
 ) -> Verification:
     """Decide whether a model keeps a property: proved, refuted by an input, or not decided.
@@ -76,6 +81,8 @@ def verify(
         budget: Seconds; None for no limit.
         seed: Of the search for violations.
         n_jobs: Threads to bound parts in; all cores if not given.
+        certificate: Where to write a proof that ``checker/pindown_check.py`` checks; models must be
+            given as paths of ONNX files.
         progress: What is told how far the work is.
 
     Returns:
@@ -84,7 +91,8 @@ def verify(
         ``"undecided"``.
 
     Raises:
-        ValueError: If the property has other sizes than the model.
+        ValueError: If the property has other sizes than the model, or a certificate is asked for and a
+            model is no ONNX file.
 
     Example:
         ``|x|`` is below 3.1 on [-3, 3], and above 2 somewhere:
@@ -101,13 +109,16 @@ def verify(
     given = model if isinstance(model, tuple) else (model,)
     models = [as_model(one, "verify") for one in given]
     goal.check_model(*models)
+    proof = None if certificate is None else Certificate.at(certificate, goal, given, models)
     graph, path = models[0], _path(given[0]) if len(given) == 1 else None
     if goal.reads is not None and goal.models is not None:
         graph, path = joined([models[i] for i in goal.models], goal.reads, goal.n_free), None
     graph = with_sparse_layers(graph)
     threads = n_workers(-1 if n_jobs is None else n_jobs)
     with one_thread():
-        return Run(graph, goal, deadline, seed, threads, progress, path).decided()
+        log = None if proof is None or proof.log.refused else proof.log
+        answer = Run(graph, goal, deadline, seed, threads, progress, path, log=log).decided()
+        return answer if proof is None else proof.written(answer)
 
 
 def _path(model: Any) -> str | None:
@@ -126,6 +137,7 @@ class Run:
     progress: Report
     path: str | None
     turns: int = PORTFOLIO_TURNS
+    log: ProofLog | None = None
     method: str = "a search"
     example: Witness | None = None
     interrupted: bool = False
@@ -162,13 +174,13 @@ class Run:
 
     def _turns(self) -> None:
         if not self.deadline.passed:
-            self._drop(never_below(self.model, self.open), "intervals that end at a limit")
+            self._drop(never_below(self.model, self.open), "intervals that end at a limit", BY_ENDS)
         if 0 < len(self.open) <= SEARCH_FIRST_MAX_SETS:  # of thousands, bounds leave few
             self._search(SEARCH_FIRST_TURNS)
         for turn in range(self.turns):
             if self._over:
                 break
-            if self.n_varying > FEW_INPUTS:
+            if self.n_varying > FEW_INPUTS and (self.log is None or turn >= LOGGED_DEDUCTION_TURN):
                 self._deduce(turn)
             if not self._over and self.n_varying > FEW_INPUTS:
                 self._split_units(SPLIT_FIRST_PARTS << turn)
@@ -217,7 +229,11 @@ class Run:
     def _cut_boxes(self, parts: int) -> None:
         if self._boxes is None:
             self._boxes = BoxSplitting(
-                self.model, self.prop.unsafe, only=list(self.open), threads=self.threads
+                self.model,
+                self.prop.unsafe,
+                only=list(self.open),
+                threads=self.threads,
+                log=self.log,
             )
         boxes = self._boxes
         end = boxes.n_parts + parts
@@ -225,7 +241,7 @@ class Run:
             boxes.keep(self.open)
             boxes.round(self.deadline)
             self._try(boxes.corners)
-            self._drop(set(self.open) - boxes.open_sets, "cutting boxes")
+            self._drop(set(self.open) - boxes.open_sets, "cutting boxes", BY_BOXES)
             self._tell("cutting boxes")
 
     def _deduce(self, turn: int) -> None:
@@ -246,7 +262,7 @@ class Run:
 
     def _split_units(self, parts: int) -> None:
         if self._units is None:
-            self._units = _Units.of(self.model, self.open)
+            self._units = _Units.of(self.model, self.open, log=self.log)
             if self._units is None:
                 return
         units = self._units
@@ -254,7 +270,7 @@ class Run:
         while units.n_parts < end and not units.exhausted and not self._over:
             units.round(self.open, self.deadline, self.threads)
             self._try(units.corners)
-            self._drop(units.proved & set(self.open), units.method)
+            self._drop(units.proved & set(self.open), units.method, BY_SIGNS)
             self._tell(units.method)
 
     def _try(self, corners: tuple[Array, Any] | None) -> None:
@@ -297,7 +313,10 @@ class Run:
                 if self._over:
                     return
 
-    def _drop(self, proved: set[int], method: str) -> None:
+    def _drop(self, proved: set[int], method: str, how: str = "") -> None:
+        """Leave out sets that are proved; ``how`` is the kind of proof that the log has of them."""
+        if self.log is not None:
+            self.log.settle(proved, how, method)
         for s in proved:
             self.open.pop(s, None)
             self.method = method
@@ -338,17 +357,25 @@ class _Units:
     groups: list[list[int]]
     sets: dict[int, UnsafeSet]
     balls: Balls | None = None
+    log: ProofLog | None = None
     method: str = "linear bounds"
     proved: set[int] = field(default_factory=set)
     corners: tuple[Array, Any] | None = None
     bound: float = np.inf
     _roots: dict[int, RelaxedModel] = field(default_factory=dict)
+    _logged: dict[int, int] = field(default_factory=dict)  # which root of the log a group has
     _stage: int = 0
     _finished_parts: int = 0
     _splittings: dict[int, UnitSplitting] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Model, sets: dict[int, UnsafeSet], balls: Balls | None = None) -> _Units | None:
+    def of(
+        cls,
+        model: Model,
+        sets: dict[int, UnsafeSet],
+        balls: Balls | None = None,
+        log: ProofLog | None = None,
+    ) -> _Units | None:
         """Return the state at the beginning; None if there are too many boxes.
 
         A ball holds the inputs of all sets besides their one box, if it is given.
@@ -358,7 +385,7 @@ class _Units:
             groups.setdefault(unsafe.lower.tobytes() + unsafe.upper.tobytes(), []).append(s)
         if len(groups) > SPLIT_MAX_GROUPS:
             return None
-        return cls(model, list(groups.values()), dict(sets), balls)
+        return cls(model, list(groups.values()), dict(sets), balls, log)
 
     @property
     def n_parts(self) -> int:
@@ -387,7 +414,7 @@ class _Units:
                 for s in group:
                     if s in open_sets and s not in self.proved:
                         self._splittings[s] = UnitSplitting(
-                            self._roots[g], self._goal(s), threads=threads
+                            self._roots[g], self._goal(s), threads=threads, log=self._sign_log(g, s)
                         )
             self._stage = 3
         points, owner = [], []
@@ -419,7 +446,24 @@ class _Units:
         return ways * self.model.multiply_adds <= ROOT_MAX_WORK
 
     def _bounded(self, g: int, sets: Sequence[int], stage: int, deadline: Deadline) -> None:
-        unsafe = self.sets[sets[0]]
+        root = self._root(g, self.sets[sets[0]], stage, deadline)
+        for s in sets:
+            self._finished_parts += 1
+            splitting = UnitSplitting(root, self._goal(s), log=self._sign_log(g, s))
+            if splitting.root_bound(deadline, optimise=bool(stage)) < 0.0:
+                self.proved.add(s)
+
+    def _root(self, g: int, unsafe: UnsafeSet, stage: int, deadline: Deadline) -> RelaxedModel:
+        """Return the model on the box of a group, with bounds as good as a stage makes them."""
+        if self.log is not None:
+            if not stage or self._steps_pay(self._roots[g]):
+                steps = ROOT_INNER_STEPS if stage else 0
+                self._roots[g], told = pinned_root(
+                    self.model, unsafe.lower, unsafe.upper, steps=steps, deadline=deadline
+                )
+                self._logged[g] = len(self.log.roots)
+                self.log.roots.append(told)
+            return self._roots[g]
         if g not in self._roots:
             box = Interval(unsafe.lower[None], unsafe.upper[None])
             self._roots[g] = RelaxedModel.by_intervals(self.model, box, self.balls)
@@ -428,8 +472,11 @@ class _Units:
         root = self._roots[g]
         if not stage or self._steps_pay(root):
             tighten(root, steps=ROOT_INNER_STEPS if stage else 0, deadline=deadline)
-        for s in sets:
-            self._finished_parts += 1
-            splitting = UnitSplitting(root, self._goal(s))
-            if splitting.root_bound(deadline, optimise=bool(stage)) < 0.0:
-                self.proved.add(s)
+        return root
+
+    def _sign_log(self, g: int, s: int) -> SignLog | None:
+        """Begin a tree of signs of a set, if there is a log."""
+        if self.log is None:
+            return None
+        self.log.signs[s] = SignLog(self._logged[g])
+        return self.log.signs[s]

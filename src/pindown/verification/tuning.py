@@ -99,6 +99,16 @@ SPLIT_LOW_SHARE = 0.35
 SPLIT_HIGH_SHARE = 0.65
 # Units tried for each part, by each of two scores.
 SPLIT_CANDIDATES = 2
+# What bounds that go into a certificate must be below zero by, in shares of the sizes of what is summed:
+# whoever checks them rounds otherwise, by some 1e-13.
+LOGGED_SLACK = 1e-11
+# By how much bounds inside a model are moved outwards for that, in shares of their size; and what slopes
+# of its own must gain a bound, in shares of its width, to be written down.
+LOGGED_WIDENING = 1e-9
+LOGGED_GAIN = 1e-3
+# Turns after which steps are taken, too, that certificates do not have: a verdict without one is better
+# than none.
+LOGGED_DEDUCTION_TURN = 4
 # Entries of the linear programs of parts in which every unit has its sign: seconds.
 LEAF_MAX_ENTRIES = 2_000_000
 # Parts bounded together: at first, at most, and by the numbers they hold (256 MB).

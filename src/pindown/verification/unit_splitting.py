@@ -13,8 +13,9 @@ verification via Lagrangian decomposition" (trying the best few).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from typing import NamedTuple, TypeVar
 
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.deadline import Deadline
+from pindown.model.operations.operation import dot
 from pindown.model.operations.relu import Relu, Triangles
 from pindown.parallel import in_threads
 from pindown.relaxation.descent import Descent
@@ -31,7 +33,9 @@ from pindown.relaxation.relaxed_model import Choice, RelaxedModel
 from pindown.relaxation.tuning import OUTER_SLOPE_STEPS
 from pindown.rounding import add_up
 from pindown.verification._leaves import leaf
+from pindown.verification.proof_log import SLOPE_STEPS, SignLeaf, SignLog
 from pindown.verification.tuning import (
+    LOGGED_SLACK,
     SPLIT_BATCH_NUMBERS,
     SPLIT_CANDIDATES,
     SPLIT_FIRST_BATCH,
@@ -56,6 +60,7 @@ class Part(NamedTuple):
         slopes: Below the units of open sign.
         multipliers: Of the signs.
         weights: Of the forms.
+        node: Its number in the log's tree.
     """
 
     units: NDArray[np.intp]
@@ -64,6 +69,7 @@ class Part(NamedTuple):
     slopes: NDArray[np.float32]
     multipliers: Array
     weights: Array
+    node: int = 0
 
 
 @dataclass(eq=False)
@@ -73,11 +79,14 @@ class UnitSplitting:
     Attributes:
         root: The model on the box, with the best bounds known.
         goal: What must be shown.
+        threads: How many to bound parts in.
+        log: What is told of every cut, and of every part that is proved; None if nobody asks.
     """
 
     root: RelaxedModel
     goal: Goal
     threads: int = 1
+    log: SignLog | None = None
     n_parts: int = 0
     waiting: list[tuple[float, int, Part]] = field(default_factory=list)
     corners: list[Array] = field(default_factory=list)
@@ -136,10 +145,17 @@ class UnitSplitting:
                 self.goal.rows[None],
                 at_input=None if self.goal.at_input is None else self.goal.at_input[None],
             )
-            return float(add_up(ends, self.goal.constant).min())
+            bounds = add_up(ends, self.goal.constant)[0]
+            best = int(np.argmin(bounds))
+            bound = float(bounds[best]) + self.slack
+            weights = np.eye(len(bounds))[best]
+            self.told([self.begin()._replace(bound=bound, weights=weights)])
+            return bound
         descent = self.descent([self.begin()])
         descent.run(OUTER_SLOPE_STEPS, goal=0.0, deadline=deadline)
-        return float(descent.proved()[0, 0])
+        bounds = self.proved(descent)
+        self.told(self.kept([self.begin()], descent, bounds))
+        return float(bounds[0])
 
     # ------------------------------------------------------------------ bounds of a batch
 
@@ -212,6 +228,42 @@ class UnitSplitting:
             for k, part in enumerate(parts)
         ]
 
+    # ------------------------------------------------------------------ what is told to a log
+
+    @cached_property
+    def slack(self) -> float:
+        """By how much bounds must be below zero so that others find them so: they round otherwise."""
+        if self.log is None:
+            return 0.0
+        sizes = np.abs(self.goal.rows).reshape(1, len(self.goal.rows), -1)
+        terms = dot(sizes, self.root.values[-1].reach.reshape(1, -1)) + np.abs(self.goal.constant)
+        if self.goal.at_input is not None:
+            reach = self.root.values[0].reach.reshape(1, -1)
+            terms = terms + dot(np.abs(self.goal.at_input)[None], reach)
+        return LOGGED_SLACK * float(terms.max())
+
+    def proved(self, descent: Descent) -> Array:
+        """Return the proved bounds (n,) of a descent; for a log with numbers as they are written."""
+        if self.log is not None:
+            descent.coarsen(SLOPE_STEPS)
+        return descent.proved()[:, 0] + self.slack
+
+    def told(self, parts: Iterable[Part]) -> None:
+        """Tell the log which parts are proved."""
+        if self.log is not None:
+            for part in parts:
+                if part.bound < 0.0:
+                    leaf = SignLeaf.of(part.slopes, part.multipliers, part.weights)
+                    self.log.close(part.node, leaf)
+
+    def halves(self, part: Part, unit: int) -> list[Part]:
+        """Return the two parts in which one more unit has a sign, with their numbers in the log."""
+        both = [halved(part, unit, sign) for sign in (1, -1)]
+        if self.log is None:
+            return both
+        nodes = self.log.tree.halve([part.node], [unit]).tolist()
+        return [half._replace(node=node) for half, node in zip(both, nodes, strict=True)]
+
     # ------------------------------------------------------------------ where to cut
 
     @np.errstate(all="ignore")
@@ -265,7 +317,7 @@ class UnitSplitting:
             score = (max(a, b), min(a, b), unit)
             if k not in best or score < best[k]:
                 best[k] = score
-        return [halved(parts[k], best[k][2], sign) for k in best for sign in (1, -1)]
+        return [half for k in best for half in self.halves(parts[k], best[k][2])]
 
     def _tried(self, trials: list[Part]) -> Array:
         descent = self.descent(trials)
@@ -319,6 +371,7 @@ class UnitSplitting:
         ]
         self.n_parts += len(parts)
         self.single &= not self._missed  # what was nearly proved wants more digits
+        self.told(part for part, _ in bounded)
         left = [(part, corner) for part, corner in bounded if not part.bound < 0.0]
         if left:
             self.corners.append(np.array([corner for _, corner in left]))
@@ -345,8 +398,9 @@ class UnitSplitting:
             last = phase == len(phases)
             bounds = np.array([part.bound for part in parts])
             if last or (descent.best[:, 0] < 0.0).any():
-                bounds = np.minimum(descent.proved()[:, 0], bounds)
-                self._missed |= bool(((descent.best[:, 0] < 0.0) & ~(bounds < 0.0)).any())
+                bounds = np.minimum(self.proved(descent), bounds)
+                missed = (descent.best[:, 0] < 0.0) & ~(bounds < 0.0)
+                self._missed |= self.log is None and bool(missed.any())  # else slopes were rounded
             assert descent.last is not None
             points = descent.last.point.reshape(len(parts), -1)
             kept = self.kept(parts, descent, bounds)

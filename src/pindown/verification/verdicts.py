@@ -36,6 +36,8 @@ class Verification:
         seconds: How long it took.
         history: How the search went: (seconds, parts bounded, unsafe sets open) as it went on.
         interrupted: Whether Ctrl-C ended it.
+        certificate: The file that a proof was written to; empty if none was.
+        certificate_note: Why none was written although it was asked for, or what it does not prove yet.
         kind: ``"exact"``.
     """
 
@@ -49,6 +51,8 @@ class Verification:
     seconds: float = 0.0
     history: tuple[tuple[float, int, int], ...] = ()
     interrupted: bool = False
+    certificate: str = ""
+    certificate_note: str = ""
     kind: Kind = "exact"
 
     @property

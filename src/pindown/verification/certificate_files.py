@@ -1,0 +1,141 @@
+"""The certificate of one question: what it may be about, going on from an unfinished one, writing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pindown.errors import CertificateError
+from pindown.io.onnx_operations import operations_of
+from pindown.model.graph import Model
+from pindown.model.operations.relu import Relu
+from pindown.verification.proof_files import (
+    Frontier,
+    ModelFile,
+    claim_of,
+    packed,
+    proof_arrays,
+    write_certificate,
+)
+from pindown.verification.proof_log import ProofLog
+from pindown.verification.properties import Property
+
+if TYPE_CHECKING:
+    from pindown.verification.verdicts import Verification
+
+# What the checker knows.
+CHECKED_OPERATIONS = frozenset(
+    (
+        *(
+            "Add",
+            "Concat",
+            "Constant",
+            "Conv",
+            "Div",
+            "Dropout",
+            "Flatten",
+            "Gather",
+            "Gemm",
+            "Identity",
+        ),
+        *(
+            "MatMul",
+            "Mul",
+            "Neg",
+            "Relu",
+            "Reshape",
+            "Slice",
+            "Squeeze",
+            "Sub",
+            "Transpose",
+            "Unsqueeze",
+        ),
+    )
+)
+
+
+@dataclass(eq=False)
+class Certificate:
+    """A certificate on its way.
+
+    Attributes:
+        path: Where it shall go.
+        prop: The property.
+        files: The models' files.
+        log: What was proved.
+    """
+
+    path: Path
+    prop: Property
+    files: tuple[ModelFile, ...]
+    log: ProofLog = field(default_factory=ProofLog)
+
+    @classmethod
+    def at(
+        cls,
+        path: str | PathLike[str],
+        prop: Property,
+        given: Sequence[Any],
+        models: Sequence[Model],
+    ) -> Certificate:
+        """Begin a certificate.
+
+        Args:
+            path: Where it shall go.
+            prop: The property.
+            given: The models, as they were handed in.
+            models: The same, read.
+
+        Raises:
+            ValueError: If a model is no ONNX file.
+            CertificateError: If the path holds something else than a certificate of this claim.
+        """
+        for one in given:
+            name = fspath(one).lower() if isinstance(one, (str, PathLike)) else ""
+            if not name.endswith((".onnx", ".onnx.gz")):
+                raise ValueError(
+                    "a certificate names the models' files: give paths of .onnx or .onnx.gz files."
+                )
+        made = cls(Path(path), prop, tuple(ModelFile.of(one) for one in given))
+        for one, model in zip(given, models, strict=True):
+            made._look_at(one, model)
+        return made
+
+    def _look_at(self, path: str | PathLike[str], model: Model) -> None:
+        """Refuse operations that the checker does not know."""
+        found = operations_of(path)
+        others = sorted(set(found) - CHECKED_OPERATIONS)
+        if others:
+            self.log.refuse(f"the checker does not know the operation {others[0]}")
+        relus = sum(isinstance(node.operation, Relu) for node in model.nodes)
+        readers = {node.inputs[0] for node in model.nodes if isinstance(node.operation, Relu)}
+        if relus != found.get("Relu", 0) or len(readers) != relus:
+            self.log.refuse("the model's ReLUs are not those of the file")
+
+    def written(self, answer: Verification) -> Verification:
+        """Write the certificate, and return the answer with its name, or with why there is none."""
+        try:
+            if self.log.refused and answer.verdict != "violated":
+                raise CertificateError(self.log.refused)
+            data = self._bytes(answer)
+            write_certificate(self.path, data)
+        except CertificateError as error:
+            return replace(answer, certificate_note=f"no certificate was written: {error}")
+        return replace(answer, certificate=str(self.path))
+
+    def _bytes(self, answer: Verification) -> bytes:
+        violated = answer.verdict == "violated"
+        claim, arrays = claim_of(self.prop, self.files, inner=violated)
+        claim["verdict"] = answer.verdict
+        if violated:
+            assert answer.example is not None
+            claim["witness_set"] = int(answer.example.index)
+            arrays["witness"] = answer.example.x
+            return packed(claim, arrays)
+        arrays |= proof_arrays(self.log, self.prop, Frontier())
+        if self.log.refused:
+            raise CertificateError(self.log.refused)
+        return packed(claim, arrays)

@@ -1,0 +1,263 @@
+r"""Certificates: a log of what was proved as a file that others can check, and a search can go on from.
+
+``docs/certificates.md`` has the format down to the byte; ``checker/pindown_check.py`` reads it and
+shares no code with this module. A file has a head, a JSON object with the claim, and arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.atomic_files import whole_file
+from pindown.errors import CertificateError
+from pindown.text import printable
+from pindown.verification.proof_log import (
+    BY_BOXES,
+    BY_ENDS,
+    BY_SIGNS,
+    CUT,
+    OPEN,
+    ProofLog,
+    SignLeaf,
+)
+from pindown.verification.properties import Property, UnsafeSet
+
+MAGIC = b"pindown proof\r\n\x1a"
+VERSION = 1
+_HEAD = struct.Struct("<16sIIQ32s")  # magic, version, length of the JSON, length of all, its SHA-256
+MAX_FILE = 100_000_000  # bytes of a certificate
+MAX_UNPACKED = 1_000_000_000
+_WAYS = {"": 0, BY_ENDS: 1, BY_BOXES: 2, BY_SIGNS: 3}
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class ModelFile(NamedTuple):
+    """A model's file, as a certificate names it.
+
+    Attributes:
+        name: Of the file.
+        sha256: Of its decompressed bytes.
+    """
+
+    name: str
+    sha256: str
+
+    @classmethod
+    def of(cls, path: str | PathLike[str]) -> ModelFile:
+        """Read a file and hash it; a gzipped one is decompressed."""
+        from pindown.io.files import read_bytes, read_gzip
+
+        file = Path(path)
+        data = read_gzip(file) if file.name.lower().endswith(".gz") else read_bytes(file)
+        return cls(printable(file.name), hashlib.sha256(data).hexdigest())
+
+
+# ---------------------------------------------------------------------- what is claimed
+
+
+def claim_of(
+    prop: Property, models: Sequence[ModelFile], *, inner: bool
+) -> tuple[dict[str, Any], Arrays]:
+    """Return a claim as the JSON object and the arrays of a certificate.
+
+    Args:
+        prop: The property.
+        models: The models' files.
+        inner: Whether to write the sets that a witness has to lie in, rounded inwards.
+    """
+    sets = [unsafe.inside if inner else unsafe for unsafe in prop.unsafe]
+    boxes: dict[bytes, int] = {}
+    corners: list[Array] = []
+    which = []
+    for unsafe in sets:
+        key = unsafe.lower.tobytes() + unsafe.upper.tobytes()
+        if key not in boxes:
+            boxes[key] = len(corners)
+            corners.append(np.array([unsafe.lower, unsafe.upper]))
+        which.append(boxes[key])
+    d, k = prop.n_free, sum(prop.n_outputs)
+    arrays: Arrays = {
+        "boxes": np.array(corners, np.float64).reshape(-1, 2, d),
+        "set_box": np.array(which, np.int32),
+        "set_rows": np.array([len(unsafe.limits) for unsafe in sets], np.int32),
+        "rows": np.concatenate([np.zeros((0, k)), *(unsafe.rows for unsafe in sets)]),
+        "limits": np.concatenate([np.zeros(0), *(unsafe.limits for unsafe in sets)]),
+        "strict": np.concatenate([np.zeros(0, np.uint8), *map(_strict, sets)]),
+    }
+    if any(unsafe.input_rows is not None for unsafe in sets):
+        own = [
+            np.zeros((len(unsafe.limits), d)) if unsafe.input_rows is None else unsafe.input_rows
+            for unsafe in sets
+        ]
+        arrays["input_rows"] = np.concatenate([np.zeros((0, d)), *own])
+    claim: dict[str, Any] = {
+        "claim": "verify",
+        "models": [{"name": m.name, "sha256": m.sha256} for m in models],
+        "inputs": d,
+        "network_inputs": list(prop.n_inputs),
+        "network_outputs": list(prop.n_outputs),
+        "networks": [0] if prop.models is None else list(prop.models),
+        "words": str(prop),
+    }
+    if prop.reads is not None:
+        arrays["reads"] = np.concatenate(prop.reads).astype(np.int32)
+    return claim, arrays
+
+
+def _strict(unsafe: UnsafeSet) -> NDArray[np.uint8]:
+    if unsafe.strict is None:
+        return np.zeros(len(unsafe.limits), np.uint8)
+    return unsafe.strict.astype(np.uint8)
+
+
+# ---------------------------------------------------------------------- what is proved
+
+
+@dataclass(eq=False)
+class Frontier:
+    """What a search left open, by its numbers in the log's trees.
+
+    Attributes:
+        boxes: Corners of boxes, each (2, d).
+        parts: Of every set, its open choices of signs with the best bounds known.
+    """
+
+    boxes: dict[int, Array] = field(default_factory=dict)
+    parts: dict[int, dict[int, SignLeaf]] = field(default_factory=dict)
+
+
+def proof_arrays(log: ProofLog, prop: Property, frontier: Frontier) -> Arrays:
+    """Return a log as the arrays of a certificate; ``log.refused`` says why, if it cannot be one."""
+    n = len(prop.unsafe)
+    arrays: Arrays = {"proof": np.array([_WAYS[log.proved.get(s, "")] for s in range(n)], np.uint8)}
+    wanted = {
+        way: [s for s in range(n) if log.proved.get(s, way) == way] for way in (BY_BOXES, BY_SIGNS)
+    }
+    _box_arrays(log, [s for s in wanted[BY_BOXES] if s in log.box_roots], frontier, prop.n_free, arrays)
+    _sign_arrays(log, [s for s in wanted[BY_SIGNS] if s in log.signs], frontier, arrays)
+    return arrays
+
+
+def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)
+
+
+def _box_arrays(log: ProofLog, sets: list[int], frontier: Frontier, d: int, arrays: Arrays) -> None:
+    kinds, places, corners = [], [], []
+    for s in sets:
+        nodes, kind, place = log.boxes.walk(log.box_roots[s])
+        left = nodes[kind == OPEN].tolist()
+        if left and s in log.proved:
+            log.refuse("boxes were proved by a step that certificates do not have")
+        missing = np.full((2, d), np.nan)  # a box that is too thin to be cut is not kept
+        corners += [frontier.boxes.get(node, missing) for node in left]
+        kinds.append(kind)
+        places.append(place)
+    arrays["box_sets"] = np.array(sets, np.int32)
+    arrays["box_kinds"], arrays["box_places"] = _joined(kinds, np.uint8), _joined(places, np.uint16)
+    if corners:
+        arrays["open_boxes"] = np.array(corners)
+
+
+def _sign_arrays(log: ProofLog, sets: list[int], frontier: Frontier, arrays: Arrays) -> None:
+    kept, kinds, places, ends = [], [], [], []
+    for s in sets:
+        signs, parts = log.signs[s], frontier.parts.get(s, {})
+        signs.tree.reopen(parts)  # a round that was interrupted had cut what still waits
+        nodes, kind, place = signs.tree.walk(0)
+        if (kind == OPEN).any() and s in log.proved:
+            log.refuse("choices of signs were proved by a step that certificates do not have")
+        known = {**signs.leaves, **parts}
+        own = [known.get(node) for node in nodes[kind != CUT].tolist()]
+        told = [each for each in own if each is not None]
+        if len(told) == len(own):  # else this tree begins anew when the search goes on
+            kept.append(s)
+            kinds.append(kind)
+            places.append(place)
+            ends += told
+    used = sorted({log.signs[s].root for s in kept})
+    arrays["sign_sets"] = np.array(kept, np.int32)
+    arrays["sign_root"] = np.array([used.index(log.signs[s].root) for s in kept], np.int32)
+    arrays["sign_kinds"], arrays["sign_places"] = _joined(kinds, np.uint8), _joined(places, np.int32)
+    arrays["sign_slopes"] = _joined([each.slopes for each in ends], np.uint8)
+    arrays["sign_multipliers"] = _joined([each.multipliers for each in ends], np.float32)
+    arrays["sign_weights"] = _joined([each.weights for each in ends], np.float64)
+    tensors = [tensor for r in used for tensor in log.roots[r]]
+    arrays["root_lower"] = _joined([t.lower for t in tensors], np.float32)
+    arrays["root_upper"] = _joined([t.upper for t in tensors], np.float32)
+    arrays["root_counts"] = np.array([len(t.entries) for t in tensors], np.int32)
+    arrays["root_entries"] = _joined([t.entries for t in tensors], np.int32)
+    arrays["root_slopes"] = _joined([t.slopes.ravel() for t in tensors], np.uint8)
+
+
+# ---------------------------------------------------------------------- bytes
+
+
+def packed(claim: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return a certificate's bytes.
+
+    Raises:
+        CertificateError: If it is larger than certificates may be.
+    """
+    table = [[name, a.dtype.newbyteorder("<").str, list(a.shape)] for name, a in arrays.items()]
+    text = json.dumps({**claim, "arrays": table}, separators=(",", ":")).encode()
+    body = b"".join(
+        [text, *(np.ascontiguousarray(a, a.dtype.newbyteorder("<")).tobytes() for a in arrays.values())]
+    )
+    head = _HEAD.pack(MAGIC, VERSION, len(text), len(body), hashlib.sha256(body).digest())
+    data = head + zlib.compress(body, 6)
+    if len(data) > MAX_FILE or len(body) > MAX_UNPACKED:
+        raise CertificateError(
+            f"it would have {len(data) / 1e6:,.0f} MB, and {MAX_FILE / 1e6:,.0f} MB are allowed"
+        )
+    return data
+
+
+def unpacked(data: bytes) -> tuple[dict[str, Any], Arrays]:
+    """Return the JSON object and the arrays of a certificate's bytes.
+
+    Raises:
+        CertificateError: If they are none.
+    """
+    try:
+        magic, version, n_text, n_body, digest = _HEAD.unpack_from(data)
+        if magic != MAGIC or version != VERSION:
+            raise CertificateError("it is no certificate, or one of another version")
+        if n_body > MAX_UNPACKED:
+            raise CertificateError("it is larger than certificates may be")
+        body = zlib.decompressobj().decompress(data[_HEAD.size :], n_body + 1)
+        if len(body) != n_body or hashlib.sha256(body).digest() != digest:
+            raise CertificateError("it is damaged: its checksum does not fit")
+        claim = json.loads(body[:n_text])
+        arrays, at = {}, n_text
+        for name, kind, shape in claim.pop("arrays"):
+            dtype, count = np.dtype(kind), int(np.prod(shape, dtype=object))
+            if dtype.kind not in "fiu":
+                raise CertificateError("it has arrays of another type")
+            arrays[name] = np.frombuffer(body, dtype, count, at).reshape(shape)
+            at += count * dtype.itemsize
+    except CertificateError:
+        raise
+    except (struct.error, zlib.error, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        raise CertificateError("it is damaged, or no certificate") from None
+    return claim, arrays
+
+
+def write_certificate(path: str | PathLike[str], data: bytes) -> None:
+    """Write a certificate: whole, or not at all."""
+    place = Path(path).resolve()
+    with whole_file(place) as file:
+        file.write(data)
