@@ -169,3 +169,21 @@ def test_nothing_need_be_known_before():
     model = residual(rng, 2)
     lower = rng.normal(size=(4, 2))
     assert checked(model, lower, lower + 0.3, rng, known=False) < 1.0
+
+
+def test_what_operations_side_by_side_leave_open_is_not_the_same():
+    """Three ReLUs on branches of their own, and a row in which slopes and like unknowns cancel."""
+    graph = Builder((1, 1))
+    kinks, width = np.array([0.0, 0.5, -0.5]), 1.0
+    branches = [graph.add(Relu(), graph.add(Dense([[1.0]], [b]), graph.input)) for b in kinks]
+    slopes = (width + kinks) / (2 * width)
+    halves = slopes * (width - kinks) / 2
+    rows = np.cross(slopes, halves)[None]  # no part of x is left, nor of an unknown that all share
+    model = graph.model(graph.add(Dense(rows), graph.add(Concat(1), *branches)), input_shape=(1,))
+    checked(model, np.full((1, 1), -width), np.full((1, 1), width), np.random.default_rng(10))
+    relaxed = RelaxedModel.unbounded(model, Interval(np.full((1, 1), -width), np.full((1, 1), width)))
+    tighten_forwards(relaxed)
+    values = model(np.linspace(-width, width, 201)[:, None])
+    assert values.max() - values.min() > 0.01
+    assert relaxed.values[-1].lower.item() <= values.min()
+    assert values.max() <= relaxed.values[-1].upper.item()

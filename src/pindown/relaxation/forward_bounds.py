@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pindown.affine import Array, is_finite
 from pindown.model.graph import Model
@@ -42,8 +43,9 @@ class Zonotope(NamedTuple):
 
     Attributes:
         centre: c, ``(n, *shape)``.
-        generators: g, ``(n, k, *shape)``: the first belong to the inputs; unknowns that come later are
-            not in it.
+        generators: g, ``(n, k, *shape)``: the first belong to the inputs.
+        unknowns: The numbers of the unknowns that they belong to, (k,), ascending: what two operations
+            leave open is never one unknown, also where they stand side by side.
         slack: s, ``(n, *shape)``.
         size: At least ``|c| + sum |g| + s``.
         whole: Whether the slack is only what rounding does.
@@ -51,6 +53,7 @@ class Zonotope(NamedTuple):
 
     centre: Array
     generators: Array
+    unknowns: NDArray[np.intp]
     slack: Array
     size: Array
     whole: bool = True
@@ -80,7 +83,7 @@ def tighten_forwards(relaxed: RelaxedModel) -> dict[int, Bend]:
     made: dict[int, Zonotope] = {0: _of_box(relaxed.values[0])}
     bends: dict[int, Bend] = {}
     d = made[0].generators.shape[1]
-    most = d + _unknowns(relaxed.model)
+    most, used = d + _unknowns(relaxed.model), d
     with np.errstate(all="ignore"):
         for i, node in enumerate(relaxed.model.nodes, 1):
             relaxed.forget(i)
@@ -94,7 +97,8 @@ def tighten_forwards(relaxed: RelaxedModel) -> dict[int, Bend]:
             zonotope: Zonotope | None
             if lines is not None:
                 bends[i] = _bend(lines, parts[0], relaxed.into(i)[0], d)
-                zonotope = _bent(lines, parts[0], most)
+                zonotope = _bent(lines, parts[0], most, used)
+                used = max(used, 1 + int(zonotope.unknowns[-1]))
             else:
                 zonotope = _carried(node.operation, relaxation, parts)
             if zonotope is None or not (is_finite(zonotope.centre) and is_finite(zonotope.size)):
@@ -125,7 +129,8 @@ def _of_box(box: Interval) -> Zonotope:
     generators = np.zeros((n, d, d))
     generators[:, np.arange(d), np.arange(d)] = radius.reshape(n, d)
     size = add_up(np.abs(centre), radius)
-    return Zonotope(centre, generators.reshape(n, d, *low.shape[1:]), np.zeros(low.shape), size)
+    own = generators.reshape(n, d, *low.shape[1:])
+    return Zonotope(centre, own, np.arange(d), np.zeros(low.shape), size)
 
 
 def _range(z: Zonotope) -> Interval:
@@ -137,12 +142,14 @@ def _range(z: Zonotope) -> Interval:
     return Interval(np.where(known, low, -np.inf), np.where(known, high, np.inf))
 
 
-def _sized(centre: Array, generators: Array, slack: Array, whole: bool) -> Zonotope:
+def _sized(
+    centre: Array, generators: Array, unknowns: NDArray[np.intp], slack: Array, whole: bool
+) -> Zonotope:
     """Return a zonotope with its size."""
     k = generators.shape[1]
     size = np.abs(generators).sum(axis=1) + slack + np.abs(centre)
     size *= 1.0 + 2.0 * gamma(k + _STEPS)
-    return Zonotope(centre, generators, slack, size, whole)
+    return Zonotope(centre, generators, unknowns, slack, size, whole)
 
 
 # ---------------------------------------------------------------------- operations that are exact
@@ -154,14 +161,16 @@ def _carried(operation: Operation, made: Relaxation, parts: list[Zonotope]) -> Z
     if isinstance(operation, Move):
         flat = (operation.move(part, 1) for part in (first.centre, first.slack, first.size))
         centre, slack, size = (np.asarray(part) for part in flat)
-        return Zonotope(centre, operation.move(first.generators, 2), slack, size, first.whole)
+        generators = operation.move(first.generators, 2)
+        return Zonotope(centre, generators, first.unknowns, slack, size, first.whole)
     if isinstance(operation, Concat):
         parts = _as_many(parts)
         centre, generators, slack, size = (
-            np.concatenate([part[field] for part in parts], axis=1 + operation.axis + (field == 1))
-            for field in range(4)
+            np.concatenate([getattr(part, field) for part in parts], axis=lead + operation.axis)
+            for field, lead in (("centre", 1), ("generators", 2), ("slack", 1), ("size", 1))
         )
-        return Zonotope(centre, generators, slack, size, all(part.whole for part in parts))
+        whole = all(part.whole for part in parts)
+        return Zonotope(centre, generators, parts[0].unknowns, slack, size, whole)
     if isinstance(operation, Fill):
         return _filled(operation, first)
     if isinstance(operation, Add):
@@ -173,12 +182,15 @@ def _carried(operation: Operation, made: Relaxation, parts: list[Zonotope]) -> Z
 
 def _as_many(parts: list[Zonotope]) -> list[Zonotope]:
     """Give all the same unknowns."""
-    k = max(part.generators.shape[1] for part in parts)
+    if all(np.array_equal(part.unknowns, parts[0].unknowns) for part in parts):
+        return parts
+    unknowns = np.unique(np.concatenate([part.unknowns for part in parts]))
     wide = []
     for part in parts:
         g = part.generators
-        missing = np.zeros((len(g), k - g.shape[1], *g.shape[2:]))
-        wide.append(part._replace(generators=np.concatenate([g, missing], axis=1)))
+        generators = np.zeros((len(g), len(unknowns), *g.shape[2:]))
+        generators[:, np.searchsorted(unknowns, part.unknowns)] = g
+        wide.append(part._replace(generators=generators, unknowns=unknowns))
     return wide
 
 
@@ -188,7 +200,7 @@ def _filled(operation: Fill, part: Zonotope) -> Zonotope:
     g = part.generators
     padded = zero(g.reshape(-1, *g.shape[2:]))
     padded = padded.reshape(len(g), -1, *padded.shape[1:])
-    return _sized(operation(part.centre), padded, zero(part.slack), part.whole)
+    return _sized(operation(part.centre), padded, part.unknowns, zero(part.slack), part.whole)
 
 
 def _added(operation: Add, parts: list[Zonotope]) -> Zonotope:
@@ -201,7 +213,8 @@ def _added(operation: Add, parts: list[Zonotope]) -> Zonotope:
         generators = generators + sign * flat.reshape(*g.shape[:2], *flat.shape[1:])
         slack, size = slack + aligned(part.slack, rank), size + aligned(part.size, rank)
     steps = 2.0 * gamma(len(parts) + _STEPS)
-    return _sized(centre, generators, slack + steps * size, all(part.whole for part in parts))
+    whole = all(part.whole for part in parts)
+    return _sized(centre, generators, parts[0].unknowns, slack + steps * size, whole)
 
 
 def _mapped(operation: AffineOperation, z: Zonotope) -> Zonotope:
@@ -223,7 +236,7 @@ def _mapped(operation: AffineOperation, z: Zonotope) -> Zonotope:
     if b is not None:
         centre = centre + b
         slack = slack + rounding * (np.abs(b) + np.abs(centre))
-    return _sized(centre, generators, slack, z.whole)
+    return _sized(centre, generators, z.unknowns, slack, z.whole)
 
 
 def _constant(known: Interval, d: int) -> Zonotope:
@@ -235,6 +248,7 @@ def _constant(known: Interval, d: int) -> Zonotope:
     return Zonotope(
         centre,
         np.zeros((len(low), d, *low.shape[1:])),
+        np.arange(d),
         slack,
         add_up(np.abs(centre), slack),
         whole=False,
@@ -281,8 +295,11 @@ def _bend(lines: _Lines, z: Zonotope, box: Interval, d: int) -> Bend:
     return Bend(z.generators[:, :d], np.where(share > 0, share, 0.0))
 
 
-def _bent(lines: _Lines, z: Zonotope, most: int) -> Zonotope:
-    """Put a zonotope between parallel lines: what is between them is unknown, the widest one by one."""
+def _bent(lines: _Lines, z: Zonotope, most: int, used: int) -> Zonotope:
+    """Put a zonotope between parallel lines: what is between them is unknown, the widest one by one.
+
+    Numbers of unknowns below ``used`` belong to others.
+    """
     n, k = z.generators.shape[:2]
     slope, below, above, _ = lines
     size = np.abs(slope) * z.size + lines.size + np.abs(below) + np.abs(above)
@@ -306,7 +323,8 @@ def _bent(lines: _Lines, z: Zonotope, most: int) -> Zonotope:
     whole = z.whole and room == new
     centre = slope * z.centre + (below / 2 + above / 2)
     size = np.abs(slope) * z.size + np.abs(below) + np.abs(above) + slack
-    return Zonotope(centre, generators, slack, size * (1.0 + 2.0 * gamma(_STEPS)), whole)
+    unknowns = np.append(z.unknowns, used + np.arange(room))
+    return Zonotope(centre, generators, unknowns, slack, size * (1.0 + 2.0 * gamma(_STEPS)), whole)
 
 
 def _within(first: Interval, second: Interval) -> Interval:
