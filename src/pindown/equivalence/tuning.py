@@ -495,3 +495,30 @@ ACROSS_SEGMENTS = 24
 MAX_PARTIAL = 12
 # Distance of segments from the faces of the cube.
 CUBE_INSET = 1e-3
+
+# Around rows of data (comparison/_around_rows.py); tried on mnist_256x4 and copies of it.
+
+# Multiply-adds of both models on the rows that are bounded together, and rows at most.
+ROWS_TOGETHER_WORK = 6_000_000
+MAX_ROWS_TOGETHER = 64
+# Of the time, for what is around rows; the rest is for the box or all inputs.
+ROWS_SHARE = 0.75
+# Steps uphill, in shares of the width of a ball.
+ASCENT_STEPS = (1.0, 0.5, 0.25, 0.25, 0.1, 0.1, 0.05, 0.05)
+# Classes that a row is led to at most, and turns of the search after every one was tried.
+ROW_TARGETS = 4
+ROW_SEARCH_TURNS = 2
+# Gradient steps on slopes.
+ROW_SLOPE_STEPS = 6
+# For the complete search at one row.
+ROW_VERIFY_SECONDS = 4.0
+# Points of the box at which outputs are looked at for their size, if there are no data.
+SCALE_SAMPLES = 256
+# And their multiply-adds at most.
+SCALE_WORK = 1_000_000_000
+# Points from which gaps of models without a normal form are looked for, of each kind.
+GRAPH_STARTS = 32
+# Confidence of statements about new rows, and the quantile of the gap that is told in a line.
+ROWS_DELTA = 0.05
+ROWS_QUANTILE = 0.95
+ROWS_QUANTILES = (0.5, 0.9, 0.95, 0.99)

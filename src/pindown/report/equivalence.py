@@ -61,7 +61,7 @@ def values_answer(diff: Diff) -> str:
             f"{rounded_down(diff.gap_lower, 4)}{scale}."
         )
     return (
-        f"Not decided at tolerance {diff.tol:g}: the largest difference found is "
+        f"Not decided at tolerance {diff.allowed:g}: the largest difference found is "
         f"{rounded_down(diff.gap_lower)}{scale}, the largest possible one is {upper}."
     )
 
@@ -155,7 +155,8 @@ def render_diff(diff: Diff) -> str:
         diff=diff,
         answer=diff_answer(diff),
         values=None if diff.labels is None else values_answer(diff),
-        shapes=[shape(net.widths) for net in (diff.first, diff.second)],
+        shapes=[_shape_of(net) for net in (diff.first, diff.second)],
+        same_widths=_widths_of(diff.first) == _widths_of(diff.second),
         lower=rounded_down(diff.gap_lower, 6),
         upper=rounded_up(diff.gap_upper, 6) if bounded else "not bounded",
         lower_short=at_least(diff.gap_lower),
@@ -166,6 +167,17 @@ def render_diff(diff: Diff) -> str:
         layers=[_layer_row(layer) for layer in diff.layers[:MAX_TABLE_ROWS]],
         steps=[("checked", "proved", step) for step in diff.steps[:MAX_TABLE_ROWS]],
     )
+
+
+def _widths_of(net: Model | ReluNetwork) -> list[int] | None:
+    return list(net.widths) if isinstance(net, ReluNetwork) else None
+
+
+def _shape_of(net: Model | ReluNetwork) -> str:
+    """Return a network's widths, or what a graph of operations takes and gives."""
+    if isinstance(net, ReluNetwork):
+        return shape(net.widths)
+    return f"{net.in_features:,} → {net.out_features:,}, {count(len(net.nodes), 'operation')}"
 
 
 def _layer_row(layer: LayerDifference) -> tuple[str, ...]:
@@ -181,7 +193,7 @@ def _history_picture(diff: Diff) -> Any:
         seconds=tuple(step.seconds for step in diff.history),
         lower=tuple(step.lower for step in diff.history),
         upper=tuple(step.upper for step in diff.history),
-        mark=diff.tol,
+        mark=diff.allowed,
         mark_label="tolerance",
         y_label="largest gap",
     )
@@ -223,10 +235,11 @@ def render_diff_json(diff: Diff) -> str:
 
         {"schema": 1, "verdict": "same" | "different" | "undecided", "question": "values" | "labels",
          "kind": "exact", "gap_verdict": "same" | "different" | "undecided", "gap_lower": float,
-         "gap_upper": float | null, "tol": float, "proof": str, "assumptions": [str],
+         "gap_upper": float | null, "tol": float, "rtol": float, "scale": float, "allowed": float,
+         "proof": str, "assumptions": [str],
          "domain": str, "relative": bool,
          "witness": [float] | null, "outputs": [[float], [float]] | null, "names": [str, str],
-         "networks": [{"widths": [int], "parameters": int, "fingerprint": str}, ...],
+         "networks": [{"widths": [int] | null, "parameters": int, "fingerprint": str}, ...],
          "layers": [{"layer": int, "units": int, "moved": int, "rescaled": int, "changed": int,
                      "largest": float}],
          "steps": [str], "history": [{"seconds": float, "lower": float, "upper": float | null,
@@ -256,6 +269,9 @@ def diff_as_dict(diff: Diff) -> dict[str, Any]:
         "gap_lower": diff.gap_lower,
         "gap_upper": diff.gap_upper,
         "tol": diff.tol,
+        "rtol": diff.rtol,
+        "scale": diff.scale,
+        "allowed": diff.allowed,
         "proof": diff.proof,
         "assumptions": list(diff.assumptions),
         "domain": diff.domain,
@@ -264,7 +280,11 @@ def diff_as_dict(diff: Diff) -> dict[str, Any]:
         "outputs": None if point is None else [net(point).tolist() for net in (diff.first, diff.second)],
         "names": list(diff.names),
         "networks": [
-            {"widths": list(net.widths), "parameters": net.n_parameters, "fingerprint": net.fingerprint}
+            {
+                "widths": _widths_of(net),
+                "parameters": net.n_parameters,
+                "fingerprint": net.fingerprint,
+            }
             for net in (diff.first, diff.second)
         ],
         "layers": [asdict(layer) for layer in diff.layers],

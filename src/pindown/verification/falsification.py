@@ -143,6 +143,8 @@ class Falsifier:
         sets: The unsafe sets.
         seed: Of random points.
         path: The ONNX file that the model was read from, to run in float32.
+        groups: To which group each set belongs, (m,), for :meth:`violations`; one group for all if left
+            out.
 
     Example:
         ``x^2`` is above 0.9 near the ends of [-1, 1]; above 2 it is nowhere:
@@ -169,6 +171,7 @@ class Falsifier:
         *,
         seed: int = 0,
         path: str | PathLike[str] | None = None,
+        groups: Sequence[int] | None = None,
     ) -> None:
         self._model, self._path, self._seed = model, path, seed
         # An inner set may be empty.
@@ -178,8 +181,11 @@ class Falsifier:
         self._state: Searching | None = None
         self.turn = -1  # how many were taken since the opening; -1 before it
         if inner:
-            one, rng = np.zeros(len(inner), np.intp), np.random.default_rng(seed)
-            self._state = Searching(model, Goals.of(inner), one, rng, NEVER, self._judge.accepted)
+            own = np.zeros(len(inner), np.intp)
+            if groups is not None:
+                own = np.asarray(groups, dtype=np.intp)[self._usable]
+            rng = np.random.default_rng(seed)
+            self._state = Searching(model, Goals.of(inner), own, rng, NEVER, self._judge.accepted)
 
     def drop(self, sets: Iterable[int]) -> None:
         """Look no longer for violations of some sets: they were proved to have none."""
@@ -206,6 +212,27 @@ class Falsifier:
                 self._go_on(state, more, given)
             found = state.found.get(0) or self._judge.deepest
             return None if found is None else self._witness(found, deadline)
+
+    def violations(self, turns: int, *, deadline: Deadline = NEVER) -> dict[int, Array]:
+        """Go on until every group has a violation, and return those known, by group: points (d,).
+
+        Each is proved for the real-number model. The first call tries every set, later ones take turns.
+
+        >>> from pindown.model.from_network import model_of_network
+        >>> from pindown.network import ReluNetwork
+        >>> model = model_of_network(ReluNetwork.from_layers([([[1.0]], [0])]))
+        >>> sides = np.zeros(1), np.ones(1)  # x <= 1, x <= 2 and x <= -1 in [0, 1]
+        >>> sets = [UnsafeSet(*sides, np.eye(1), np.array([top])) for top in (1.0, 2.0, -1.0)]
+        >>> sorted(Falsifier(model, sets, groups=[5, 6, 7]).violations(1))
+        [5, 6]
+        """
+        state = self._state
+        if state is None:
+            return {}
+        state.deadline = deadline
+        with few_threads(self._model), np.errstate(all="ignore"):
+            self._go_on(state, turns, None)
+        return {group: found.point for group, found in state.found.items()}
 
     def _go_on(self, state: Searching, turns: float, given: tuple[Indices, Array] | None) -> None:
         """Search until something is found, time is over, or so many turns are done after the opening."""

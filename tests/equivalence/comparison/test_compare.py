@@ -84,7 +84,7 @@ def check_near_misses(seed, n):
         box = Box.cube(net.in_features, -1, 1)
         gap = sampled_gap(net, other, box, rng)
         tol = 0.5 * gap if gap > 1e-11 else 1e-13
-        answer = diff(net, moved, box=box, tol=tol, budget=3)
+        answer = diff(net, moved, box=box, tol=tol, rtol=0.0, budget=3)
         assert answer.gap_upper >= gap * (1 - 1e-9) - 1e-12
         assert gap <= 1e-11 or answer.verdict != "same"
         assert answer.gap_lower <= answer.gap_upper
@@ -229,7 +229,7 @@ def test_pruned_networks_are_different(which, pruned):
 def test_split_networks_are_proved_the_same(name, copy, box):
     files = [SHARED / f"{n}.onnx.gz" for n in (name, copy)]
     domain = None if box is None else Box.cube(784 if "mnist" in name else 3072, *box)
-    answer = diff(*files, box=domain, tol=1e-4, budget=60)
+    answer = diff(*files, box=domain, tol=1e-4, rtol=0.0, budget=60)
     assert answer.verdict == "same" and answer.gap_lower <= answer.gap_upper <= 1e-4
 
 

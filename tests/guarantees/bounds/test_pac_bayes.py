@@ -7,6 +7,7 @@ import pytest
 from scipy.special import logsumexp, rel_entr
 from scipy.stats import binom
 
+from pindown.confidence import clopper_pearson
 from pindown.guarantees.bounds import (
     catoni_bound,
     held_out_bound,
@@ -15,7 +16,7 @@ from pindown.guarantees.bounds import (
     occam_bound,
     small_kl_inverse,
 )
-from pindown.guarantees.bounds.pac_bayes import clopper_pearson, risk_from_level
+from pindown.guarantees.bounds.pac_bayes import risk_from_level
 
 FORMS = (mcallester_bound, maurer_bound, catoni_bound)
 DELTA, RUNS = 0.2, 400

@@ -326,7 +326,8 @@ def compare_labels(run: Run, margin: float) -> LabelDiff:
         run: The comparison of the values, done; networks with two or more outputs.
         margin: The disagreement asked about.
     """
-    a, b, box, upper = run.first, run.second, run.box, run.state.upper
+    assert run.given is not None
+    a, b, box, upper = run.given.a, run.given.b, run.box, run.state.upper
     if upper <= margin:
         lower, witness = 0.0, None
     elif box is None:

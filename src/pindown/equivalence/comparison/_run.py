@@ -13,6 +13,7 @@ from pindown.equivalence.comparison._parallel_branching import Frontier
 from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.comparison.result import LayerDifference
 from pindown.evidence import Bracket
+from pindown.model.graph import Model
 from pindown.network import ReluNetwork
 from pindown.progress import Report, silent
 from pindown.relaxation.differential import proved_gap
@@ -42,8 +43,8 @@ class Run:
     """Two networks, what is proved about their gap, and until when to go on.
 
     Attributes:
-        first: The first network.
-        second: The second network.
+        first: The first network, or the graph of operations that it is.
+        second: The second.
         box: The inputs, or None for all of them, in the relative sense.
         deadline: When to stop.
         tol: The gap to decide about; None to narrow the interval to ``precision``.
@@ -52,6 +53,7 @@ class Run:
         n_jobs: Workers for branch and bound.
         report: Told what is being done.
         state: What is proved about the gap of ``first`` and ``second``.
+        given: The two networks, if they have exact normal forms.
         pair: The networks that methods work on.
         by_kinks: Writes these by their kinks alone, once they were made smaller.
         layers: What differs where.
@@ -60,8 +62,8 @@ class Run:
         frontier: How far branch and bound by several workers has come with the pair.
     """
 
-    first: ReluNetwork
-    second: ReluNetwork
+    first: ReluNetwork | Model
+    second: ReluNetwork | Model
     box: Box | None
     deadline: Deadline
     tol: float | None = None
@@ -70,6 +72,7 @@ class Run:
     n_jobs: int | None = 1
     report: Report = silent
     state: GapState = field(default_factory=GapState)
+    given: Pair | None = None
     pair: Pair = field(init=False)
     by_kinks: Callable[[], Pair] | None = None
     layers: tuple[LayerDifference, ...] = ()
@@ -79,7 +82,14 @@ class Run:
     _tried: Array | None = None
 
     def __post_init__(self) -> None:
-        self.pair = Pair(self.first, self.second)
+        if isinstance(self.first, ReluNetwork) and isinstance(self.second, ReluNetwork):
+            self.compare(self.first, self.second)
+
+    def compare(self, first: ReluNetwork, second: ReluNetwork) -> None:
+        """Compare networks, maybe in place of the graphs whose normal forms they are."""
+        self.first, self.second = first, second
+        self.given = Pair(first, second)
+        self.work_on(self.given)
 
     @property
     def decided(self) -> bool:
@@ -102,13 +112,14 @@ class Run:
 
     def take(self, method: str, found: Bracket) -> None:
         """Take over what a method proved about the pair; a witness is proved again for those given."""
-        lower, point = found.lower, found.witness
-        given = self.pair.a is self.first and self.pair.b is self.second
-        if point is not None and not given:
-            known = point is self._tried
-            lower = 0.0 if known else proved_gap(self.first, self.second, point, self.box is None)
-            self._tried = point
-        upper = float(add_up(found.upper, self.pair.slack))
+        lower, upper, point = found.lower, found.upper, found.witness
+        if self.given is not None:
+            a, b = self.given.a, self.given.b
+            if point is not None and not (self.pair.a is a and self.pair.b is b):
+                known = point is self._tried
+                lower = 0.0 if known else proved_gap(a, b, point, self.box is None)
+                self._tried = point
+            upper = float(add_up(found.upper, self.pair.slack))
         better = self.state.narrowed(self.deadline.spent, method, Bracket(lower, upper, point))
         if better is not self.state:
             self.state = better

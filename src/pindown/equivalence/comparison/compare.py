@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
+from pindown.affine import Array
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline, checked_budget
+from pindown.equivalence.comparison._around_rows import RowRun, look_around
+from pindown.equivalence.comparison._graph_pairs import narrow_graphs
+from pindown.equivalence.comparison._joint_bounds import Joint
 from pindown.equivalence.comparison._labels import compare_labels, unsearched
+from pindown.equivalence.comparison._on_data import answer_of, as_data, scale_of, tighten_rows
 from pindown.equivalence.comparison._run import Run
 from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.comparison.methods import decide, require_fit
-from pindown.equivalence.comparison.result import Diff, verdict_of
+from pindown.equivalence.comparison.result import Diff, LabelDiff, verdict_of
+from pindown.equivalence.tuning import ROWS_SHARE
+from pindown.errors import UnsupportedModelError
+from pindown.model.graph import Model
+from pindown.model.operations.dense import Dense
+from pindown.model.operations.moves import Move
+from pindown.model.operations.relu import Relu
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads, n_workers
 from pindown.progress import Report, silent
 from pindown.text import printable
 from pindown.validation import integer, positive
 
-Model: TypeAlias = ReluNetwork | str | PathLike[str] | Any
+AnyModel: TypeAlias = Model | ReluNetwork | str | PathLike[str] | Any
 
 
 def diff(
-    a: Model,
-    b: Model,
+    a: AnyModel,
+    b: AnyModel,
     *,
     box: Box | tuple[ArrayLike, ArrayLike] | None = None,
+    data: ArrayLike | None = None,
+    radius: float = 0.0,
+    labels: bool | float | None = False,
     tol: float = 1e-5,
+    rtol: float = 1e-5,
     budget: float = 60.0,
     seed: int = 0,
-    labels: float | None = None,
     progress: Report | None = None,
     n_jobs: int | None = None,
     activation: str | None = None,
@@ -48,16 +63,26 @@ def diff(
     In order: a short search for a witness; pairing the units of both and bounding what still differs;
     the same after every lossless reduction; then bounds on the difference of the two (linear
     relaxation, exact cells, mixed-integer programs, branch and bound) until the interval decides or
-    the time is over. ``comparison/methods.py`` holds the tables.
+    the time is over. ``comparison/methods.py`` holds the tables. Models that have no exact normal form
+    are compared by linear bounds of both graphs.
+
+    With data, the answer begins with them (``.rows``): flips and gaps on the rows, what follows for new
+    rows of the same distribution, and for the ball around each row a proof that both choose the same
+    class there, an input that shows the contrary, or neither; and proved bounds on the gap.
 
     Args:
-        a: A network, the path of a model file, a torch module or a fitted scikit-learn MLP.
+        a: A model or network, the path of a model file, a torch module or a scikit-learn estimator.
         b: Another with as many inputs and outputs; depth and widths may differ.
         box: The inputs that matter; None for all of :math:`\mathbb{R}^d`, in the relative sense.
-        tol: The networks count as the same if the gap is at most this.
+        data: Rows (n, d), or of the shape that the models take.
+        radius: Of the balls around rows, in the largest change of any input; cut to the box.
+        labels: Whether to ask for classes as well: True, or a margin by which both must be sure of
+            different ones. On the box, or for all inputs, and around each row of data.
+        tol: The networks count as the same if the gap is at most ``tol + rtol * scale``.
+        rtol: The part of that which grows with ``scale``, the largest absolute output on the data, else
+            on samples of the box, else 0.
         budget: Seconds; when they are over, what was proved until then is returned.
         seed: Chooses the points of the searches.
-        labels: Ask as well whether the classes they choose ever differ by more than this margin.
         progress: Told what is being done and what is proved, the seconds spent, and those in all.
         n_jobs: Workers for branch and bound, -1 for all cores; None: as an enclosing
             :func:`pindown.parallel.workers` says, else one.
@@ -68,8 +93,8 @@ def diff(
         The verdict with its proved interval. Ctrl-C returns what was proved so far.
 
     Raises:
-        ValueError: If input or output sizes differ, or the box, ``tol``, ``budget`` or ``n_jobs`` make
-            no sense.
+        ValueError: If input or output sizes differ, or the box, data, radius, tolerances, ``budget`` or
+            ``n_jobs`` make no sense.
 
     Example:
         The same function, units in another order and rescaled:
@@ -80,53 +105,120 @@ def diff(
         >>> answer.verdict, answer.gap_upper, answer.proof
         ('same', 0.0, 'units paired: equal')
 
+        Classes at three inputs, and within 0.2 of each; the border is at 0 in one, at 0.1 in the other:
+
+        >>> a = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0])])
+        >>> b = ReluNetwork.from_layers([([[1.0], [-1.0]], [-0.1, 0.1])])
+        >>> answer = diff(a, b, data=[[-1.0], [0.05], [0.25]], radius=0.2, labels=True)
+        >>> answer.rows.flipped.tolist(), answer.rows.same_label
+        ([False, True, False], ('proved', 'refuted', 'refuted'))
+
     Phuong and Lampert 2020 (which networks are equal only by permuting and rescaling units).
     """
-    from pindown.io.any_model import as_network
-
     budget = checked_budget(budget, zero=True)
     deadline = Deadline.after(budget)
-    first, second = (as_network(model, "diff", activation) for model in (a, b))
-    domain = _checked(first, second, box, labels)
+    given = _Given.of((a, b), activation)
+    joint, margin = given.joint, _margin(labels)
+    domain = _checked(joint, box, margin)
+    X = None if data is None else as_data(data, joint.first, domain)
+    size = positive("radius", radius, zero=True)
+    tol, rtol = positive("tol", tol, zero=True), positive("rtol", rtol, zero=True)
+    seed = integer("seed", seed, least=0)
     n_workers(n_jobs)  # complains now, not after minutes
-    run = Run(
-        first,
-        second,
-        domain,
-        deadline,
-        tol=positive("tol", tol, zero=True),
-        seed=integer("seed", seed, least=0),
-        n_jobs=n_jobs,
-        report=progress or silent,
-    )
+    scale = scale_of(joint, X, domain, seed) if rtol > 0.0 or X is not None else 0.0
+    how: dict[str, Any] = {"seed": seed, "report": progress or silent}
+    around = None
+    if X is not None:
+        share = deadline.share(ROWS_SHARE)
+        around = RowRun(joint, X, size, domain, margin, share, given.dense_networks(), **how)
+    run = Run(joint.first, joint.second, domain, deadline, tol=tol + rtol * scale, n_jobs=n_jobs, **how)
     interrupted, answer = False, None
     try:
-        with few_threads(first), few_threads(second):
-            decide(run)
-        if labels is not None:
-            answer = compare_labels(run, labels)
+        with few_threads(joint.first), few_threads(joint.second):
+            if around is not None:
+                look_around(around)
+            answer = _everywhere(run, given, margin, X)
     except KeyboardInterrupt:
         interrupted = True
-    if labels is not None and answer is None:
-        answer = unsearched(labels, run.state)
-    names = _name(a, "the first network"), _name(b, "the second network")
-    return replace(_answer(run), labels=answer, names=names, interrupted=interrupted)
+    if margin is not None and answer is None:
+        answer = unsearched(margin, run.state)
+    if around is not None:
+        tighten_rows(around, run.state, domain)
+    return replace(
+        _answer(run, given, (tol, rtol, scale)),
+        labels=answer,
+        names=(_name(a, "the first network"), _name(b, "the second network")),
+        interrupted=interrupted,
+        rows=None if around is None else answer_of(around),
+    )
 
 
-def _answer(run: Run) -> Diff:
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """Two models as they were given, and as graphs without a last softmax or sigmoid."""
+
+    models: tuple[AnyModel, AnyModel]
+    graphs: tuple[Model, Model]
+    joint: Joint
+
+    @classmethod
+    def of(cls, models: tuple[AnyModel, AnyModel], activation: str | None) -> _Given:
+        from pindown.io.any_model import as_model
+
+        first, second = (as_model(model, "diff", activation) for model in models)
+        return cls(models, (first, second), Joint(first.scores(), second.scores()))
+
+    @cached_property
+    def networks(self) -> tuple[ReluNetwork, ReluNetwork]:
+        """Their exact normal forms.
+
+        Raises:
+            UnsupportedModelError: If one has none.
+        """
+        first, second = (
+            model if isinstance(model, ReluNetwork) else graph.relu_network()
+            for model, graph in zip(self.models, self.graphs, strict=True)
+        )
+        return first, second
+
+    def dense_networks(self) -> tuple[ReluNetwork, ReluNetwork] | None:
+        """Return their normal forms if these are the models themselves, layer by layer."""
+        plain = all(
+            isinstance(node.operation, (Dense, Relu, Move))
+            for model in (self.joint.first, self.joint.second)
+            for node in model.nodes
+        )
+        return self.networks if plain else None
+
+
+def _everywhere(run: Run, given: _Given, margin: float | None, X: Array | None) -> LabelDiff | None:
+    """Narrow the interval on the box, or for all inputs, and ask for classes."""
+    try:
+        networks = given.networks
+    except UnsupportedModelError as error:
+        run.steps = (f"no exact normal form: {error}",)
+        narrow_graphs(run, given.joint, X)
+        return None
+    run.compare(*networks)
+    decide(run)
+    return None if margin is None else compare_labels(run, margin)
+
+
+def _answer(run: Run, given: _Given, tolerance: tuple[float, float, float]) -> Diff:
     """Return what was proved about the values."""
-    state, tol = run.state, run.tol or 0.0
+    state, allowed = run.state, run.tol or 0.0
     if state.lower > state.upper:
         raise RuntimeError(
             "two proofs about these networks contradict each other; this is a defect of pindown: "
             "please report it with both models."
         )
+    tol, rtol, scale = tolerance
     return Diff(
-        verdict=verdict_of(state.lower, state.upper, tol),
+        verdict=verdict_of(state.lower, state.upper, allowed),
         gap_lower=state.lower,
         gap_upper=state.upper,
         witness=state.witness,
-        proof=_proof(state, tol),
+        proof=_proof(state, allowed),
         tol=tol,
         box=run.box,
         first=run.first,
@@ -136,26 +228,30 @@ def _answer(run: Run) -> Diff:
         history=state.history,
         seconds=run.deadline.spent,
         by_programs=run.by_programs or state.by_programs,
+        rtol=rtol,
+        scale=scale,
     )
 
 
-def _name(model: Model, otherwise: str) -> str:
+def _name(model: AnyModel, otherwise: str) -> str:
     return printable(Path(model).name) if isinstance(model, (str, PathLike)) else otherwise
 
 
+def _margin(labels: bool | float | None) -> float | None:
+    """Return the margin that is asked about; None if classes are not."""
+    if labels is None or labels is False:
+        return None
+    return 0.0 if labels is True else positive("labels", labels, zero=True)
+
+
 def _checked(
-    first: ReluNetwork,
-    second: ReluNetwork,
-    box: Box | tuple[ArrayLike, ArrayLike] | None,
-    labels: float | None,
+    joint: Joint, box: Box | tuple[ArrayLike, ArrayLike] | None, margin: float | None
 ) -> Box | None:
     """Return the box; complain in one line about what cannot be compared."""
-    require_fit(first, second)
-    if labels is not None:
-        positive("labels", labels, zero=True)
-        if first.out_features < 2:
-            raise ValueError("labels need networks with two or more outputs; these have one.")
-    return None if box is None else as_box(box, first.in_features)
+    require_fit(joint.first, joint.second)
+    if margin is not None and joint.k < 2:
+        raise ValueError("labels need networks with two or more outputs; these have one.")
+    return None if box is None else as_box(box, joint.first.in_features)
 
 
 def _proof(state: GapState, tol: float) -> str:

@@ -30,7 +30,7 @@ from pindown.equivalence.comparison._cells import gap_by_cells
 from pindown.equivalence.comparison._integer_programs import gap_by_milp, open_units
 from pindown.equivalence.comparison._parallel_branching import Frontier, gap_in_rounds
 from pindown.equivalence.comparison._reduced_pairs import paired, paired_by_kinks, reduced
-from pindown.equivalence.comparison._run import Pair, Run
+from pindown.equivalence.comparison._run import Run
 from pindown.equivalence.comparison._witness_search import search
 from pindown.equivalence.comparison.bracket import PROGRAMS, GapState
 from pindown.equivalence.comparison.one_hidden_layer import decide_shallow
@@ -59,6 +59,7 @@ from pindown.equivalence.tuning import (
 )
 from pindown.evidence import Bracket
 from pindown.io.accepting import on_networks
+from pindown.model.graph import Model
 from pindown.network import ReluNetwork
 from pindown.parallel import n_workers
 from pindown.progress import Report, silent
@@ -108,7 +109,8 @@ def decide(run: Run) -> None:
     if run.pair.slack < tol or run.pair.slack == 0.0:
         follow(run, ON_ANY_PAIR)
     if run.pair.slack > 0.0 and not run.over:  # the reduced networks cannot decide: those given may
-        run.work_on(Pair(run.first, run.second))
+        assert run.given is not None
+        run.work_on(run.given)
         follow(run, ON_ANY_PAIR)
 
 
@@ -187,7 +189,7 @@ def narrow(
     return run.state
 
 
-def require_fit(a: ReluNetwork, b: ReluNetwork, box: Box | None = None) -> None:
+def require_fit(a: ReluNetwork | Model, b: ReluNetwork | Model, box: Box | None = None) -> None:
     """Refuse networks that cannot be compared.
 
     Raises:

@@ -11,7 +11,9 @@ from pindown.affine import Array
 from pindown.atomic_files import written
 from pindown.box import Box
 from pindown.equivalence.comparison.bracket import TRUSTED, Progress
+from pindown.equivalence.comparison.rows import RowDiff
 from pindown.evidence import Kind
+from pindown.model.graph import Model
 from pindown.network import ReluNetwork
 from pindown.text import card, interval_text, rounded_down, rounded_up
 
@@ -82,16 +84,16 @@ class Diff:
     that the float64 weights define in real arithmetic.
 
     Attributes:
-        verdict: ``"same"`` if ``gap_upper <= tol``, ``"different"`` if ``gap_lower > tol``, else
+        verdict: ``"same"`` if ``gap_upper <= allowed``, ``"different"`` if ``gap_lower > allowed``, else
             ``"undecided"``.
         gap_lower: The gap at ``witness``, rounded down.
         gap_upper: Proved upper bound, rounded up.
         witness: An input at which the gap is at least ``gap_lower``, or None.
         proof: In a few words, what proved the verdict.
-        tol: The tolerance asked about.
+        tol: The gap that is allowed whatever the size of outputs.
         box: The inputs, or None for all of them.
-        first: The first network.
-        second: The second network.
+        first: The first network; the graph of operations where a model has no exact normal form.
+        second: The second.
         layers: What differs where, if the units could be paired; else empty.
         steps: What was simplified before, in words.
         history: How the interval narrowed: seconds, lower and upper end, method.
@@ -100,6 +102,9 @@ class Diff:
         seconds: How long it took.
         interrupted: Whether Ctrl-C ended it.
         by_programs: Whether ``gap_upper`` may rest on mixed-integer programs.
+        rtol: The gap that is allowed beside that, in shares of ``scale``.
+        scale: The largest absolute output that was met: on the data, else on samples of the box, else 0.
+        rows: On the rows of data, on new rows like them, and around each; None without data.
     """
 
     verdict: Verdict
@@ -109,8 +114,8 @@ class Diff:
     proof: str
     tol: float
     box: Box | None
-    first: ReluNetwork
-    second: ReluNetwork
+    first: ReluNetwork | Model
+    second: ReluNetwork | Model
     layers: tuple[LayerDifference, ...] = ()
     steps: tuple[str, ...] = ()
     history: tuple[Progress, ...] = ()
@@ -119,6 +124,24 @@ class Diff:
     seconds: float = 0.0
     interrupted: bool = False
     by_programs: bool = False
+    rtol: float = 0.0
+    scale: float = 0.0
+    rows: RowDiff | None = None
+
+    @property
+    def allowed(self) -> float:
+        """The largest gap that counts as the same: ``tol + rtol * scale``."""
+        return self.tol + self.rtol * self.scale
+
+    @property
+    def flip_rate(self) -> float | None:
+        """Upper confidence limit for the share of flips among new rows like the data; None without."""
+        return None if self.rows is None else self.rows.flip_rate
+
+    @property
+    def gap_quantile(self) -> float | None:
+        """Upper confidence limit for the 95 % quantile of the gap on new rows; None without data."""
+        return None if self.rows is None else self.rows.gap_quantile
 
     @property
     def answer(self) -> Verdict:
@@ -166,11 +189,13 @@ class Diff:
     def __str__(self) -> str:
         upper = rounded_up(self.gap_upper, 4) if isfinite(self.gap_upper) else "unknown"
         text = (
-            f"{self.verdict.upper()} at tolerance {self.tol:g}: largest gap between "
+            f"{self.verdict.upper()} at tolerance {self.allowed:g}: largest gap between "
             f"{rounded_down(self.gap_lower, 4)} and {upper} on {self.domain} ({self.proof})"
         )
         if self.labels is not None:
             text = f"{self.answer.upper()}: {self.labels}; values {text}"
+        if self.rows is not None:
+            text = f"{self.rows}; {text}"
         return ". ".join([text, *self.assumptions])
 
     __repr__ = __str__

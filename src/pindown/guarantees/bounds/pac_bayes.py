@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pindown.affine import Array
+from pindown.confidence import clopper_pearson
 from pindown.evidence import Assumption
 from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, outward
 from pindown.guarantees.bounds.relative_entropy import small_kl_inverse
@@ -214,27 +215,6 @@ def held_out_bound(errors: int, n: int, delta: float = 0.05) -> Bound:
     terms = {"observed error": wrong / n, "errors": float(wrong), "n": float(n)}
     about = "risk of the network"
     return Bound("held-out examples", value, delta, about, terms, (INDEPENDENT, unseen), "Langford 2005")
-
-
-def clopper_pearson(successes: int, n: int, delta: float) -> float:
-    """Return an upper confidence limit for a share, rounded outwards.
-
-    >>> clopper_pearson(10, 10, 0.05)
-    1.0
-    """
-    from scipy.special import bdtr, betainccinv
-
-    if successes >= n:
-        return 1.0
-    # SciPy's inverse is right to about 1e-12; the check below does not trust it.
-    value = outward(float(betainccinv(successes + 1, n - successes, delta)))
-    step = _SCIPY_ERROR * value
-    while value < 1.0 and bdtr(successes, n, value) * (1.0 + _SCIPY_ERROR) > delta:
-        value, step = min(1.0, value + step), 2.0 * step
-    return value
-
-
-_SCIPY_ERROR = 1e-11
 
 
 def _checked(

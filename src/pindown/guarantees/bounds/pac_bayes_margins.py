@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.confidence import clopper_pearson
 from pindown.evidence import Assumption
 from pindown.guarantees.bounds._samples import margins_of
 from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, outward
-from pindown.guarantees.bounds.pac_bayes import clopper_pearson, risk_from_level
+from pindown.guarantees.bounds.pac_bayes import risk_from_level
 from pindown.guarantees.bounds.rescaled_weights import (
     WeightList,
     homogeneous,
