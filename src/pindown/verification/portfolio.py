@@ -43,6 +43,7 @@ from pindown.verification.tuning import (
     BOX_FIRST_PARTS,
     BOX_FIRST_WORK,
     BOX_MAX_INPUTS,
+    BOX_PREFERRED_INPUTS,
     DEDUCTION_FIRST_PARTS,
     DEDUCTION_IDLE_PARTS,
     DEDUCTION_MAX_SETS,
@@ -197,7 +198,8 @@ class Run:
     def _first_boxes(self) -> int:
         """How many boxes to bound in the first turn: few of a model that costs much."""
         work = BOX_FIRST_WORK // max(1, self.model.multiply_adds)
-        return max(1, min(BOX_FIRST_PARTS, work))
+        most = BOX_FIRST_PARTS if self.n_varying <= BOX_PREFERRED_INPUTS else SPLIT_FIRST_PARTS
+        return max(1, min(most, work))
 
     @property
     def _over(self) -> bool:

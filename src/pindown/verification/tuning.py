@@ -196,6 +196,9 @@ FEW_INPUTS = 6
 # Boxes and choices of signs bounded in the first turn; of boxes at most so many that their model's
 # multiplications stay within a bound.
 BOX_FIRST_PARTS = 512
+# Inputs beyond which boxes get no more parts than choices of signs: on safenlp, with 30, these decide
+# what boxes leave open.
+BOX_PREFERRED_INPUTS = 16
 BOX_FIRST_WORK = 200_000_000
 SPLIT_FIRST_PARTS = 64
 # Distinct boxes up to which ReLUs are split: each has its own bounds inside the model.
