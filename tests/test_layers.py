@@ -33,7 +33,7 @@ LAYERS = (
     "bias",
     "findings",
     "_audit report",
-    "cli",
+    "cli testing",
 )
 LEVEL = {room: level for level, line in enumerate(LAYERS) for room in line.split()}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pindown.atomic_files import together, whole_file
-from pindown.cli.completion import complete_model
+from pindown.cli.completion import complete_model, complete_table
 from pindown.cli.options import (
     Activation,
     BoxText,
@@ -44,11 +44,37 @@ New = Annotated[
     Path, typer.Argument(help="The model to compare it with.", autocompletion=complete_model)
 ]
 Tolerance = Annotated[float, typer.Option(help="The largest gap that counts as the same.")]
+RelativeTolerance = Annotated[
+    float, typer.Option(help="The part of it that grows with the largest output that is met.")
+]
+Rows = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        help="Rows to compare on: .npz, .npy or .csv; the answer begins with them.",
+        autocompletion=complete_table,
+    ),
+]
+Radius = Annotated[
+    float, typer.Option(help="How far around each row of the data to prove, in any input.")
+]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="With --data, what makes the exit code 1: flips (the default), gap or unproved; again for "
+        "several.",
+    ),
+]
+Junit = Annotated[
+    Path | None, typer.Option(help="With --data, write the conditions as a test report: .xml.")
+]
 Labels = Annotated[
     float | None,
     typer.Option(
-        metavar="MARGIN",
-        help="Ask whether the classes ever differ by more than this; the exit code is then about that.",
+        metavar="[MARGIN]",
+        help="Ask whether the classes ever differ, by more than a margin if given; the exit code is "
+        "then about that.",
     ),
 ]
 WitnessFile = Annotated[
@@ -80,11 +106,16 @@ def diff(
     old: Model,
     new: New,
     box: BoxText = None,
-    tol: Tolerance = 1e-5,
-    budget: Budget = 60.0,
+    data: Rows = None,
+    radius: Radius = 0.0,
     labels: Labels = None,
+    fail_on: FailOn = None,
+    tol: Tolerance = 1e-5,
+    rtol: RelativeTolerance = 1e-5,
+    budget: Budget = 60.0,
     html: Html = None,
     json: Json = None,
+    junit: Junit = None,
     witness: WitnessFile = None,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -95,9 +126,13 @@ def diff(
     """Are two model files the same function? A proof, a witness, or a proved interval.
 
     Without --box the question is about all inputs, the gap taken relative to 1 + |x|.
-    Exit codes: 0 same, 1 different, 2 undecided, 3 bad input.
+    Exit codes: 0 same, 1 different, 2 undecided, 3 bad input. With --data the code follows --fail-on:
+    1 if a condition is met, 2 if proofs were asked for and rows are open, else 0. Example:
+    pindown diff old.onnx new.onnx --data test.npz --radius 0.02 --labels
     """
+    from pindown.datasets import load_table
     from pindown.equivalence.comparison import diff as compare
+    from pindown.equivalence.comparison.gates import exit_code
     from pindown.io import load
     from pindown.report.terminal import progress_bar
 
@@ -108,24 +143,68 @@ def diff(
         if witness.suffix != ".npy":
             raise ValueError(f"--witness writes a file that ends in .npy; got {str(witness)!r}.")
         check_writable("--witness", witness)
+    _check_conditions(data, radius, fail_on, junit)
     inputs, outputs = name_of_each("--input", input), name_of_each("--output", output)
     models = [
         load(path, activation=activation, input=i, output=o)
         for path, i, o in zip((old, new), inputs, outputs, strict=True)
     ]
     domain = parse_box(box, models[0].in_features)
+    if fail_on and "unproved" in fail_on and labels is None:
+        labels = 0.0
+    rows = None if data is None else load_table(data).X
     with progress_bar() as report:
         how: dict[str, Any] = {"labels": labels, "seed": seed, "progress": report, "n_jobs": jobs}
-        answer = compare(*models, box=domain, tol=tol, budget=budget, **how)
-    _deliver(replace(answer, names=(printable(old.name), printable(new.name))), html, json, witness)
+        how |= {"box": domain, "data": rows, "radius": radius, "tol": tol, "rtol": rtol}
+        answer = compare(*models, budget=budget, **how)
+    answer = replace(answer, names=(printable(old.name), printable(new.name)))
+    conditions = _conditions(answer, fail_on)
+    _deliver(answer, html, json, witness, (junit, conditions))
+    if answer.rows is not None:
+        code = exit_code(answer, conditions)
+        return INTERRUPTED if answer.interrupted and code == 2 else code
     if answer.interrupted and answer.answer == "undecided":  # else the answer is known all the same
         return INTERRUPTED
     return EXIT_CODES[answer.answer]
 
 
-def _deliver(answer: Diff, html: str | None, json: str | None, witness: Path | None) -> None:
+def _check_conditions(
+    data: Path | None, radius: float, fail_on: list[str] | None, junit: Path | None
+) -> None:
+    from pindown.equivalence.comparison.gates import CONDITIONS
+
+    for option, given in (("--radius", radius), ("--fail-on", fail_on), ("--junit", junit)):
+        if given and data is None:
+            raise ValueError(f"{option} is about rows; name them with --data.")
+    for condition in fail_on or ():
+        if condition not in CONDITIONS:
+            raise ValueError(f"--fail-on takes {', '.join(CONDITIONS)}; got {condition!r}.")
+    if junit is not None:
+        if junit.suffix != ".xml":
+            raise ValueError(f"--junit writes a file that ends in .xml; got {str(junit)!r}.")
+        check_writable("--junit", junit)
+
+
+def _conditions(answer: Diff, fail_on: list[str] | None) -> list[str]:
+    """Return what makes a comparison on data fail: flips, or gaps where there are no classes."""
+    if answer.rows is None:
+        return []
+    return list(dict.fromkeys(fail_on or ["flips" if answer.rows.classified else "gap"]))
+
+
+def _deliver(
+    answer: Diff,
+    html: str | None,
+    json: str | None,
+    witness: Path | None,
+    tests: tuple[Path | None, list[str]],
+) -> None:
     import numpy as np
 
+    from pindown.atomic_files import written
+    from pindown.report.rows import render_junit
+
+    junit, conditions = tests
     try:
         with together():
             if witness is not None and answer.witness is not None:
@@ -135,6 +214,8 @@ def _deliver(answer: Diff, html: str | None, json: str | None, witness: Path | N
                 answer.to_html(html)
             if json not in (None, "-"):
                 answer.to_json(json)
+            if junit is not None:
+                written(render_junit(answer, conditions), junit)
     finally:  # a full disk takes the files, not the answer
         with reader_may_leave():
             if json == "-":
@@ -143,7 +224,7 @@ def _deliver(answer: Diff, html: str | None, json: str | None, witness: Path | N
                 from pindown.report.equivalence import print_diff
 
                 print_diff(answer)
-    for target in (html, json):
+    for target in (html, json, None if junit is None else str(junit)):
         if target not in (None, "-"):
             say(f"wrote {target}", err=True)
 

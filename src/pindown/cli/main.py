@@ -45,7 +45,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 _COMPLETION = "_PINDOWN_COMPLETE"  # set by the script that --install-completion gives the shell
 
 # Options that may stand alone, with what they then mean.
-_OPTIONAL_VALUES = {"--json": "-", "--markdown": "-", "--html": "pindown.html"}
+_OPTIONAL_VALUES = {"--json": "-", "--markdown": "-", "--html": "pindown.html", "--labels": "0"}
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -511,7 +511,9 @@ ROW_SEARCH_TURNS = 2
 # Gradient steps on slopes.
 ROW_SLOPE_STEPS = 6
 # For the complete search at one row.
-ROW_VERIFY_SECONDS = 4.0
+ROW_VERIFY_SECONDS = 2.0
+# Rows in a row that it may fail at: where a border between classes lies in the ball it mostly does.
+ROW_VERIFY_MISSES = 5
 # Points of the box at which outputs are looked at for their size, if there are no data.
 SCALE_SAMPLES = 256
 # And their multiply-adds at most.

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from pindown._audit import Audit
 
 SCHEMA = 1
-_SCHEMAS = {"audit": "audit.schema.json", "verify": "verification.schema.json"}
+_SCHEMAS = {
+    "audit": "audit.schema.json",
+    "verify": "verification.schema.json",
+    "diff": "diff.schema.json",
+}
 
 
-def json_schema(command: Literal["audit", "verify"] = "audit") -> dict[str, Any]:
+def json_schema(command: Literal["audit", "verify", "diff"] = "audit") -> dict[str, Any]:
     """Return the schema of what a command writes with ``--json``, as JSON Schema (draft 2020-12).
 
     >>> json_schema("verify")["properties"]["verdict"]["enum"]

@@ -14,6 +14,7 @@ from pindown.json_files import document, plain
 from pindown.network import ReluNetwork
 from pindown.report.figures import draw
 from pindown.report.pages import image_of, png_of, render, safe
+from pindown.report.rows import rows_answer, rows_as_dict, rows_lines, rows_page, rows_word
 from pindown.report.tuning import (
     MAX_INPUTS_SHOWN,
     MAX_NUMBERS_PRINTED,
@@ -141,9 +142,15 @@ def print_diff(diff: Diff, console: Console | None = None) -> None:
     from pindown.report.terminal import Screen
 
     out = console or Screen()
-    verdict = (diff.answer.upper(), f"bold {_COLOURS[diff.answer]}")
-    out.print(Text.assemble(verdict, f"  {diff_answer(diff)}"))
-    for line in diff_lines(diff):
+    lines = diff_lines(diff)
+    verdict, said = (diff.answer.upper(), f"bold {_COLOURS[diff.answer]}"), diff_answer(diff)
+    if diff.rows is not None:
+        word, state = rows_word(diff.rows)
+        place = "all inputs" if diff.box is None else "the box"
+        lines = [*rows_lines(diff, diff.rows), f"on {place}".ljust(14) + f"{verdict[0]}: {said}", *lines]
+        verdict, said = (word, f"bold {_COLOURS[state]}"), rows_answer(diff, diff.rows)
+    out.print(Text.assemble(verdict, f"  {said}"))
+    for line in lines:
         out.print(Text(line[:14], style="dim") + Text(line[14:]), soft_wrap=True)
 
 
@@ -154,6 +161,7 @@ def render_diff(diff: Diff) -> str:
         "diff.html.j2",
         diff=diff,
         answer=diff_answer(diff),
+        rows=None if diff.rows is None else rows_page(diff, diff.rows),
         values=None if diff.labels is None else values_answer(diff),
         shapes=[_shape_of(net) for net in (diff.first, diff.second)],
         same_widths=_widths_of(diff.first) == _widths_of(diff.second),
@@ -218,7 +226,7 @@ def _witness(diff: Diff, x: Array) -> dict[str, Any]:
 
 
 def _label_image(diff: Diff) -> str | None:
-    if diff.labels is None or diff.labels.witness is None:
+    if diff.labels is None or diff.labels.witness is None or diff.labels.labels is None:
         return None
     return _image(diff, diff.labels.witness)
 
@@ -231,23 +239,7 @@ def _image(diff: Diff, x: Array) -> str | None:
 def render_diff_json(diff: Diff) -> str:
     """Return the comparison as indented JSON with a versioned schema.
 
-    Schema 1::
-
-        {"schema": 1, "verdict": "same" | "different" | "undecided", "question": "values" | "labels",
-         "kind": "exact", "gap_verdict": "same" | "different" | "undecided", "gap_lower": float,
-         "gap_upper": float | null, "tol": float, "rtol": float, "scale": float, "allowed": float,
-         "proof": str, "assumptions": [str],
-         "domain": str, "relative": bool,
-         "witness": [float] | null, "outputs": [[float], [float]] | null, "names": [str, str],
-         "networks": [{"widths": [int] | null, "parameters": int, "fingerprint": str}, ...],
-         "layers": [{"layer": int, "units": int, "moved": int, "rescaled": int, "changed": int,
-                     "largest": float}],
-         "steps": [str], "history": [{"seconds": float, "lower": float, "upper": float | null,
-                                      "method": str}],
-         "labels": {"verdict": str, "margin": float, "lower": float, "upper": float | null,
-                    "witness": [float] | null, "labels": [int, int] | null} | null,
-         "seconds": float, "interrupted": bool}
-
+    ``diff.schema.json`` beside this module says what stands where; ``json_schema("diff")`` reads it.
     ``verdict`` answers the question that was asked, as the exit code does: about labels if those were
     asked about, else about the values; ``gap_verdict`` is always about the values. ``assumptions`` is
     what reading the two models took for granted, such as the activation that a state dict does not
@@ -291,6 +283,7 @@ def diff_as_dict(diff: Diff) -> dict[str, Any]:
         "steps": list(diff.steps),
         "history": [step._asdict() for step in diff.history],
         "labels": _labels(diff),
+        "rows": None if diff.rows is None else rows_as_dict(diff.rows),
         "seconds": diff.seconds,
         "interrupted": diff.interrupted,
     }

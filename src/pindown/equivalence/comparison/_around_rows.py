@@ -34,6 +34,7 @@ from pindown.equivalence.tuning import (
     ROW_SEARCH_TURNS,
     ROW_SLOPE_STEPS,
     ROW_TARGETS,
+    ROW_VERIFY_MISSES,
     ROW_VERIFY_SECONDS,
     ROWS_TOGETHER_WORK,
 )
@@ -284,17 +285,21 @@ def _search(run: RowRun) -> None:
 
 
 def _complete_search(run: RowRun) -> None:
-    """Decide rows one by one, each with a few seconds, those of large margins first."""
-    d, k = run.X.shape[1], run.joint.k
+    """Decide rows one by one, each with a few seconds, those of large margins first.
+
+    After some in a row that could not be decided, those that are less sure are left open.
+    """
+    d, k, misses = run.X.shape[1], run.joint.k, 0
     every = np.arange(d)
     for row in run.open.tolist():
-        if run.deadline.passed:
+        if run.deadline.passed or misses == ROW_VERIFY_MISSES:
             return
         run.say("complete search")
         sets = tuple(_disagreements(run, row, few=False))
         prop = Property(sets, (d, d), (k, k), (every, every), (0, 1))
         slot = run.deadline.within(ROW_VERIFY_SECONDS).left
         answer = verify((run.joint.first, run.joint.second), prop, budget=slot)
+        misses = misses + 1 if answer.verdict == "undecided" else 0
         if answer.verdict == "holds":
             run.searched.add(row)
         elif answer.verdict == "violated" and answer.witness is not None:
