@@ -162,3 +162,29 @@ def test_a_hundred_digits_without_a_box():
         strong = gradient_attack(model, X, y, radius=radius, restarts=10, steps=100)
         assert found.complete and round(100 * found.lower[0]) >= least
         assert round(100 * found.upper[0]) <= 100 - strong.success.sum() + 3
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_distances_by_searches_of_balls_close_on_the_exact_one(norm):
+    rng = np.random.default_rng(9)
+    for _ in range(2):
+        net, x = random_network(rng, [2, 6, 5, 3]), rng.standard_normal(2)
+        exact = minimum_distance(net, x, norm, method="cells", box=(x - 3, x + 3))
+        loose = minimum_distance(net, x, norm, method="relaxation", box=(x - 3, x + 3))
+        found = minimum_distance(net, x, norm, method="bisection", box=(x - 3, x + 3), budget=3.0)
+        assert loose.lower <= found.lower <= exact.upper <= found.upper * (1 + 1e-9)
+        assert found.lower >= 0.9 * exact.lower
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_every_model_has_a_distance(make):
+    rng = np.random.default_rng(6)
+    model = MAKERS[make](rng)
+    x = rng.standard_normal(model.in_features)
+    found = minimum_distance(model, x, "l2", method="bisection", budget=2.0, box=(x - 2, x + 2))
+    assert 0 < found.lower <= found.upper
+    points = x + min(found.lower, 2.0) * random_changes(rng, 1000, len(x), "l2")
+    assert (model(points).argmax(axis=1) == found.label).all()
+    if found.witness is not None:
+        assert model(found.witness).argmax() == found.other != found.label
+        assert np.linalg.norm(found.witness - x) <= found.upper

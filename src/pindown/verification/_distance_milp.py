@@ -106,7 +106,7 @@ def _program(problem: Problem, radius: float, deadline: Deadline) -> _Program | 
         return None
     ball = Balls.around(problem.x[None], np.array([radius]), "linf", problem.box)
     box = Box(ball.lower[0], ball.upper[0])
-    encoding = tight_encoding(problem.net, box, deadline=deadline)
+    encoding = tight_encoding(problem.network, box, deadline=deadline)
     if encoding is None:
         return None
     d, n = box.dim, encoding.rows.shape[1]
@@ -160,7 +160,7 @@ def _solve(program: _Program, row: Array, seconds: float) -> tuple[float, Array 
 @np.errstate(over="ignore", invalid="ignore")  # what comes out is evaluated anew
 def _polished(problem: Problem, state: DistanceState, point: Array, row: Array) -> DistanceState:
     """Try a solver's point, and the nearest point of the same cell with the same margin."""
-    net = problem.net
+    net = problem.network
     pattern = net.pattern(point)
     _, sides = varying_sides(net, pattern)
     A, c = net.affine_of_pattern(pattern)

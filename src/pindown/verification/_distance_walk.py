@@ -67,7 +67,7 @@ class _Walk:
     tie: float = inf  # proved: no nearer point of the cells seen has another class or a tie
 
     def __post_init__(self) -> None:
-        net = self.problem.net
+        net = self.problem.network
         groups = proportional_units(net)
         starts = np.repeat(np.cumsum([0, *net.hidden_widths])[:-1], net.hidden_widths)
         leaders = np.where(groups.leader >= 0, starts + groups.leader, -1)
@@ -102,18 +102,18 @@ class _Walk:
     def _first_pattern(self) -> Pattern:
         """Return the pattern of x, where float64 cannot tell in rational numbers."""
         problem = self.problem
-        pattern = problem.net.pattern(problem.x)
+        pattern = problem.network.pattern(problem.x)
         units = self._in_float64(pattern).units
         if np.all(units.b > units.errors):
             return pattern
-        pattern = exact_signs(problem.net, problem.x) >= 0
+        pattern = exact_signs(problem.network, problem.x) >= 0
         for unit, led in self.led.items():  # at zero as elsewhere: opposites are not both on
             pattern[led] = pattern[unit] ^ self.opposite[led]
         return pattern
 
     def _in_float64(self, pattern: Pattern) -> CellForms:
         problem = self.problem
-        return cell_forms(problem.net, problem.x, pattern, problem.differences, problem.norm)
+        return cell_forms(problem.network, problem.x, pattern, problem.differences, problem.norm)
 
     def _forms(self, pattern: Pattern, upper: float) -> CellForms:
         """Return a cell as seen from x, of a small network in rational numbers if float64 is coarse."""
@@ -122,8 +122,8 @@ class _Walk:
         scale = upper if isfinite(upper) else float(np.abs(problem.x).max())
         near = (-cell.units).distances() < upper
         coarse = cell.margins.coarse(scale).any() or (near & cell.units.coarse(scale)).any()
-        if coarse and problem.net.n_parameters <= WALK_MAX_RATIONAL_PARAMETERS:
-            return rounded_forms(problem.net, problem.x, pattern, problem.differences, problem.norm)
+        if coarse and problem.network.n_parameters <= WALK_MAX_RATIONAL_PARAMETERS:
+            return rounded_forms(problem.network, problem.x, pattern, problem.differences, problem.norm)
         return cell
 
     def _box_sides(self) -> Sides:
@@ -179,7 +179,7 @@ class _Walk:
                 return state, bound
             bound = max(bound, self._beyond(sides.distance(weights)))
         if bound > WALK_CONTRADICTION_BOUND and isfinite(bound) and state.upper == inf:
-            units, margins = exact_rows(problem.net, problem.x, cell.pattern, problem.differences)
+            units, margins = exact_rows(problem.network, problem.x, cell.pattern, problem.differences)
             every = [*(units[u] for u in names[:-1]), *self.box_rows, margins[names[-1]]]
             bound = inf if contradict([every[i] for i in _used(weights)]) else bound
         return state, bound
@@ -199,7 +199,7 @@ class _Walk:
             if near is not None:
                 bound = max(bound, self._beyond(sides.distance(near.weights)))
         if bound > WALK_CONTRADICTION_BOUND and isfinite(bound) and upper == inf:
-            units, _ = exact_rows(problem.net, problem.x, cell.pattern, problem.differences)
+            units, _ = exact_rows(problem.network, problem.x, cell.pattern, problem.differences)
             own = units[unit]
             every = [*(units[u] for u in names), *self.box_rows, own, [-v for v in own]]
             bound = inf if contradict([every[i] for i in _used(weights)]) else bound

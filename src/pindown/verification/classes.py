@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Affine, Array, dense
 from pindown.box import Box, as_box
-from pindown.model.gradients import MAX_SLOPE
+from pindown.model.gradients import MAX_SLOPE, gradients
 from pindown.model.graph import Model, Node
 from pindown.model.operations.dense import Dense
 from pindown.model.operations.moves import Reshape
@@ -109,17 +109,23 @@ class Slopes(NamedTuple):
     gradient: Array
 
 
-def margin_slopes(net: ReluNetwork, X: Array, labels: NDArray[np.intp]) -> Slopes:
+def margin_slopes(net: ReluNetwork | Model, X: Array, labels: NDArray[np.intp]) -> Slopes:
     """Return the margin of each row and its gradient, by one pass forth and one back."""
+
+    def forms(outputs: Array, rows: slice) -> Array:
+        at, own, others = np.arange(len(outputs)), labels[rows], outputs.copy()
+        others[at, own] = -np.inf
+        A = np.zeros_like(outputs)
+        A[at, own] = 1.0
+        A[at, np.argmax(others, axis=1)] = -1.0
+        return A
+
+    if isinstance(net, Model):
+        made, slopes = gradients(net, X, forms)
+        return Slopes((forms(made, slice(None)) * made).sum(axis=1), slopes)
     values = net.trace(X)
-    outputs, at = values[-1], np.arange(len(X))
-    others = outputs.copy()
-    others[at, labels] = -np.inf
-    best = np.argmax(others, axis=1)
-    A = np.zeros_like(outputs)
-    A[at, labels] = 1.0
-    A[at, best] = -1.0
-    return Slopes(outputs[at, labels] - outputs[at, best], pulled_back(net, values, A))
+    A = forms(values[-1], slice(None))
+    return Slopes((A * values[-1]).sum(axis=1), pulled_back(net, values, A))
 
 
 def pulled_back(net: ReluNetwork, values: list[Array], A: Array) -> Array:
@@ -155,7 +161,7 @@ def as_inputs(net: ReluNetwork | Model, X: ArrayLike, box: BoxLike) -> tuple[Arr
     return rows, limits
 
 
-def one_input(net: ReluNetwork, x: ArrayLike, box: BoxLike) -> tuple[Array, Box | None]:
+def one_input(net: ReluNetwork | Model, x: ArrayLike, box: BoxLike) -> tuple[Array, Box | None]:
     """Return the single input (d,) that x is, and the box."""
     rows, limits = as_inputs(net, x, box)
     if len(rows) != 1:

@@ -5,6 +5,9 @@ r"""How far is the nearest input with another class? An interval that is proved,
 
 Attacks give inputs of another class: upper bounds. Linear relaxation of the network on balls gives lower
 bounds. Then the exact search: cell by cell outwards from x, and in linf and l1 mixed-integer programs.
+Where a model is too large for these, or is none of ReLUs, balls are searched completely
+(:mod:`~pindown.verification.ball_proofs`) with radii between what is proved and what was
+attacked, in rounds that take longer each.
 
 Two outputs that are equal and largest are a tie. The lower bound is on the distance to the nearest tie
 or other class, the witness has another class as ``net(x).argmax()`` sees it; they meet except where
@@ -13,6 +16,7 @@ outputs touch without crossing.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, isfinite, nan
 
@@ -22,8 +26,10 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline
+from pindown.errors import UnsupportedModelError
 from pindown.evidence import Kind
-from pindown.io.accepting import on_network
+from pindown.io.any_model import AnyModel, as_network
+from pindown.model.graph import Model
 from pindown.network import ReluNetwork
 from pindown.parallel import few_threads
 from pindown.relaxation.intervals import interval_bounds
@@ -32,6 +38,7 @@ from pindown.text import card
 from pindown.validation import choice
 from pindown.verification._distance_milp import distance_by_programs
 from pindown.verification._distance_walk import walk_cells
+from pindown.verification.ball_proofs import Ball, bounded_form, decide, engine_form
 from pindown.verification.certificates import certified_radii
 from pindown.verification.classes import BoxLike, classifier, margin_slopes, one_input
 from pindown.verification.counterexamples import gradient_attack
@@ -46,13 +53,17 @@ from pindown.verification.linearised_boundaries import deepfool
 from pindown.verification.tuning import (
     ATTACK_SHRINK,
     DISTANCE_ATTACK_SHARE,
+    DISTANCE_FIRST_STEP,
     DISTANCE_MAX_RATIONAL_PARAMETERS,
     DISTANCE_RELAXATION_SHARE,
     DISTANCE_SAMPLES,
+    DISTANCE_TRIES,
+    DISTANCE_TURNS,
     DISTANCE_WALK_SHARE,
     MAX_ATTACK_MISSES,
     MAX_ATTACK_ROUNDS,
     MAX_RADIUS_DOUBLINGS,
+    MILP_ALONE_UNITS,
     MILP_MAX_UNITS,
     RADIUS_HALVINGS,
     RELAXATION_REACH,
@@ -60,7 +71,7 @@ from pindown.verification.tuning import (
     WALK_MAX_UNITS,
 )
 
-METHODS = ("auto", "relaxation", "cells", "programs")
+METHODS = ("auto", "relaxation", "bisection", "cells", "programs")
 _MEET = 1e-7  # bounds that differ by this share have met
 _PROGRAM_MEET = 1e-4  # what the solver's tolerances leave of a relative difference
 _SEGMENT_HALVINGS = 60  # of a segment: to the last place
@@ -119,9 +130,8 @@ class MinimumDistance:
         return f"MinimumDistance({known} in {self.norm} from class {self.label}; by {self.method})"
 
 
-@on_network
 def minimum_distance(
-    net: ReluNetwork,
+    net: AnyModel,
     x: ArrayLike,
     norm: str = "linf",
     *,
@@ -133,14 +143,15 @@ def minimum_distance(
     r"""Enclose the distance from x to the nearest input of another class.
 
     Args:
-        net: The network. The class is the first largest output; with one output it is the sign,
+        net: The network or model. The class is the first largest output; with one output it is the sign,
             class 1 where :math:`f > 0`.
         x: One input (d,).
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.
         budget: Seconds, roughly; when they are over, what is proved is returned.
         box: Where inputs lie, such as ``(0, 1)`` for images; x must lie in it.
-        method: ``"auto"``, or one way only for the lower bound: ``"relaxation"``, ``"cells"``,
-            ``"programs"`` (not in l2).
+        method: ``"auto"``, or one way only for the lower bound: ``"relaxation"``, ``"bisection"``
+            (relaxation, then complete searches of balls), ``"cells"``, ``"programs"`` (not in l2). The
+            last two need a model that can be written with ReLUs.
         seed: Of the attacks.
 
     Returns:
@@ -150,11 +161,13 @@ def minimum_distance(
 
     Raises:
         ValueError: If x, norm, method, budget or box do not fit.
-        TypeError: If net is no network.
+        TypeError: If net is no model.
+        UnsupportedModelError: If cells or programs are asked for and it is not piecewise linear.
 
     Example:
         The class is whether ``|x| > 2``:
 
+        >>> from pindown import ReluNetwork
         >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [-2])])
         >>> minimum_distance(net, [0.5])
         MinimumDistance(1.5 in linf from class 0; by cell walking)
@@ -163,7 +176,7 @@ def minimum_distance(
     (relaxation).
     """
     deadline = _checked(budget, norm, method)
-    deep, kind = classifier(net), as_norm(norm)
+    deep, kind = classifier(_asked_form(net, method)), as_norm(norm)
     point, limits = one_input(deep, x, box)
     label, tied = _class_at(deep, point)
     if tied is not None:
@@ -188,10 +201,26 @@ def minimum_distance(
     )
 
 
-def _class_at(net: ReluNetwork, x: Array) -> tuple[int, int | None]:
-    """Return the class at x, and one that ties with it; in rational numbers if float64 cannot tell."""
+def _asked_form(net: AnyModel, method: str) -> ReluNetwork | Model:
+    """Return the exact normal form where it is needed or small, else what bounds are computed on."""
+    if method in ("cells", "programs"):
+        return as_network(net, "minimum_distance")
+    found = bounded_form(net, "minimum_distance")
+    if method == "auto" and isinstance(found, Model) and found.in_features <= WALK_MAX_INPUTS:
+        with suppress(UnsupportedModelError):
+            return found.relu_network()
+    return found
+
+
+def _class_at(net: ReluNetwork | Model, x: Array) -> tuple[int, int | None]:
+    """Return the class at x, and one that ties with it; in rational numbers if float64 cannot tell.
+
+    Of a model that is no network a tie is not looked for: then nothing is proved.
+    """
     outputs = net(x)
     label = int(np.argmax(outputs))
+    if isinstance(net, Model):
+        return label, None
     here = interval_bounds(net, Box(x, x))[-1]
     sure = np.delete(here.upper, label).max() < here.lower[label]
     if sure or net.n_parameters > DISTANCE_MAX_RATIONAL_PARAMETERS:
@@ -213,11 +242,15 @@ def _checked(budget: float, norm: str, method: str) -> Deadline:
 def _enclosed(problem: Problem, method: str, deadline: Deadline, seed: int) -> DistanceState:
     """Attack, relax, then search exactly, as far as the time goes."""
     state = attacked(problem, DistanceState(), deadline=deadline.share(DISTANCE_ATTACK_SHARE), seed=seed)
-    if method in ("auto", "relaxation"):
+    if method in ("auto", "relaxation", "bisection"):
         state = _relaxed(problem, state, deadline.share(DISTANCE_RELAXATION_SHARE))
     bounded = isfinite(state.upper) or problem.box is not None
-    programs_fit = problem.norm != "l2" and bounded and problem.net.size <= MILP_MAX_UNITS
-    small = problem.net.in_features <= WALK_MAX_INPUTS and problem.net.size <= WALK_MAX_UNITS
+    size = problem.net.size if isinstance(problem.net, ReluNetwork) else inf
+    small = problem.net.in_features <= WALK_MAX_INPUTS and size <= WALK_MAX_UNITS
+    most = MILP_MAX_UNITS if small else MILP_ALONE_UNITS
+    programs_fit = problem.norm != "l2" and bounded and size <= most
+    if method == "bisection" or (method == "auto" and not small and not programs_fit):
+        return _bisected(problem, state, deadline, seed)
     if method == "cells" or (method == "auto" and small and not _meets(state, _MEET)):
         shared = method == "auto" and programs_fit
         if _has_interior(problem):
@@ -244,6 +277,25 @@ def _relaxed(problem: Problem, state: DistanceState, deadline: Deadline) -> Dist
     if proved == top and problem.box is not None and not isfinite(state.upper):
         proved = inf  # the ball holds the whole box
     return state.raised(proved, "linear relaxation")
+
+
+def _bisected(problem: Problem, state: DistanceState, deadline: Deadline, seed: int) -> DistanceState:
+    """Search balls between what is proved and what is attacked, for longer and longer each."""
+    model = engine_form(problem.net)
+    for turns in range(1, DISTANCE_TURNS + 1):
+        share = DISTANCE_FIRST_STEP
+        for _ in range(DISTANCE_TRIES):
+            if not isfinite(state.upper) or _meets(state, _MEET) or deadline.passed:
+                break
+            radius = (1.0 - share) * state.lower + share * state.upper
+            ball = Ball(problem.x, problem.label, radius, problem.norm, problem.box)
+            found = decide(model, ball, turns, seed=seed, deadline=deadline)
+            if found.proved:
+                state = state.raised(radius, "complete searches of balls")
+            elif found.witness is not None:
+                state = _pulled_in(problem, state, found.witness[None])
+            share = min(2.0 * share, 0.5) if found.proved else 0.5 * share
+    return state
 
 
 def _has_interior(problem: Problem) -> bool:

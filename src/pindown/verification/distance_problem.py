@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.model.graph import Model
 from pindown.network import ReluNetwork
-from pindown.relaxation.linear_on_balls import interval_margins
-from pindown.relaxation.lp_balls import DUALS, Balls, Norm, lengths, steepest_step
-from pindown.verification.ball_proofs import distance_up
+from pindown.relaxation.lp_balls import DUALS, Norm, lengths, steepest_step
+from pindown.verification.ball_proofs import distance_up, margins_at
 from pindown.verification.classes import margin_rows, margin_slopes
 from pindown.verification.counterexamples import float32_outputs
 from pindown.verification.least_distance import contradiction, nearest_point
+from pindown.verification.witnesses import rounded_outputs
 
 # Of the distance: how far behind the boundary to look inside a cell.
 _DEEPER = 1e-8
@@ -31,18 +32,24 @@ class Problem:
     """One question: how far from x is another class?
 
     Attributes:
-        net: A network with at least two outputs.
+        net: A network or model with at least two outputs.
         x: The input, (d,).
         label: Its class.
         norm: In which lengths are measured.
         box: Where inputs lie, or None.
     """
 
-    net: ReluNetwork
+    net: ReluNetwork | Model
     x: Array
     label: int
     norm: Norm
     box: Box | None
+
+    @property
+    def network(self) -> ReluNetwork:
+        """The network, for what walks cells or writes programs."""
+        assert isinstance(self.net, ReluNetwork)
+        return self.net
 
     @property
     def differences(self) -> Array:
@@ -51,10 +58,7 @@ class Problem:
 
     def margins(self, points: Array) -> Array:
         """Bound the class's output minus the best other one from above at points, rounding included."""
-        balls = Balls.around(points, np.zeros(len(points)), "linf")
-        rows = self.differences
-        upper = interval_margins(self.net, balls, np.broadcast_to(rows, (len(points), *rows.shape)))
-        return np.asarray(upper.min(axis=1))
+        return margins_at(self.net, points, self.label)
 
     def changed(self, points: Array) -> NDArray[np.bool_]:
         """Return which points certainly have another class, whatever the order of float64 sums."""
@@ -138,7 +142,9 @@ def beyond(problem: Problem, point: Array, form: Array) -> Array:
 @np.errstate(over="ignore", invalid="ignore")
 def float32_margins(problem: Problem, points: Array) -> Array:
     """Return the class's output minus the best other one, evaluated in float32, (n,)."""
-    return np.asarray((float32_outputs(problem.net, points) @ problem.differences.T).min(axis=1))
+    net = problem.net
+    made = rounded_outputs(net, points) if isinstance(net, Model) else float32_outputs(net, points)
+    return np.asarray((made @ problem.differences.T).min(axis=1))
 
 
 @np.errstate(over="ignore", invalid="ignore")
