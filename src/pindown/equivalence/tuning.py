@@ -514,6 +514,8 @@ ROW_SLOPE_STEPS = 6
 ROW_VERIFY_SECONDS = 2.0
 # Rows in a row that it may fail at: where a border between classes lies in the ball it mostly does.
 ROW_VERIFY_MISSES = 5
+# Rows on which layers are exchanged one by one, those of the largest gap.
+BLAME_ROWS = 256
 # Points of the box at which outputs are looked at for their size, if there are no data.
 SCALE_SAMPLES = 256
 # And their multiply-adds at most.

@@ -126,6 +126,7 @@ def diff_lines(diff: Diff) -> list[str]:
         words = layer_words(layer)
         if words:
             lines.append(f"layer {layer.layer:<8}{words}")
+    lines += [f"graph         {printable(change)}" for change in diff.graph[:MAX_STEPS_PRINTED]]
     for step in diff.steps[:MAX_STEPS_PRINTED]:
         lines.append(f"simplified    {step}")
     if len(diff.steps) > MAX_STEPS_PRINTED:
@@ -283,6 +284,8 @@ def diff_as_dict(diff: Diff) -> dict[str, Any]:
         "steps": list(diff.steps),
         "history": [step._asdict() for step in diff.history],
         "labels": _labels(diff),
+        "blame": [asdict(layer) for layer in diff.blame],
+        "graph": list(diff.graph),
         "rows": None if diff.rows is None else rows_as_dict(diff.rows),
         "seconds": diff.seconds,
         "interrupted": diff.interrupted,

@@ -12,7 +12,7 @@ import numpy as np
 from pindown.equivalence.comparison.gates import CONDITIONS, failing_rows
 from pindown.findings.wording import at_most, count, percent
 from pindown.report.pages import image_of, png_of
-from pindown.report.tuning import MAX_INPUTS_SHOWN, MAX_ROWS_PRINTED, MAX_ROWS_SHOWN
+from pindown.report.tuning import MAX_BLAMED, MAX_INPUTS_SHOWN, MAX_ROWS_PRINTED, MAX_ROWS_SHOWN
 from pindown.text import printable, rounded_up, visible
 
 if TYPE_CHECKING:
@@ -100,6 +100,11 @@ def rows_lines(diff: Diff, rows: RowDiff) -> list[str]:
     if rows.classified and rows.flipped.any():
         lines.append(f"flipped       {_listed(rows, rows.flips)}")
     lines.append(f"worst rows    {_listed(rows, rows.worst)}")
+    lines += [
+        f"{'to blame' if not i else '':<14}{printable(layer.layer)}: changed alone it makes a gap of "
+        f"{layer.alone:.3g}, changed back it leaves {layer.without:.3g}"
+        for i, layer in enumerate(diff.blame[:MAX_BLAMED])
+    ]
     most = rows.gaps.max(axis=0)
     top = np.argsort(-most, kind="stable")[:MAX_ROWS_PRINTED]
     shown = ", ".join(f"{k}: {most[k]:.3g}" for k in top.tolist())
@@ -159,6 +164,10 @@ def rows_page(diff: Diff, rows: RowDiff) -> dict[str, Any]:
         "outputs": [
             (k, f"{rows.gaps[:, k].max():.3g}", f"{rows.gaps[:, k].mean():.3g}")
             for k in range(min(rows.gaps.shape[1], MAX_ROWS_SHOWN))
+        ],
+        "blame": [
+            (layer.layer, f"{layer.alone:.3g}", f"{layer.without:.3g}", f"{layer.change:.3g}")
+            for layer in diff.blame[:MAX_ROWS_SHOWN]
         ],
         "shown": [_shown(diff, rows, row) for row in list(rows.witnesses)[:MAX_ROWS_PRINTED]],
     }

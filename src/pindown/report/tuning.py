@@ -27,6 +27,7 @@ MAX_NUMBERS_PRINTED = 6
 MAX_STEPS_PRINTED = 8
 # Of data: rows in the table, those that matter first.
 MAX_ROWS_SHOWN = 25
+MAX_BLAMED = 3
 
 # Verifying. A large image is drawn with every k-th pixel, so that three of them fit into a page; more
 # steps than this would not be told apart in the picture of a search.

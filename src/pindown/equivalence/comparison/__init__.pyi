@@ -4,6 +4,7 @@ from pindown.equivalence.comparison.compare import diff as diff
 from pindown.equivalence.comparison.result import Diff as Diff
 from pindown.equivalence.comparison.result import LabelDiff as LabelDiff
 from pindown.equivalence.comparison.result import LayerDifference as LayerDifference
+from pindown.equivalence.comparison.graphs import LayerBlame as LayerBlame
 from pindown.equivalence.comparison.rows import RowDiff as RowDiff
 
 # What is proved on the way

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
@@ -20,6 +21,7 @@ from pindown.equivalence.comparison._labels import compare_labels, unsearched
 from pindown.equivalence.comparison._on_data import answer_of, as_data, scale_of, tighten_rows
 from pindown.equivalence.comparison._run import Run
 from pindown.equivalence.comparison.bracket import GapState
+from pindown.equivalence.comparison.graphs import LayerBlame, blame_of, graph_changes
 from pindown.equivalence.comparison.methods import decide, require_fit
 from pindown.equivalence.comparison.result import Diff, LabelDiff, verdict_of
 from pindown.equivalence.tuning import ROWS_SHARE
@@ -132,10 +134,13 @@ def diff(
         share = deadline.share(ROWS_SHARE)
         around = RowRun(joint, X, size, domain, margin, share, given.dense_networks(), **how)
     run = Run(joint.first, joint.second, domain, deadline, tol=tol + rtol * scale, n_jobs=n_jobs, **how)
+    blame: tuple[LayerBlame, ...] = ()
     interrupted, answer = False, None
     try:
         with few_threads(joint.first), few_threads(joint.second):
             if around is not None:
+                gap = np.abs(around.values[0] - around.values[1]).max(axis=1)
+                blame = blame_of(joint.first, joint.second, around.X, gap, deadline=around.deadline)
                 look_around(around)
             answer = _everywhere(run, given, margin, X)
     except KeyboardInterrupt:
@@ -150,6 +155,8 @@ def diff(
         names=(_name(a, "the first network"), _name(b, "the second network")),
         interrupted=interrupted,
         rows=None if around is None else answer_of(around),
+        blame=blame,
+        graph=graph_changes(*given.graphs),
     )
 
 

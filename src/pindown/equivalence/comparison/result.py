@@ -11,6 +11,7 @@ from pindown.affine import Array
 from pindown.atomic_files import written
 from pindown.box import Box
 from pindown.equivalence.comparison.bracket import TRUSTED, Progress
+from pindown.equivalence.comparison.graphs import LayerBlame
 from pindown.equivalence.comparison.rows import RowDiff
 from pindown.evidence import Kind
 from pindown.model.graph import Model
@@ -105,6 +106,9 @@ class Diff:
         rtol: The gap that is allowed beside that, in shares of ``scale``.
         scale: The largest absolute output that was met: on the data, else on samples of the box, else 0.
         rows: On the rows of data, on new rows like them, and around each; None without data.
+        blame: With data, where both graphs are of one structure: the layers that changed, ordered by
+            what changing only them does on the rows.
+        graph: What was added, removed, fused and retyped from the first graph to the second, in words.
     """
 
     verdict: Verdict
@@ -127,6 +131,8 @@ class Diff:
     rtol: float = 0.0
     scale: float = 0.0
     rows: RowDiff | None = None
+    blame: tuple[LayerBlame, ...] = ()
+    graph: tuple[str, ...] = ()
 
     @property
     def allowed(self) -> float:
