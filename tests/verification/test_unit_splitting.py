@@ -1,5 +1,6 @@
 """Splitting ReLUs: complete on small networks, and never wrong."""
 
+import pickle
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,9 +14,11 @@ from pindown.model.from_network import model_of_network
 from pindown.model.operations.dense import Add, Dense, Scale
 from pindown.model.operations.operation import Interval, as_fractions
 from pindown.model.operations.relu import Relu
+from pindown.parallel import workers
 from pindown.relaxation.model_bounds import tighten
 from pindown.relaxation.propagation import Goal
 from pindown.relaxation.relaxed_model import RelaxedModel
+from pindown.verification import unit_splitting as module
 from pindown.verification.properties import UnsafeSet
 from pindown.verification.unit_splitting import UnitSplitting, halved
 from tests.verification.brute_force import reaches
@@ -189,3 +192,57 @@ def test_what_float32_cannot_tell_is_proved_in_float64():
         at_input = np.array([[1000.1]])
         unsafe = UnsafeSet(-np.ones(1), np.ones(1), np.array([[-1.0]]), np.array([-1e-8]), at_input)
         assert not finished(splitting(model_of_network(net), unsafe)).stuck
+
+
+def test_parts_that_wait_keep_to_their_memory(monkeypatch):
+    """With room for the slopes of two parts only, the answer is the same, and no more is held."""
+    rng = np.random.default_rng(7)
+    seen, crowded = set(), 0
+    for _ in range(10):
+        net = random_network(rng, [3, 6, 6, 2])
+        unsafe = unsafe_set(rng, net)
+        free = finished(splitting(model_of_network(net), unsafe))
+        search = splitting(model_of_network(net), unsafe)
+        room = 2 * search.usual.nbytes
+        monkeypatch.setattr(module, "SPLIT_WAITING_BYTES", room)
+        while not search.done:
+            search.round(NEVER)
+            own = {id(p.slopes): p.slopes for *_, p in search.waiting if p.slopes is not search.usual}
+            assert sum(slopes.nbytes for slopes in own.values()) == search.held <= room
+            assert all(slopes.base is None for slopes in own.values())  # and no larger array behind
+            crowded += search.held == room
+        monkeypatch.undo()
+        assert bool(search.stuck) == bool(free.stuck)
+        seen.add(bool(free.stuck))
+    assert seen == {True, False} and crowded > 5
+
+
+def test_a_search_is_sent_without_what_waits():
+    """A worker needs the model and the goal; what it is sent is the same at every round."""
+    model = model_of_network(random_network(np.random.default_rng(2), [2, 6, 6, 2]))
+    search = splitting(model, EVERYWHERE)
+    search.round(NEVER)
+    before = pickle.dumps(search._tried)
+    search.round(NEVER)
+    assert search.waiting and pickle.dumps(search._tried) == before
+    part = search.waiting[0][2]
+    assert np.array_equal(pickle.loads(before)([part]), search._tried([part]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", [{"backend": "processes"}, {"cluster": "local"}])
+def test_processes_and_a_cluster_find_what_threads_do(where):
+    """The same parts, as they are shared out in the same way: no less is proved elsewhere."""
+    rng = np.random.default_rng(6)
+    seen, parts = set(), 0
+    with workers(2, **where):
+        for _ in range(8):
+            net = random_network(rng, [3, 6, 6, 2])
+            unsafe = unsafe_set(rng, net)
+            there = finished(splitting(model_of_network(net), unsafe, threads=2))
+            with workers(2, backend="threads"):
+                here = finished(splitting(model_of_network(net), unsafe, threads=2))
+            assert (here.n_parts, len(here.stuck)) == (there.n_parts, len(there.stuck))
+            seen.add(bool(here.stuck))
+            parts += here.n_parts
+    assert seen == {True, False} and parts > 50

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,6 +48,12 @@ Question = Annotated[
     ),
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", help="Threads, -1 for all cores.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        help="Where to bound choices of signs: local (Dask), tcp://host:8786 (a Dask scheduler), or ray."
+    ),
+]
 WitnessFile = Annotated[
     Path | None,
     typer.Option(
@@ -64,6 +71,7 @@ def verify(
     json: Json = None,
     seed: Seed = 0,
     jobs: Jobs = None,
+    cluster: Cluster = None,
     activation: Activation = None,
     input: InputNames = None,
     output: OutputNames = None,
@@ -74,6 +82,7 @@ def verify(
     Exit codes: 0 holds, 1 violated, 2 undecided, 3 bad input.
     """
     from pindown.io import load
+    from pindown.parallel import workers
     from pindown.report.terminal import progress_bar
     from pindown.report.verification import Asked
     from pindown.verification import verify as decide
@@ -97,7 +106,8 @@ def verify(
     # A path lets the file itself be run in float32.
     whole = not (input or output or activation) and len(paths) == 1
     given: str | PathLike[str] | tuple[object, ...] = paths[0] if whole else models
-    with progress_bar() as report:
+    where = nullcontext() if cluster is None else workers(jobs, cluster=cluster)
+    with where, progress_bar() as report:
         answer = decide(given, prop, budget=budget, seed=seed, n_jobs=jobs, progress=report)
     _deliver(answer, asked, html, json, witness)
     if answer.interrupted and answer.verdict == "undecided":  # else the answer is known all the same

@@ -2,6 +2,7 @@
 
 # loops, and seeds for their tasks
 from pindown.parallel.tasks import each as each
+from pindown.parallel.tasks import shared_out as shared_out
 from pindown.parallel.tasks import task_seeds as task_seeds
 
 # where they run

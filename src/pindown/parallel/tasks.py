@@ -11,16 +11,17 @@ import threading
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, nullcontext
+from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from joblib._parallel_backends import LokyBackend
 from numpy.typing import NDArray
 
-from pindown.parallel.limits import at_once, one_in_this_thread, one_thread
+from pindown.parallel.limits import at_once, in_threads, one_in_this_thread, one_thread
 from pindown.parallel.tuning import MAX_DEATHS, MAX_FUNCTIONS_KEPT, PARENT_LOOK, WORKERS_WITHIN
 from pindown.parallel.worker_pools import Pool, chosen_pool, in_this_process
 from pindown.progress import Report
@@ -80,6 +81,22 @@ def each(
         if progress is not None:
             progress(what, done, len(tasks))
         yield pair
+
+
+def shared_out(
+    function: Callable[[Item], Result], items: Sequence[Item], n_threads: int
+) -> list[Result]:
+    """Return ``function(item)`` for every item: in threads, or where :func:`workers` says otherwise.
+
+    For functions that release the interpreter lock, called again and again with few items.
+
+    >>> shared_out(abs, [-1, 2, -3], 2)
+    [1, 2, 3]
+    """
+    pool = chosen_pool(None)
+    if pool.kind in ("here", "local", "threads"):
+        return in_threads(function, items, n_threads)
+    return [result for _, result in sorted(each(function, items, batch=1), key=itemgetter(0))]
 
 
 def _in_this_process(

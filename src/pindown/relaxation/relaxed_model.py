@@ -54,6 +54,10 @@ class RelaxedModel:
     _relaxations: dict[int, Relaxation] = field(default_factory=dict)
     _singles: dict[int, Relaxation] = field(default_factory=dict)
 
+    def __getstate__(self) -> dict[str, object]:
+        """Send no relaxations: they are made again where they are needed."""
+        return vars(self) | {"_relaxations": {}, "_singles": {}}
+
     @classmethod
     def by_intervals(cls, model: Model, box: Interval, balls: Balls | None = None) -> RelaxedModel:
         """Bound every tensor by intervals; ``balls`` cut the boxes for linear bounds."""

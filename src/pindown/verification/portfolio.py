@@ -81,7 +81,9 @@ def verify(
         prop: A :class:`~pindown.verification.Property`, or the path of a VNN-LIB file.
         budget: Seconds; None for no limit.
         seed: Of the search for violations.
-        n_jobs: Threads to bound parts in; all cores if not given.
+        n_jobs: Threads to bound parts in; all cores if not given. Inside
+            :func:`pindown.parallel.workers` choices of signs are bounded by its processes, or on its
+            cluster: for one machine threads do as well.
         certificate: Where to write a proof that ``checker/pindown_check.py`` checks; models must be
             given as paths of ONNX files.
         progress: What is told how far the work is.
@@ -115,7 +117,7 @@ def verify(
     if goal.reads is not None and goal.models is not None:
         graph, path = joined([models[i] for i in goal.models], goal.reads, goal.n_free), None
     graph = with_sparse_layers(graph)
-    threads = n_workers(-1 if n_jobs is None else n_jobs)
+    threads = max(n_workers(None), n_workers(-1)) if n_jobs is None else n_workers(n_jobs)
     with one_thread():
         log = None if proof is None or proof.log.refused else proof.log
         answer = Run(graph, goal, deadline, seed, threads, progress, path, log=log).decided()

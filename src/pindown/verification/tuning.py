@@ -123,6 +123,8 @@ LEAF_MAX_ENTRIES = 2_000_000
 SPLIT_FIRST_BATCH = 4
 SPLIT_MAX_BATCH = 256
 SPLIT_BATCH_NUMBERS = 2**25
+# Bytes of slopes of parts that wait; beyond, parts nearest to a proof come first and keep no slopes.
+SPLIT_WAITING_BYTES = 2**29
 
 # Search for violations. Set on the 141 violated properties of the competition's files, all of which
 # have to be found in seconds, and on mnist_256x2 at 0.05, where plain descent breaks 94 of 147 images
@@ -213,8 +215,9 @@ SPLIT_FIRST_PARTS = 64
 SPLIT_MAX_GROUPS = 64
 # Gradient steps on the slopes for tensors inside the model.
 ROOT_INNER_STEPS = 8
-# Multiplications up to which they are taken: about ten seconds.
-ROOT_MAX_WORK = 100_000_000_000
+# Multiplications up to which they are taken: about half a minute in float32. They decide networks with
+# convolutions and 16 inputs, which splitting does not.
+ROOT_MAX_WORK = 2_000_000_000_000
 
 # Cutting and concluding.
 

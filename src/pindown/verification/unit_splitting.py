@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from typing import NamedTuple, TypeVar
 
@@ -26,7 +26,7 @@ from pindown.affine import Array
 from pindown.deadline import Deadline
 from pindown.model.operations.operation import dot
 from pindown.model.operations.relu import Relu, Triangles
-from pindown.parallel import in_threads
+from pindown.parallel import in_threads, shared_out
 from pindown.relaxation.descent import Descent
 from pindown.relaxation.propagation import Goal
 from pindown.relaxation.relaxed_model import Choice, RelaxedModel
@@ -45,9 +45,12 @@ from pindown.verification.tuning import (
     SPLIT_MAX_BATCH,
     SPLIT_MAX_STEPS,
     SPLIT_STEPS,
+    SPLIT_WAITING_BYTES,
 )
 
 _T = TypeVar("_T")
+# Of a search that another process bounds parts for: the same at every round, so that it is sent once.
+_FRESH = {"_seen": 0, "_proved": 0, "_count": None, "threads": 1}
 
 
 class Part(NamedTuple):
@@ -93,7 +96,7 @@ class UnitSplitting:
     stuck: list[Part] = field(default_factory=list)
     steps: int = SPLIT_STEPS
     single: bool = True  # whether float32 is fine enough to search with
-    _missed: bool = False
+    held: int = 0  # bytes of the slopes of waiting parts
     _seen: int = 0
     _proved: int = 0
     _count: count[int] = field(default_factory=count)
@@ -119,17 +122,22 @@ class UnitSplitting:
         self.n_units = total
         self.layer_of = np.repeat(np.arange(len(self.nodes)), [len(p) for p in self.places])
 
-    def begin(self) -> Part:
-        """Return the whole problem as a part."""
+    @cached_property
+    def usual(self) -> NDArray[np.float32]:
+        """The slopes below units of open sign that bounds begin with."""
         slopes = np.zeros(self.n_units, dtype=np.float32)
         for i, start, places in zip(self.nodes, self.starts, self.places, strict=True):
             made = self.root.relaxation(i)
             assert isinstance(made, Triangles)
             slopes[start : start + len(places)] = made.lower.ravel()[places]
+        return slopes
+
+    def begin(self) -> Part:
+        """Return the whole problem as a part."""
         r = len(self.goal.rows)
         none = np.zeros(0)
         return Part(
-            none.astype(np.intp), none.astype(np.int8), np.inf, slopes, none, np.full(r, 1.0 / r)
+            none.astype(np.intp), none.astype(np.int8), np.inf, self.usual, none, np.full(r, 1.0 / r)
         )
 
     def root_bound(self, deadline: Deadline, *, optimise: bool) -> float:
@@ -221,7 +229,7 @@ class UnitSplitting:
         return [
             part._replace(
                 bound=float(bounds[k]),
-                slopes=flat[k],
+                slopes=flat[k].copy(),  # a view would keep those of all parts
                 multipliers=multipliers[k, part.units],
                 weights=descent.best_weights[k, 0],
             )
@@ -311,7 +319,7 @@ class UnitSplitting:
                 owner.append((k, int(unit)))
         if not trials:
             return []
-        ends = np.concatenate(self._in_threads(self._tried, trials)).reshape(-1, 2)
+        ends = np.concatenate(self._shared_out(self._tried, trials)).reshape(-1, 2)
         best: dict[int, tuple[float, float, int]] = {}
         for (k, unit), (a, b) in zip(owner, ends, strict=True):
             score = (max(a, b), min(a, b), unit)
@@ -337,8 +345,7 @@ class UnitSplitting:
         if not self.waiting and not self.n_parts:
             self._bound([self.begin()], deadline)
             return
-        size = min(self.batch, SPLIT_FIRST_BATCH + self.n_parts // 4)
-        taken = [heapq.heappop(self.waiting)[2] for _ in range(min(size, len(self.waiting)))]
+        taken = self._taken(min(self.batch * self.threads, SPLIT_FIRST_BATCH + self.n_parts // 4))
         try:
             descent = self.descent(taken)
             descent.run(0)
@@ -354,23 +361,36 @@ class UnitSplitting:
                 self._wait(part)
             raise
 
+    def _taken(self, size: int) -> list[Part]:
+        """Take the worst parts; if too much waits, those nearest to a proof: they soon leave nothing."""
+        size = min(size, len(self.waiting))
+        if self.held < SPLIT_WAITING_BYTES:
+            taken = [heapq.heappop(self.waiting)[2] for _ in range(size)]
+        else:
+            self.waiting.sort()  # a sorted list is a heap
+            taken = [part for _, _, part in self.waiting[-size:]]
+            del self.waiting[-size:]
+        self.held -= sum(self._own_bytes(part) for part in taken)
+        return taken
+
+    def _own_bytes(self, part: Part) -> int:
+        return 0 if part.slopes is self.usual else part.slopes.nbytes
+
     def _settle(self, part: Part, deadline: Deadline) -> None:
         """Decide a part in which every unit has its sign, if a linear program can."""
         bound, point = leaf(self, part, deadline)
         if point is not None:
             self.corners.append(point[None])
         if not bound < 0.0:
-            self.stuck.append(part)
+            self.stuck.append(part._replace(slopes=self.usual))
 
     def _bound(self, parts: list[Part], deadline: Deadline) -> None:
         """Bound parts, and let those wait that are not proved."""
-        bounded = [
-            piece
-            for chunk in self._in_threads(lambda few: self._bounded(few, deadline), parts)
-            for piece in chunk
-        ]
+        chunks = self._shared_out(partial(self._bounded, deadline=deadline), parts)
+        bounded = [piece for few, _ in chunks for piece in few]
         self.n_parts += len(parts)
-        self.single &= not self._missed  # what was nearly proved wants more digits
+        if any(missed for _, missed in chunks):
+            self.single = False  # what was nearly proved wants more digits
         self.told(part for part, _ in bounded)
         left = [(part, corner) for part, corner in bounded if not part.bound < 0.0]
         if left:
@@ -388,9 +408,13 @@ class UnitSplitting:
                 self.steps = max(self.steps // 2, SPLIT_STEPS)
             self._seen = self._proved = 0
 
-    def _bounded(self, parts: list[Part], deadline: Deadline) -> list[tuple[Part, Array]]:
-        """Return parts with their proved bounds, each with the point at which it is attained."""
+    def _bounded(self, parts: list[Part], deadline: Deadline) -> tuple[list[tuple[Part, Array]], bool]:
+        """Return parts with their proved bounds, each with the point at which it is attained.
+
+        Also whether the steps saw a proof that there was not.
+        """
         finished: list[tuple[Part, Array]] = []
+        missed = False
         phases = [SPLIT_STEPS, self.steps - SPLIT_STEPS] if self.steps > SPLIT_STEPS else [SPLIT_STEPS]
         for phase, steps in enumerate(phases, 1):
             descent = self.descent(parts)
@@ -399,8 +423,8 @@ class UnitSplitting:
             bounds = np.array([part.bound for part in parts])
             if last or (descent.best[:, 0] < 0.0).any():
                 bounds = np.minimum(self.proved(descent), bounds)
-                missed = (descent.best[:, 0] < 0.0) & ~(bounds < 0.0)
-                self._missed |= self.log is None and bool(missed.any())  # else slopes were rounded
+                nearly = (descent.best[:, 0] < 0.0) & ~(bounds < 0.0)
+                missed |= self.log is None and bool(nearly.any())  # else slopes were rounded
             assert descent.last is not None
             points = descent.last.point.reshape(len(parts), -1)
             kept = self.kept(parts, descent, bounds)
@@ -409,15 +433,24 @@ class UnitSplitting:
             parts = [kept[k] for k in np.flatnonzero(~over)]
             if not parts:
                 break
-        return finished
+        return finished, missed
 
-    def _in_threads(self, work: Callable[[list[Part]], _T], parts: list[Part]) -> list[_T]:
-        """Share parts among threads: NumPy lets them run side by side."""
+    def _shared_out(self, work: Callable[[list[Part]], _T], parts: list[Part]) -> list[_T]:
+        """Share parts among threads or, where that was asked for, processes or a cluster."""
         size = max(1, min(self.batch, -(-len(parts) // self.threads)))
         chunks = [parts[start : start + size] for start in range(0, len(parts), size)]
-        return in_threads(work, chunks, self.threads)
+        if self.log is not None:  # it is kept here
+            return in_threads(work, chunks, self.threads)
+        return shared_out(work, chunks, self.threads)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Send to workers what parts are bounded with, and not the parts that wait here."""
+        return vars(self) | {"waiting": [], "corners": [], "stuck": [], "n_parts": 0, "held": 0} | _FRESH
 
     def _wait(self, part: Part) -> None:
+        if self.held >= SPLIT_WAITING_BYTES:  # begin again from the usual slopes: only time is lost
+            part = part._replace(slopes=self.usual)
+        self.held += self._own_bytes(part)
         heapq.heappush(self.waiting, (-part.bound, next(self._count), part))
 
     @property
