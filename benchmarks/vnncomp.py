@@ -134,7 +134,8 @@ def decided_apart(instance: Instance, budget: float, jobs: int | None) -> Result
     if found is None:
         found = {"verdict": "error", "seconds": round(time.monotonic() - began, 3), "method": reason}
     told = {name: instance[name] for name in ("family", "model", "property", "truth")}
-    published = float(instance["best_published_seconds"])
+    seconds = instance["best_published_seconds"]
+    published = float(seconds) if seconds else None  # where only the file's name tells the answer
     return {**told, "budget": budget, **found, "published_seconds": published}
 
 
@@ -204,7 +205,7 @@ def summary(name: str, rows: list[Result]) -> tuple[str, ...]:
     """Return the row of a table: times are those of decided instances, as are the published ones."""
     done = [row for row in rows if row["verdict"] in DECIDED]
     seconds = [row["seconds"] for row in done]
-    published = [row["published_seconds"] for row in done]
+    published = [row["published_seconds"] for row in done if row["published_seconds"] is not None]
     return (
         name,
         ABOUT.get(name, ""),
@@ -216,7 +217,7 @@ def summary(name: str, rows: list[Result]) -> tuple[str, ...]:
         f"{statistics.median(seconds):.1f}" if done else "-",
         f"{max(seconds):.1f}" if done else "-",
         f"{sum(row.get('cpu_seconds', row['seconds']) for row in rows):.0f}",
-        f"{statistics.median(published):.1f}" if done else "-",
+        f"{statistics.median(published):.1f}" if published else "-",
     )
 
 
