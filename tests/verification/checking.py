@@ -64,6 +64,12 @@ def problems():
     for name, radius in (("bounds", 0.02), ("signs", 0.1)):
         prop = pn.Property.robust(x, label, radius, n_outputs=3)
         found[name] = Problem((net,), prop, "holds", 3)
+    found["many signs"] = Problem((net,), pn.Property.robust(x, label, 0.105, n_outputs=3), "holds", 3)
+    low, high = np.full(2, -1.0), np.ones(2)
+    small = wide_network(np.random.default_rng(2), 2, (24, 24), 1)
+    grid = small(np.stack(np.meshgrid(*[np.linspace(-1, 1, 99)] * 2), -1).reshape(-1, 2))
+    limit = float(grid.max()) + 0.001
+    found["many boxes"] = Problem((small,), pn.Property.box(low, high, [[1.0]], [limit]), "holds", 2)
     return found
 
 

@@ -61,12 +61,20 @@ WitnessFile = Annotated[
         "as .json, .csv, .npz or .npy if it ends so."
     ),
 ]
+CertificateFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write a proof that checker/pindown_check.py checks without pindown. If the file holds an "
+        "unfinished proof of the same claim, go on from it."
+    ),
+]
 
 
 def verify(
     question: Question,
     budget: Budget = 60.0,
     witness: WitnessFile = None,
+    certificate: CertificateFile = None,
     html: Html = None,
     json: Json = None,
     seed: Seed = 0,
@@ -93,6 +101,12 @@ def verify(
         raise ValueError(f"--jobs takes a number of threads, or -1 for all cores; got {jobs}.")
     if witness is not None:
         check_writable("--witness", witness)
+    if certificate is not None:
+        check_writable("--certificate", certificate)
+        if input or output or activation:
+            raise ValueError(
+                "--certificate is about whole model files; leave out --input, --output and --activation."
+            )
     inputs, outputs = name_of_each("--input", input), name_of_each("--output", output)
     if len(paths) == 1 and max(len(input or ()), len(output or ())) > 1:
         raise ValueError("--input and --output may be given once, if there is one model.")
@@ -106,9 +120,19 @@ def verify(
     # A path lets the file itself be run in float32.
     whole = not (input or output or activation) and len(paths) == 1
     given: str | PathLike[str] | tuple[object, ...] = paths[0] if whole else models
+    if certificate is not None:
+        given = tuple(paths)
     where = nullcontext() if cluster is None else workers(jobs, cluster=cluster)
     with where, progress_bar() as report:
-        answer = decide(given, prop, budget=budget, seed=seed, n_jobs=jobs, progress=report)
+        answer = decide(
+            given,
+            prop,
+            budget=budget,
+            seed=seed,
+            n_jobs=jobs,
+            certificate=certificate,
+            progress=report,
+        )
     _deliver(answer, asked, html, json, witness)
     if answer.interrupted and answer.verdict == "undecided":  # else the answer is known all the same
         return INTERRUPTED
@@ -170,6 +194,8 @@ def _deliver(
                 say(render_verification_json(answer, asked), nl=False)
             else:
                 print_verification(answer, asked)
+    if answer.certificate:
+        wrote.append(answer.certificate)
     for target in wrote:
         say(f"wrote {target}", err=True)
     if witness is not None and str(witness) not in wrote:

@@ -24,6 +24,7 @@ from pindown.report.tuning import (
 )
 from pindown.report.verification import (
     Asked,
+    checking,
     inputs_of_networks,
     verification_answer,
 )
@@ -65,6 +66,10 @@ def _facts(answer: Verification, asked: Asked) -> Iterator[tuple[str, str]]:
     if asked.property_name:
         yield "Property", printable(asked.property_name)
     yield "Verdict", f"{answer.word} in the words of the competition"
+    if answer.certificate:
+        yield "Certificate", f"{printable(answer.certificate)}; checked by: {checking(answer, asked)}"
+    if answer.certificate_note:
+        yield "Certificate", printable(answer.certificate_note)
 
 
 def _sizes(prop: Property) -> str:

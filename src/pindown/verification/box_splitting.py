@@ -92,6 +92,30 @@ class BoxSplitting:
         if self.only is not None:
             self.keep(self.only)
 
+    def go_on(
+        self, owner: NDArray[np.int64], node: NDArray[np.int64], corners: Array, excess: Array
+    ) -> None:
+        """Take the boxes that an earlier search left, instead of the sets' own.
+
+        Args:
+            owner: Which set each belongs to.
+            node: Their numbers in the log's trees.
+            corners: Their corners, (n, 2, d); NaN for boxes that were too thin to cut.
+            excess: Their bounds, (n,).
+        """
+        there = np.isfinite(corners).all(axis=(1, 2))
+        self._thin = {int(s): np.inf for s in owner[~there]}
+        self._owner, self._node = owner[there].astype(np.intp), node[there]
+        self._lower, self._upper = corners[there, 0], corners[there, 1]
+        self._excess = excess[there]
+
+    @property
+    def left(self) -> dict[int, tuple[Array, float]]:
+        """The boxes that are left, by their numbers in the log's trees: corners and bounds."""
+        corners = np.stack([self._lower, self._upper], axis=1)
+        rows = zip(self._node.tolist(), corners, self._excess.tolist(), strict=True)
+        return {node: (corner, bound) for node, corner, bound in rows}
+
     def keep(self, sets: Collection[int]) -> None:
         """Drop the boxes of all other sets."""
         wanted = np.zeros(len(self.sets), bool)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from pindown.atomic_files import reason_of
 from pindown.errors import CertificateError
 from pindown.io.onnx_operations import operations_of
 from pindown.model.graph import Model
 from pindown.model.operations.relu import Relu
+from pindown.text import printable
 from pindown.verification.proof_files import (
     Frontier,
     ModelFile,
     claim_of,
     packed,
     proof_arrays,
+    restored,
+    unpacked,
     write_certificate,
 )
 from pindown.verification.proof_log import ProofLog
+from pindown.verification.proof_roots import relu_tensors
 from pindown.verification.properties import Property
 
 if TYPE_CHECKING:
@@ -72,6 +80,7 @@ class Certificate:
     prop: Property
     files: tuple[ModelFile, ...]
     log: ProofLog = field(default_factory=ProofLog)
+    _before: dict[str, Any] | None = None
 
     @classmethod
     def at(
@@ -100,9 +109,51 @@ class Certificate:
                     "a certificate names the models' files: give paths of .onnx or .onnx.gz files."
                 )
         made = cls(Path(path), prop, tuple(ModelFile.of(one) for one in given))
+        made._read()
         for one, model in zip(given, models, strict=True):
             made._look_at(one, model)
         return made
+
+    def _read(self) -> None:
+        """Read what is at the path, if anything is; keep an unfinished proof of this claim.
+
+        Raises:
+            CertificateError: If it is something else.
+        """
+        if not self.path.exists():
+            return
+        try:
+            found, arrays = unpacked(self.path.read_bytes())
+            own, claimed = claim_of(self.prop, self.files, inner=found.get("verdict") == "violated")
+        except (CertificateError, OSError) as error:
+            reason = reason_of(error) if isinstance(error, OSError) else str(error)
+            raise CertificateError(f"{printable(str(self.path))}: {reason}.") from None
+        for claim in (own, found):  # names and words are no part of what is claimed
+            claim.update(models=[each.get("sha256") for each in claim["models"]], words="")
+        same = all(found.get(key) == value for key, value in own.items()) and all(
+            name in arrays and np.array_equal(arrays[name], values) for name, values in claimed.items()
+        )
+        if not same:
+            raise CertificateError(
+                f"{printable(str(self.path))}: this certificate is of another claim; give another."
+            )
+        if found.get("verdict") == "undecided":
+            self._before = arrays
+
+    def earlier(self, model: Model) -> tuple[ProofLog, Frontier] | None:
+        """Return what an earlier run proved and what it left open; None if there was none.
+
+        Args:
+            model: The models, joined.
+        """
+        if self._before is None:
+            return None
+        sizes = [math.prod(model.nodes[j - 1].shape) for j in relu_tensors(model)]
+        try:
+            self.log, frontier = restored(self._before, self.prop, sizes)
+        except CertificateError as error:
+            raise CertificateError(f"{printable(str(self.path))}: {error}.") from None
+        return self.log, frontier
 
     def _look_at(self, path: str | PathLike[str], model: Model) -> None:
         """Refuse operations that the checker does not know."""
@@ -115,18 +166,19 @@ class Certificate:
         if relus != found.get("Relu", 0) or len(readers) != relus:
             self.log.refuse("the model's ReLUs are not those of the file")
 
-    def written(self, answer: Verification) -> Verification:
+    def written(self, answer: Verification, frontier: Frontier) -> Verification:
         """Write the certificate, and return the answer with its name, or with why there is none."""
         try:
             if self.log.refused and answer.verdict != "violated":
                 raise CertificateError(self.log.refused)
-            data = self._bytes(answer)
+            data = self._bytes(answer, frontier)
             write_certificate(self.path, data)
         except CertificateError as error:
             return replace(answer, certificate_note=f"no certificate was written: {error}")
-        return replace(answer, certificate=str(self.path))
+        note = "" if self._before is None else "went on from what it held; the checker checks all of it"
+        return replace(answer, certificate=str(self.path), certificate_note=note)
 
-    def _bytes(self, answer: Verification) -> bytes:
+    def _bytes(self, answer: Verification, frontier: Frontier) -> bytes:
         violated = answer.verdict == "violated"
         claim, arrays = claim_of(self.prop, self.files, inner=violated)
         claim["verdict"] = answer.verdict
@@ -135,7 +187,7 @@ class Certificate:
             claim["witness_set"] = int(answer.example.index)
             arrays["witness"] = answer.example.x
             return packed(claim, arrays)
-        arrays |= proof_arrays(self.log, self.prop, Frontier())
+        arrays |= proof_arrays(self.log, self.prop, frontier)
         if self.log.refused:
             raise CertificateError(self.log.refused)
         return packed(claim, arrays)

@@ -36,8 +36,9 @@ from pindown.verification.box_splitting import BoxSplitting
 from pindown.verification.certificate_files import Certificate
 from pindown.verification.deduction import Deductions, goal_of
 from pindown.verification.falsification import Falsifier, find_violation
+from pindown.verification.proof_files import Frontier
 from pindown.verification.proof_log import BY_BOXES, BY_ENDS, BY_SIGNS, ProofLog, SignLog
-from pindown.verification.proof_roots import pinned_root
+from pindown.verification.proof_roots import pinned_root, restored_root
 from pindown.verification.properties import Property, UnsafeSet
 from pindown.verification.tuning import (
     BOX_FIRST_PARTS,
@@ -119,9 +120,13 @@ def verify(
     graph = with_sparse_layers(graph)
     threads = max(n_workers(None), n_workers(-1)) if n_jobs is None else n_workers(n_jobs)
     with one_thread():
-        log = None if proof is None or proof.log.refused else proof.log
-        answer = Run(graph, goal, deadline, seed, threads, progress, path, log=log).decided()
-        return answer if proof is None else proof.written(answer)
+        run = Run(graph, goal, deadline, seed, threads, progress, path)
+        if proof is None:
+            return run.decided()
+        if not proof.log.refused:
+            run.log = proof.log
+            run.go_on(proof.earlier(graph))
+        return proof.written(run.decided(), run.frontier)
 
 
 def _path(model: Any) -> str | None:
@@ -158,6 +163,40 @@ class Run:
         self.open = dict(enumerate(self.prop.unsafe))
         widths = [int(np.count_nonzero(s.upper > s.lower)) for s in self.prop.unsafe]
         self.n_varying = max(widths, default=0)
+
+    # ------------------------------------------------------------------ earlier and later runs
+
+    def go_on(self, earlier: tuple[ProofLog, Frontier] | None) -> None:
+        """Begin where an earlier run ended, if there was one."""
+        if earlier is None:
+            return
+        self.log, frontier = earlier
+        for s in self.log.proved:
+            self.open.pop(s, None)
+        self.progress("going on from a certificate", len(self.log.proved), len(self.prop.unsafe))
+        left = {s: root for s, root in self.log.box_roots.items() if s in self.open}
+        if left and len(left) == len(self.open):
+            nodes = [(s, node) for s in left for node in self.log.open_boxes(s)]
+            corners = np.array([frontier.boxes[node][0] for _, node in nodes])
+            excess = np.array([frontier.boxes[node][1] for _, node in nodes])
+            self._boxes = BoxSplitting(self.model, self.prop.unsafe, threads=self.threads)
+            self._boxes.log = self.log
+            owner, node = np.array(nodes, np.int64).T
+            self._boxes.go_on(owner, node, corners, excess)
+        if self.open and all(s in frontier.parts for s in self.open):
+            self._units = _Units.of(self.model, self.open, log=self.log)
+            if self._units is not None:
+                self._units.go_on(frontier, self.threads)
+
+    @property
+    def frontier(self) -> Frontier:
+        """What is open, for a later run."""
+        made = Frontier()
+        if self._boxes is not None:
+            made.boxes = self._boxes.left
+        if self._units is not None:
+            made.parts = {s: one.left for s, one in self._units.splittings.items() if s in self.open}
+        return made
 
     # ------------------------------------------------------------------ turns
 
@@ -370,7 +409,7 @@ class _Units:
     _logged: dict[int, int] = field(default_factory=dict)  # which root of the log a group has
     _stage: int = 0
     _finished_parts: int = 0
-    _splittings: dict[int, UnitSplitting] = field(default_factory=dict)
+    splittings: dict[int, UnitSplitting] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -391,15 +430,31 @@ class _Units:
             return None
         return cls(model, list(groups.values()), dict(sets), balls, log)
 
+    def go_on(self, frontier: Frontier, threads: int) -> None:
+        """Begin with the parts that an earlier run left."""
+        assert self.log is not None
+        for g, group in enumerate(self.groups):
+            for s in group:
+                log, unsafe = self.log.signs[s], self.sets[s]
+                if g not in self._roots:
+                    self._logged[g] = log.root
+                    self._roots[g] = restored_root(
+                        self.model, unsafe.lower, unsafe.upper, self.log.roots[log.root]
+                    )
+                one = UnitSplitting(self._roots[g], self._goal(s), threads=threads, log=log)
+                one.go_on(frontier.parts[s])
+                self.splittings[s] = one
+        self._stage = 3
+
     @property
     def n_parts(self) -> int:
         """How many parts were bounded."""
-        return self._finished_parts + sum(one.n_parts for one in self._splittings.values())
+        return self._finished_parts + sum(one.n_parts for one in self.splittings.values())
 
     @property
     def exhausted(self) -> bool:
         """Whether every set is proved, or cannot be split any more."""
-        return self._stage > 2 and all(one.done for one in self._splittings.values())
+        return self._stage > 2 and all(one.done for one in self.splittings.values())
 
     def round(self, open_sets: dict[int, UnsafeSet], deadline: Deadline, threads: int) -> None:
         """Bound all sets by linear bounds, then by optimised ones, then split units, worst sets last."""
@@ -417,13 +472,13 @@ class _Units:
             for g, group in enumerate(self.groups):
                 for s in group:
                     if s in open_sets and s not in self.proved:
-                        self._splittings[s] = UnitSplitting(
+                        self.splittings[s] = UnitSplitting(
                             self._roots[g], self._goal(s), threads=threads, log=self._sign_log(g, s)
                         )
             self._stage = 3
         points, owner = [], []
-        for s in list(self._splittings):
-            one = self._splittings[s]
+        for s in list(self.splittings):
+            one = self.splittings[s]
             if s not in open_sets:
                 self._finish(s)
             elif not one.done and not deadline.passed:
@@ -434,12 +489,12 @@ class _Units:
                 if not one.waiting and not one.stuck:
                     self.proved.add(s)
                     self._finish(s)
-        self.bound = max((one.bound for one in self._splittings.values()), default=-np.inf)
+        self.bound = max((one.bound for one in self.splittings.values()), default=-np.inf)
         if points:
             self.corners = np.concatenate(points), np.array(owner)
 
     def _finish(self, s: int) -> None:
-        self._finished_parts += self._splittings.pop(s).n_parts
+        self._finished_parts += self.splittings.pop(s).n_parts
 
     def _goal(self, s: int) -> Goal:
         return goal_of(self.sets[s], self.model.output_shape)

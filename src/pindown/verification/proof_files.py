@@ -28,9 +28,15 @@ from pindown.verification.proof_log import (
     BY_ENDS,
     BY_SIGNS,
     CUT,
+    LEAF,
     OPEN,
+    SHRUNK,
+    SHRUNK_AND_CUT,
+    CutTree,
+    InnerBounds,
     ProofLog,
     SignLeaf,
+    SignLog,
 )
 from pindown.verification.properties import Property, UnsafeSet
 
@@ -131,12 +137,12 @@ class Frontier:
     """What a search left open, by its numbers in the log's trees.
 
     Attributes:
-        boxes: Corners of boxes, each (2, d).
+        boxes: Corners of boxes, each (2, d), with their bounds.
         parts: Of every set, its open choices of signs with the best bounds known.
     """
 
-    boxes: dict[int, Array] = field(default_factory=dict)
-    parts: dict[int, dict[int, SignLeaf]] = field(default_factory=dict)
+    boxes: dict[int, tuple[Array, float]] = field(default_factory=dict)
+    parts: dict[int, dict[int, tuple[SignLeaf, float]]] = field(default_factory=dict)
 
 
 def proof_arrays(log: ProofLog, prop: Property, frontier: Frontier) -> Arrays:
@@ -162,25 +168,26 @@ def _box_arrays(log: ProofLog, sets: list[int], frontier: Frontier, d: int, arra
         left = nodes[kind == OPEN].tolist()
         if left and s in log.proved:
             log.refuse("boxes were proved by a step that certificates do not have")
-        missing = np.full((2, d), np.nan)  # a box that is too thin to be cut is not kept
+        missing = np.full((2, d), np.nan), np.inf  # a box that is too thin to be cut is not kept
         corners += [frontier.boxes.get(node, missing) for node in left]
         kinds.append(kind)
         places.append(place)
     arrays["box_sets"] = np.array(sets, np.int32)
     arrays["box_kinds"], arrays["box_places"] = _joined(kinds, np.uint8), _joined(places, np.uint16)
     if corners:
-        arrays["open_boxes"] = np.array(corners)
+        arrays["open_boxes"] = np.array([each for each, _ in corners])
+        arrays["open_box_bounds"] = np.array([bound for _, bound in corners])
 
 
 def _sign_arrays(log: ProofLog, sets: list[int], frontier: Frontier, arrays: Arrays) -> None:
-    kept, kinds, places, ends = [], [], [], []
+    kept, kinds, places, ends, bounds = [], [], [], [], []
     for s in sets:
         signs, parts = log.signs[s], frontier.parts.get(s, {})
         signs.tree.reopen(parts)  # a round that was interrupted had cut what still waits
         nodes, kind, place = signs.tree.walk(0)
         if (kind == OPEN).any() and s in log.proved:
             log.refuse("choices of signs were proved by a step that certificates do not have")
-        known = {**signs.leaves, **parts}
+        known = signs.leaves | {node: leaf for node, (leaf, _) in parts.items()}
         own = [known.get(node) for node in nodes[kind != CUT].tolist()]
         told = [each for each in own if each is not None]
         if len(told) == len(own):  # else this tree begins anew when the search goes on
@@ -188,6 +195,7 @@ def _sign_arrays(log: ProofLog, sets: list[int], frontier: Frontier, arrays: Arr
             kinds.append(kind)
             places.append(place)
             ends += told
+            bounds += [parts[node][1] for node in nodes[kind == OPEN].tolist()]
     used = sorted({log.signs[s].root for s in kept})
     arrays["sign_sets"] = np.array(kept, np.int32)
     arrays["sign_root"] = np.array([used.index(log.signs[s].root) for s in kept], np.int32)
@@ -195,6 +203,8 @@ def _sign_arrays(log: ProofLog, sets: list[int], frontier: Frontier, arrays: Arr
     arrays["sign_slopes"] = _joined([each.slopes for each in ends], np.uint8)
     arrays["sign_multipliers"] = _joined([each.multipliers for each in ends], np.float32)
     arrays["sign_weights"] = _joined([each.weights for each in ends], np.float64)
+    if bounds:
+        arrays["open_sign_bounds"] = np.array(bounds)
     tensors = [tensor for r in used for tensor in log.roots[r]]
     arrays["root_lower"] = _joined([t.lower for t in tensors], np.float32)
     arrays["root_upper"] = _joined([t.upper for t in tensors], np.float32)
@@ -261,3 +271,90 @@ def write_certificate(path: str | PathLike[str], data: bytes) -> None:
     place = Path(path).resolve()
     with whole_file(place) as file:
         file.write(data)
+
+
+# ---------------------------------------------------------------------- going on
+
+
+class _Stream:
+    """The arrays of a certificate, read from the front."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays, self.at = arrays, dict.fromkeys(arrays, 0)
+
+    def take(self, name: str, n: int) -> NDArray[Any]:
+        """Return the next n entries of an array."""
+        start = self.at[name]
+        if start + n > len(self.arrays[name]):
+            raise ValueError(f"the array {name} ends too early.")
+        self.at[name] = start + n
+        return self.arrays[name][start : start + n]
+
+    def tree(self, way: str) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+        """Return the kinds and places of the next tree."""
+        kinds, start = self.arrays[f"{way}_kinds"], self.at[f"{way}_kinds"]
+        left, end = 1, start
+        while left:
+            left += (0 if kinds[end] <= LEAF else 1 if kinds[end] == SHRUNK else 2) - 1
+            end += 1
+        own = self.take(f"{way}_kinds", end - start)
+        n_cuts = int(np.isin(own, (CUT, SHRUNK_AND_CUT)).sum())
+        return own, self.take(f"{way}_places", n_cuts).astype(np.int32)
+
+
+def restored(arrays: Arrays, prop: Property, sizes: Sequence[int]) -> tuple[ProofLog, Frontier]:
+    """Return the log and the frontier that a certificate holds.
+
+    Args:
+        arrays: Of the certificate.
+        prop: The property that it is about.
+        sizes: Of the tensors that enter ReLUs, in order.
+
+    Raises:
+        CertificateError: If its arrays do not fit together.
+    """
+    log, frontier, stream = ProofLog(), Frontier(), _Stream(arrays)
+    try:
+        ways = {number: way for way, number in _WAYS.items()}
+        for s, number in enumerate(arrays["proof"][: len(prop.unsafe)].tolist()):
+            if number:
+                log.proved[s] = ways[number]
+        for s in arrays["box_sets"].tolist():
+            log.box_roots[s], left = log.boxes.grow(*stream.tree("box"))
+            for node in left.tolist():
+                (corners,), (bound,) = (stream.take(f"open_box{n}", 1) for n in ("es", "_bounds"))
+                frontier.boxes[node] = corners, float(bound)
+        roots = arrays["sign_root"].tolist()
+        for _ in range(max(roots, default=-1) + 1):
+            log.roots.append(_restored_root(stream, sizes))
+        for s, r in zip(arrays["sign_sets"].tolist(), roots, strict=True):
+            signs = log.signs[s] = SignLog(r)
+            n_units = sum(int(((t.lower < 0) & (t.upper > 0)).sum()) for t in log.roots[r])
+            signs.tree = CutTree()
+            signs.tree.grow(*stream.tree("sign"))
+            frontier.parts[s] = {}
+            for node, depth, kind in signs.tree.ends():
+                leaf = SignLeaf(
+                    stream.take("sign_slopes", n_units),
+                    stream.take("sign_multipliers", depth),
+                    stream.take("sign_weights", max(1, len(prop.unsafe[s].limits))),
+                )
+                if kind == LEAF:
+                    signs.leaves[node] = leaf
+                else:
+                    frontier.parts[s][node] = leaf, float(stream.take("open_sign_bounds", 1)[0])
+    except (KeyError, ValueError, IndexError, TypeError, OverflowError):
+        raise CertificateError("it is damaged: its arrays do not fit together") from None
+    return log, frontier
+
+
+def _restored_root(stream: _Stream, sizes: Sequence[int]) -> list[InnerBounds]:
+    tensors: list[InnerBounds] = []
+    n_units = 0
+    for size in sizes:
+        (n,) = stream.take("root_counts", 1).tolist()
+        low, high = stream.take("root_lower", size), stream.take("root_upper", size)
+        slopes = stream.take("root_slopes", n * n_units).reshape(n, n_units)
+        tensors.append(InnerBounds(low, high, stream.take("root_entries", n), slopes))
+        n_units += int(((low < 0) & (high > 0)).sum())
+    return tensors

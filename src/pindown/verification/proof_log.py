@@ -113,6 +113,35 @@ class CutTree:
         at = np.array(order, np.int64)
         return at, kind[at], self._place[at[_is_cut(kind[at])]]
 
+    def ends(self, root: int = 0) -> list[tuple[int, int, int]]:
+        """Return the leaves and open nodes of a tree of cuts in order: number, depth and kind."""
+        found, waiting = [], [(int(root), 0)]
+        while waiting:
+            node, depth = waiting.pop()
+            kind = int(self._kind[node])
+            if kind in (OPEN, LEAF):
+                found.append((node, depth, kind))
+            else:
+                first = int(self._child[node])
+                waiting += [(first + 1, depth + 1), (first, depth + 1)]
+        return found
+
+    def way(self, root: int, wanted: Iterable[int]) -> dict[int, tuple[list[int], list[int]]]:
+        """Return, for some nodes of a tree of signs, the units on the way to them and their signs."""
+        left, found = set(wanted), {}
+        waiting: list[tuple[int, list[int], list[int]]] = [(int(root), [], [])]
+        while waiting:
+            node, units, signs = waiting.pop()
+            if node in left:
+                found[node] = units, signs
+            elif self._kind[node] == CUT:
+                first, unit = int(self._child[node]), int(self._place[node])
+                waiting += [
+                    (first + 1, [*units, unit], [*signs, -1]),
+                    (first, [*units, unit], [*signs, 1]),
+                ]
+        return found
+
     def grow(self, kinds: NDArray[np.uint8], places: NDArray[np.int32]) -> tuple[int, Ids]:
         """Add the tree that :meth:`walk` told; return its root and its open nodes, in that order.
 
@@ -223,6 +252,11 @@ class ProofLog:
     signs: dict[int, SignLog] = field(default_factory=dict)
     proved: dict[int, str] = field(default_factory=dict)
     refused: str = ""
+
+    def open_boxes(self, s: int) -> list[int]:
+        """Return the open boxes of a set."""
+        nodes, kinds, _ = self.boxes.walk(self.box_roots[s])
+        return [int(node) for node in nodes[kinds == OPEN]]
 
     def refuse(self, reason: str) -> None:
         """Say that a step was taken which certificates do not have; the first reason stays."""

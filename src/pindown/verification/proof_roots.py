@@ -76,6 +76,19 @@ def pinned_root(
     return relaxed, tensors
 
 
+def restored_root(model: Model, lower: Array, upper: Array, tensors: list[InnerBounds]) -> RelaxedModel:
+    """Return the model on a box, with bounds inside it that were found before."""
+    relaxed = RelaxedModel.by_intervals(model, Interval(lower[None], upper[None]))
+    known = dict(zip(relu_tensors(model), tensors, strict=True))
+    for i, node in enumerate(model.nodes, 1):
+        relaxed.values[i] = node.operation.interval(*relaxed.into(i))
+        if i in known:
+            shape = relaxed.values[i].lower.shape
+            low, high = (end.astype(np.float64).reshape(shape) for end in known[i][:2])
+            relaxed.values[i] = Interval(low, high)
+    return relaxed
+
+
 def _pinned(
     relaxed: RelaxedModel, j: int, before: list[_Pinned], steps: int, deadline: Deadline
 ) -> InnerBounds:

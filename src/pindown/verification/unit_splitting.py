@@ -13,7 +13,7 @@ verification via Lagrangian decomposition" (trying the best few).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import count
@@ -263,6 +263,26 @@ class UnitSplitting:
                 if part.bound < 0.0:
                     leaf = SignLeaf.of(part.slopes, part.multipliers, part.weights)
                     self.log.close(part.node, leaf)
+
+    @property
+    def left(self) -> dict[int, tuple[SignLeaf, float]]:
+        """The parts that are left, by their numbers in the log's tree."""
+        parts = [*self.stuck, *(part for _, _, part in self.waiting)]
+        return {
+            part.node: (SignLeaf.of(part.slopes, part.multipliers, part.weights), part.bound)
+            for part in parts
+        }
+
+    def go_on(self, left: Mapping[int, tuple[SignLeaf, float]]) -> None:
+        """Take the parts that an earlier search left, instead of the whole."""
+        assert self.log is not None
+        ways = self.log.tree.way(0, left)
+        for node, (known, bound) in left.items():
+            units, signs = (np.array(each, np.intp) for each in ways[node])
+            slopes = (known.slopes / np.float32(SLOPE_STEPS)).astype(np.float32)
+            multipliers, weights = known.multipliers.astype(np.float64), np.array(known.weights)
+            self._wait(Part(units, signs.astype(np.int8), bound, slopes, multipliers, weights, node))
+        self.n_parts += len(left)
 
     def halves(self, part: Part, unit: int) -> list[Part]:
         """Return the two parts in which one more unit has a sign, with their numbers in the log."""
