@@ -1,0 +1,189 @@
+"""The checker is not fooled by mutated certificates, other models, or wrong bounds in the library."""
+
+import copy
+from functools import cache
+from itertools import product
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+
+import pindown as pn
+from pindown.model.operations import affine_operation, operation, relu
+from pindown.relaxation import forward_bounds
+from pindown.verification import portfolio, proof_files
+from tests.verification.checking import Problem, certified, load_checker, problems
+
+checker = load_checker()
+MUTATED = ("boxes", "witness", "ends", "signs", "many boxes")
+
+
+def said(data, models, text=None):
+    """Return whether the checker accepts, as its main program decides that, and why not."""
+    with np.errstate(all="ignore"):
+        try:
+            checker.check(data, models, text, seconds=60.0, write=lambda line: None)
+        except checker.Rejected as reason:
+            return False, str(reason)
+        except Exception as fault:
+            return False, type(fault).__name__
+    return True, ""
+
+
+@cache
+def originals():
+    """Return claims, arrays and models of certificates that are accepted."""
+    found = {}
+    for name in MUTATED:
+        with TemporaryDirectory() as folder:
+            _, models, data = certified(problems()[name], folder)
+        assert said(data, models)[0]
+        found[name] = *proof_files.unpacked(data), models, problems()[name].models[0]
+    return found
+
+
+def mutated(rng, claim, arrays):
+    """Change one or two things in a certificate, and compute its checksum anew."""
+    claim, arrays = copy.deepcopy(claim), {name: values.copy() for name, values in arrays.items()}
+    for _ in range(int(rng.integers(1, 3))):
+        name = str(rng.choice(list(arrays)))
+        values, kind = arrays[name], int(rng.integers(9))
+        if kind <= 3 and values.size:
+            at = rng.integers(values.size)
+            old = values.flat[at]
+            with np.errstate(all="ignore"):
+                new = [0, 1, -old, old + 1, 2 * old, old / 3, np.nan, 1e300, 1e-300, 255][
+                    rng.integers(10)
+                ]
+                values.flat[at] = np.array(new).astype(values.dtype)
+        elif kind == 4:
+            arrays[name] = values[: rng.integers(len(values) + 1)]  # left out
+        elif kind == 5:
+            arrays[name] = np.concatenate([values, values])
+        elif kind == 6 and len(values):
+            arrays[name] = values[rng.permutation(len(values))]
+        elif kind == 7:
+            del arrays[name]
+            if not arrays:
+                break
+        else:
+            _mutate_claim(rng, claim, arrays)
+    return proof_files.packed(claim, arrays)
+
+
+def _mutate_claim(rng, claim, arrays):
+    key = str(rng.choice(list(claim)))
+    kind = int(rng.integers(5))
+    if kind == 0 and "boxes" in arrays:  # a wider claim
+        arrays["boxes"] = arrays["boxes"] * rng.choice([1.01, 2.0, 1e3])
+    elif kind == 1 and "limits" in arrays:
+        arrays["limits"] = arrays["limits"] + rng.choice([1e-3, 0.5, 10.0])
+    elif kind == 2:
+        claim["verdict"] = str(rng.choice(["holds", "violated", "undecided", ""]))
+    elif kind == 3:
+        del claim[key]
+    else:
+        claim[key] = [None, 0, -1, 10**30, "x", [], [0, 0], {}, True, 1.5][int(rng.integers(10))]
+
+
+def refuted(data, net, rng):
+    """Return whether an accepted claim is false, as far as corners and samples tell."""
+    claimed = checker.Certificate(data)
+    for s, box in enumerate(claimed.set_box):
+        low, high = claimed.boxes[box]
+        points = rng.uniform(low, high, (300, len(low)))
+        if len(low) <= 8:
+            points = np.concatenate(
+                [points, [np.where(c, low, high) for c in product((0, 1), repeat=len(low))]]
+            )
+        rows, inputs, limits = claimed.rows_of(s)
+        strict = claimed.strict[claimed.ends[s] : claimed.ends[s + 1]]
+        values = net(points) @ rows.T + points @ inputs.T
+        inside = np.where(strict, values < limits - 1e-9, values <= limits - 1e-9).all(axis=1)
+        if claimed.verdict == "violated":
+            x = claimed.arrays["witness"]
+            own = net(x) @ rows.T + inputs @ x
+            if s == claimed.claim["witness_set"] and not (own <= limits + 1e-9).all():
+                return True
+        elif inside.any():
+            return True
+    return False
+
+
+def _try_many(seed, n):
+    rng = np.random.default_rng(seed)
+    names, accepted, reasons = list(originals()), 0, set()
+    for i in range(n):
+        claim, arrays, models, net = originals()[names[i % len(names)]]
+        data = mutated(rng, claim, arrays)
+        if i % 10 == 9:  # bytes, whatever they are
+            body = bytearray(data)
+            body[int(rng.integers(len(body)))] ^= int(rng.integers(1, 256))
+            data = bytes(body)
+        good, reason = said(data, models)
+        reasons.add(reason)
+        if good:
+            accepted += 1
+            assert not refuted(data, net, rng), f"mutant {i} of {names[i % len(names)]}"
+    return accepted, reasons
+
+
+def test_mutated_certificates_are_rejected_unless_their_leaves_prove_what_they_claim():
+    accepted, reasons = _try_many(0, 200)
+    assert accepted < 100 and len(reasons) > 10
+
+
+@pytest.mark.slow
+def test_two_thousand_mutated_certificates():
+    accepted, _ = _try_many(1, 2000)
+    assert accepted < 1000
+
+
+def test_other_models_are_rejected():
+    _, arrays, models, _ = originals()["boxes"]
+    claim = originals()["boxes"][0]
+    others = originals()["many boxes"][2]
+    data = proof_files.packed(claim, arrays)
+    assert said(data, others)[1] == "model 1 is another file than the one that the certificate is about."
+    assert not said(data, models + models)[0]
+    # The right hash does not help: the bounds are those of the model that is there.
+    forged = copy.deepcopy(claim)
+    forged["models"][0]["sha256"] = checker.hashlib.sha256(others[0]).hexdigest()
+    lifted = {**arrays, "limits": arrays["limits"] + 2.0}  # f < 0.1 is claimed
+    assert not said(proof_files.packed(forged, lifted), others)[0]
+
+
+@pytest.fixture
+def blind(monkeypatch):
+    """Let the search find no violation: what it proves is wrong then, if its bounds are."""
+    monkeypatch.setattr(portfolio.Run, "_search", lambda self, turns: None)
+    monkeypatch.setattr(portfolio.Run, "_try", lambda self, corners: None)
+
+
+def test_a_wrong_slope_rule_of_the_library_is_caught(blind, monkeypatch, tmp_path):
+    right = relu.triangle_lines
+
+    def wrong(low, high):
+        lower, slope, shift = right(low, high)
+        return lower, slope, 0.2 * shift  # a line that cuts the corner off
+
+    monkeypatch.setattr(relu, "triangle_lines", wrong)
+    norm = problems()["boxes"].models[0]
+    false = pn.Property.box([-1, -1], [1, 1], [[1.0]], [1.7])
+    answer, models, data = certified(Problem((norm,), false, "holds"), tmp_path)
+    assert answer.verdict == "holds"  # wrongly: the norm is 2 at the corners
+    good, reason = said(data, models)
+    assert not good and "is not" in reason
+
+
+def test_a_forgotten_rounding_of_the_library_is_caught(blind, monkeypatch, tmp_path):
+    """1e16 + 1 - 1e16 is 1; float64 makes 0 of it."""
+    for module in (affine_operation, operation, forward_bounds):
+        monkeypatch.setattr(module, "gamma", lambda n: 0.0)
+    net = pn.ReluNetwork.from_layers([([[1e16, 1.0, -1e16]], [0.0])])
+    one = np.ones(3)
+    false = pn.Property.box(one, one, [[1.0]], [0.5])
+    answer, models, data = certified(Problem((net,), false, "holds"), tmp_path)
+    assert answer.verdict == "holds"
+    good, reason = said(data, models)
+    assert not good and "is not" in reason
