@@ -75,7 +75,7 @@ def require(condition, reason):
 
 def error(magnitude, n):
     """What rounding does at most to a sum of n products of absolute sum `magnitude`; 0 if all of them are 0."""
-    return np.where(magnitude > 0, 8.0 * (n + 16) * U * magnitude + 1e-300, 0.0)
+    return np.where(magnitude == 0, 0.0, np.nan_to_num(8.0 * (n + 16) * U * magnitude + 1e-300, nan=np.inf))
 
 
 def up(value, slack):
@@ -443,7 +443,7 @@ class Reader:
             raise Rejected("a model is no ONNX file.") from None
         self.network, self.known, self.first = network, {}, len(network.nodes)
         read = [name for node in graph.node for name in node.input] + [value.name for value in graph.output]
-        self.reused = {name for name, n in Counter(read).items() if n > 1}
+        self.reused, self.shared = {name for name, n in Counter(read).items() if n > 1}, set()
         for initializer in graph.initializer:
             self.known[initializer.name] = self.constant(initializer)
         inputs = [value for value in graph.input if value.name not in self.known]
@@ -480,7 +480,10 @@ class Reader:
         method = getattr(self, "read_" + node.op_type.lower(), None)
         require(method is not None, f"a model uses the operation {node.op_type[:40]}, which this checker does not know.")
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-        self.known[node.output[0]] = method(list(node.input), attributes)
+        require(node.output and node.output[0] not in self.known, "a model makes a tensor twice.")
+        made = self.known[node.output[0]] = method(list(node.input), attributes)
+        if node.output[0] in self.reused and isinstance(made, tuple):
+            self.shared.add(made[0])  # under whatever name
 
     # Operations that only move numbers: NumPy moves the positions, whatever they are.
 
@@ -502,7 +505,9 @@ class Reader:
     def read_identity(self, names, attributes):
         return self.known.get(names[0])
 
-    read_dropout = read_identity
+    def read_dropout(self, names, attributes):
+        require(len(names) < 3, "a model drops out at random.")
+        return self.known.get(names[0])
 
     def read_flatten(self, names, attributes):
         axis = attributes.get("axis", 1)
@@ -566,7 +571,7 @@ class Reader:
         require(math.prod(full) == math.prod(shape), "a model repeats a tensor: this checker does not know that.")
         weight, bias = (np.broadcast_to(v, full).ravel() for v in (weight, bias))
         before = self.network.nodes[tensor - 1][0] if tensor == len(self.network.nodes) > self.first else None
-        if isinstance(before, Dense) and (weight == 1).all() and not before.bias.any() and name not in self.reused:
+        if isinstance(before, Dense) and (weight == 1).all() and not before.bias.any() and tensor not in self.shared:
             before.prepare(before.weight, bias, before.n_terms)  # x W + b in one step
             return tensor, full
         exact = None if exact is None else np.broadcast_to(exact, full).ravel()
@@ -1073,8 +1078,8 @@ def outputs_at(network, x):
     bounds = Bounds(network, x[None], x[None])
     bounds.complete()
     yield bounds.values[-1][0][0], bounds.values[-1][1][0]
-    work = sum(op.weight.size * op.bias.size // max(1, op.weight.shape[-1]) for op, _ in network.nodes if isinstance(op, Linear))
-    require(work < 20_000_000, "the witness is too close to the limit to be checked for a model of this size.")
+    work = sum(op.n_terms * op.bias.size for op, _ in network.nodes if isinstance(op, Linear))
+    require(work < 2_000_000, "the witness is too close to the limit to be checked for a model of this size.")
     exact = network.exact(x)
     yield exact, exact
 

@@ -1,5 +1,6 @@
 """Certificates: what is proved can be checked by a stranger, and nothing else is."""
 
+import json
 from functools import partial
 
 import numpy as np
@@ -7,7 +8,10 @@ import pytest
 
 import pindown as pn
 from pindown.errors import CertificateError
+from pindown.model.builder import Builder
+from pindown.model.operations.smooth import Sigmoid
 from pindown.verification import portfolio
+from tests.cli.test_main import run  # noqa: F401
 from tests.verification.checking import certified, load_checker, problems
 
 checker = load_checker()
@@ -80,3 +84,41 @@ def test_a_file_of_something_else_is_not_touched(tmp_path):
     with pytest.raises(CertificateError, match="no certificate"):
         certified(first, tmp_path)
     assert (tmp_path / "proof").read_bytes() == b"notes" and data
+
+
+def test_operations_that_the_checker_does_not_know_leave_the_verdict(tmp_path):
+    graph = Builder((1, 2))
+    model = graph.model(graph.add(Sigmoid(), graph.input), input_shape=(2,))
+    model.save(tmp_path / "smooth.onnx")
+    prop = pn.Property.box([-1, -1], [1, 1], [[1.0, 1.0]], [1.9])
+    answer = pn.verify(tmp_path / "smooth.onnx", prop, certificate=tmp_path / "proof")
+    assert answer.verdict == "holds" and not answer.certificate and not (tmp_path / "proof").exists()
+    assert answer.certificate_note == (
+        "no certificate was written: the checker does not know the operation Sigmoid"
+    )
+
+
+def test_a_certificate_by_the_command_line(run, tmp_path, capsys):  # noqa: F811
+    """The command writes it, the page and the JSON name it, the checker's program accepts it."""
+    problems()["boxes"].models[0].save(tmp_path / "norm.onnx")
+    text = "(declare-const X_0 Real) (declare-const X_1 Real) (declare-const Y_0 Real)"
+    text += (
+        "".join(f"(assert (>= X_{i} -1)) (assert (<= X_{i} 1))" for i in (0, 1))
+        + "(assert (>= Y_0 2.125))"
+    )
+    (tmp_path / "reach.vnnlib").write_text(text)
+    (tmp_path / "other.vnnlib").write_text(text.replace("2.125", "2.0625"))
+    model, proof = str(tmp_path / "norm.onnx"), str(tmp_path / "proof")
+    options = ["--certificate", proof, "--html", str(tmp_path / "page.html"), "--json", "-"]
+    code, out, _ = run("verify", model, str(tmp_path / "reach.vnnlib"), *options)
+    said = json.loads(out)["certificate"]
+    assert code == 0
+    assert said == {"file": proof, "check": f"python pindown_check.py {proof} norm.onnx", "note": ""}
+    assert "pindown_check.py" in (tmp_path / "page.html").read_text()
+    assert checker.main([proof, model, "--property", str(tmp_path / "reach.vnnlib")]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1].startswith("accepted: holds") and "unsafe set 1: box 1 and -1.0 Y_0 <= -2.125" in out
+    assert checker.main([proof, model, "--property", str(tmp_path / "other.vnnlib")]) == 1
+    assert "rejected: the certificate is about another property" in capsys.readouterr().out
+    assert run("verify", model, str(tmp_path / "other.vnnlib"), "--certificate", proof)[0] == 3
+    assert checker.main([proof, str(tmp_path / "missing.onnx")]) == 1

@@ -187,3 +187,26 @@ def test_a_forgotten_rounding_of_the_library_is_caught(blind, monkeypatch, tmp_p
     assert answer.verdict == "holds"
     good, reason = said(data, models)
     assert not good and "is not" in reason
+
+
+def test_a_tensor_that_is_read_under_two_names_keeps_its_value(tmp_path):
+    """x W is read by a ReLU, and reshaped by a sum with a constant: the constant is not for the ReLU."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    constants = {"w": np.eye(2, dtype=np.float32), "c": np.full((1, 2), 5.0, np.float32)}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Identity", ["a"], ["b"]),
+        helper.make_node("Add", ["b", "c"], ["shifted"]),
+        helper.make_node("Relu", ["a"], ["r"]),
+        helper.make_node("Add", ["shifted", "r"], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 2]) for n in "xy"]
+    graph = helper.make_graph(
+        nodes, "g", ends[:1], ends[1:], [numpy_helper.from_array(v, n) for n, v in constants.items()]
+    )
+    network = checker.Network(2)
+    data = helper.make_model(graph).SerializeToString()
+    output = checker.Reader(network, data, 0).output
+    assert output == len(network.nodes)
+    assert [float(v) for v in network.exact(np.array([1.0, -2.0]))] == [7.0, 3.0]

@@ -1,30 +1,80 @@
-"""Which operations an ONNX file has, as it names them."""
+"""Which operations an ONNX file has, as it names them, and which of them are used in unusual ways."""
 
 from __future__ import annotations
 
 from collections import Counter
 from os import PathLike
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pindown.io.files import read_bytes, read_gzip
 
+# Operations whose inputs from some place on have to be constants to be usual.
+_CONSTANTS_FROM = {"MatMul": 1, "Gemm": 1, "Conv": 1, "Div": 1, "Gather": 1, "Reshape": 1, "Slice": 1}
 
-def operations_of(path: str | PathLike[str]) -> Counter[str]:
-    """Return how often an ``.onnx`` or ``.onnx.gz`` file names each operation.
+
+class OnnxOperations(NamedTuple):
+    """The operations of a file.
+
+    Attributes:
+        counts: How often each is named.
+        unusual: Those that are used in an unusual way at least once: a product of two tensors, a scaled
+            Gemm, a convolution in groups or of other things than images, ...
+    """
+
+    counts: Counter[str]
+    unusual: tuple[str, ...]
+
+
+def operations_of(path: str | PathLike[str]) -> OnnxOperations:
+    """Return which operations an ``.onnx`` or ``.onnx.gz`` file has.
 
     >>> from tempfile import TemporaryDirectory
     >>> from pindown import ReluNetwork
     >>> with TemporaryDirectory() as folder:
     ...     ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])]).save(f"{folder}/net.onnx")
-    ...     operations_of(f"{folder}/net.onnx")["Relu"]
-    1
+    ...     found = operations_of(f"{folder}/net.onnx")
+    >>> found.counts["Relu"], found.unusual
+    (1, ())
     """
     import onnx
 
     file = Path(path)
     data = read_gzip(file) if file.name.lower().endswith(".gz") else read_bytes(file)
-    nodes = onnx.load_from_string(data).graph.node
-    own = ("", "ai.onnx")
-    return Counter(
-        node.op_type if node.domain in own else f"{node.domain}.{node.op_type}" for node in nodes
-    )
+    graph = onnx.load_from_string(data).graph
+    sizes = {each.name: len(each.dims) for each in graph.initializer}
+    names, unusual = [], []
+    for node in graph.node:
+        name = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+        given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        if name == "Constant":
+            sizes[node.output[0]] = len(given["value"].dims) if "value" in given else 0
+        names.append(name)
+        if _is_unusual(name, list(node.input), given, sizes):
+            unusual.append(name)
+    return OnnxOperations(Counter(names), tuple(dict.fromkeys(unusual)))
+
+
+def _is_unusual(name: str, inputs: list[str], given: dict[str, Any], sizes: dict[str, int]) -> bool:
+    """Return whether an operation is used in an unusual way; ``sizes`` has the axes of constants."""
+    constant = [each in sizes for each in inputs if each]
+    if name in _CONSTANTS_FROM and not all(constant[_CONSTANTS_FROM[name] :]):
+        return True
+    if name == "Mul":
+        return sum(constant) != 1
+    if name == "Concat":
+        return any(constant)
+    if name == "Constant":
+        return set(given) != {"value"}
+    if name == "Dropout":
+        return len(inputs) > 2
+    if name == "Gemm":
+        return (
+            given.get("alpha", 1.0) != 1.0 or given.get("beta", 1.0) != 1.0 or bool(given.get("transA"))
+        )
+    if name == "MatMul":
+        return sizes[inputs[1]] != 2
+    if name == "Conv":
+        padded = given.get("auto_pad", b"NOTSET") in (b"NOTSET", b"VALID")
+        return not padded or given.get("group", 1) != 1 or sizes[inputs[1]] != 4
+    return False

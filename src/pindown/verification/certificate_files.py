@@ -158,12 +158,14 @@ class Certificate:
     def _look_at(self, path: str | PathLike[str], model: Model) -> None:
         """Refuse operations that the checker does not know."""
         found = operations_of(path)
-        others = sorted(set(found) - CHECKED_OPERATIONS)
+        others = sorted(set(found.counts) - CHECKED_OPERATIONS)
         if others:
-            self.log.refuse(f"the checker does not know the operation {others[0]}")
+            self.log.refuse(f"the checker does not know the operation {printable(others[0])}")
+        if found.unusual:
+            self.log.refuse(f"the checker does not know this use of the operation {found.unusual[0]}")
         relus = sum(isinstance(node.operation, Relu) for node in model.nodes)
         readers = {node.inputs[0] for node in model.nodes if isinstance(node.operation, Relu)}
-        if relus != found.get("Relu", 0) or len(readers) != relus:
+        if relus != found.counts["Relu"] or len(readers) != relus:
             self.log.refuse("the model's ReLUs are not those of the file")
 
     def written(self, answer: Verification, frontier: Frontier) -> Verification:
