@@ -10,7 +10,9 @@ from pindown.equivalence.comparison.graphs import blame_of, graph_changes
 from pindown.model.builder import Builder
 from pindown.model.from_network import model_of_network
 from pindown.model.operations.dense import BatchNorm, Dense
+from pindown.model.operations.integer_weights import IntegerWeights
 from pindown.model.operations.piecewise_linear import Relu
+from pindown.model.operations.quantised import Dequantize
 from tests.equivalence.comparison.nets import random_net
 
 
@@ -61,6 +63,15 @@ def test_fused_retyped_and_changed_are_told_apart():
     net = ReluNetwork.from_layers([([[1.0, 0.0]], [0]), ([[1.0], [1.0]], [0, 0])])
     words = " ".join(graph_changes(graph(), model_of_network(net)))
     assert "removed" in words and "added" in words
+
+
+def test_numbers_stored_as_integers_are_retyped():
+    builder = Builder((1, 2))
+    integers = IntegerWeights.of(Dense, [[4, 8], [3, 4]], Dequantize(0.5, 0, kind="int8"), np.zeros(2))
+    other = builder.model(builder.add(Relu(), builder.add(integers, builder.input)))
+    assert graph_changes(graph(folded=True), replace(other, dtype="float32")) == (
+        "retyped: the numbers of 1 of 1 Dense are stored in another form",
+    )
 
 
 def test_blame_needs_one_structure():

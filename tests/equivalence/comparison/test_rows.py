@@ -256,6 +256,14 @@ def test_bad_data_are_refused_in_a_line(data, words):
     assert "\n" not in str(caught.value)
 
 
+def test_the_given_rows_stay_the_users():
+    a, b = shifted(-0.5, 0.5)
+    X = np.array([[0.25]])
+    rows = diff(a, b, data=X, budget=1).rows
+    X[0, 0] = 7.0
+    assert rows.X[0, 0] == 0.25 and not rows.X.flags.writeable
+
+
 def test_one_row_and_no_time():
     a, b = shifted(-0.5, 0.5)
     rows = diff(a, b, data=[0.25], radius=0.1, labels=True, budget=0).rows

@@ -29,7 +29,8 @@ def as_data(data: ArrayLike, model: Model, box: Box | None) -> Array:
     raw = np.asarray(data)
     if raw.ndim > 0 and len(raw) == 0:
         raise ValueError("data is empty; give at least one row.")
-    X, _ = as_rows(raw, model.in_features, model.input_shape)
+    rows, _ = as_rows(raw, model.in_features, model.input_shape)
+    X = rows.copy()  # what is returned is frozen; what was given stays the user's
     if box is not None:
         outside = np.flatnonzero(((box.lower > X) | (box.upper < X)).any(axis=1))
         if len(outside):

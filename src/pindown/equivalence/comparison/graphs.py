@@ -29,6 +29,7 @@ from pindown.equivalence.tuning import BLAME_ROWS
 from pindown.model.gradients import outputs
 from pindown.model.graph import Model, Node
 from pindown.model.operations.affine_operation import AffineOperation
+from pindown.model.operations.integer_weights import IntegerWeights
 from pindown.model.operations.operation import Operation
 
 
@@ -141,13 +142,19 @@ def _changed(pairs: list[tuple[Operation, Operation]]) -> list[str]:
     """Say in how many operations of each kind numbers differ, and by how much."""
     all_of: Counter[str] = Counter(p.name for p, _ in pairs)
     moved: Counter[str] = Counter()
+    stored: Counter[str] = Counter()
     most: dict[str, float] = {}
     for p, q in pairs:
         change = _change(p, q)
-        if change > 0.0:
+        stored[p.name] += type(p) is not type(q)
+        if 0.0 < change < np.inf:
             moved[p.name] += 1
             most[p.name] = max(most.get(p.name, 0.0), change)
     return [
+        f"retyped: the numbers of {n} of {all_of[name]} {name} are stored in another form"
+        for name, n in stored.items()
+        if n
+    ] + [
         f"changed numbers in {n} of {all_of[name]} {name}, by at most {most[name]:.3g}"
         for name, n in moved.items()
     ]
@@ -155,6 +162,7 @@ def _changed(pairs: list[tuple[Operation, Operation]]) -> list[str]:
 
 def _change(p: Operation, q: Operation) -> float:
     """Return the largest change of a number from one operation to another; infinite if more differs."""
+    p, q = (op.inner if isinstance(op, IntegerWeights) else op for op in (p, q))
     if p is q:
         return 0.0
     if type(p) is not type(q):
