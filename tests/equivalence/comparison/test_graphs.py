@@ -74,6 +74,16 @@ def test_numbers_stored_as_integers_are_retyped():
     )
 
 
+def test_a_reshape_more_or_less_does_not_matter():
+    rng = np.random.default_rng(0)
+    net = random_net((4, 5, 3), rng)
+    shaped = replace(net, input_shape=(2, 2))  # its graph begins with a reshape
+    W, b = net.layers[1]
+    other = ReluNetwork.from_layers([net.layers[0], (W + 0.1, b)])
+    (layer,) = diff(shaped, other, data=rng.normal(size=(5, 4)), budget=1).blame
+    assert layer.change == pytest.approx(0.1) and layer.without == 0.0
+
+
 def test_blame_needs_one_structure():
     X = np.ones((2, 2))
     assert blame_of(graph(), graph(folded=True), X, np.ones(2)) == ()

@@ -26,6 +26,7 @@ from pindown.equivalence.comparison.methods import decide, require_fit
 from pindown.equivalence.comparison.result import Diff, LabelDiff, verdict_of
 from pindown.equivalence.tuning import ROWS_SHARE
 from pindown.errors import UnsupportedModelError
+from pindown.model.from_network import model_of_network
 from pindown.model.graph import Model
 from pindown.model.operations.dense import Dense
 from pindown.model.operations.moves import Move
@@ -140,7 +141,7 @@ def diff(
         with few_threads(joint.first), few_threads(joint.second):
             if around is not None:
                 gap = np.abs(around.values[0] - around.values[1]).max(axis=1)
-                blame = blame_of(joint.first, joint.second, around.X, gap, deadline=around.deadline)
+                blame = blame_of(*given.layered(), around.X, gap, deadline=around.deadline)
                 look_around(around)
             answer = _everywhere(run, given, margin, X)
     except KeyboardInterrupt:
@@ -186,6 +187,14 @@ class _Given:
             model if isinstance(model, ReluNetwork) else graph.relu_network()
             for model, graph in zip(self.models, self.graphs, strict=True)
         )
+        return first, second
+
+    def layered(self) -> tuple[Model, Model]:
+        """Return graphs whose layers pair: dense ones without what only moves entries."""
+        networks = self.dense_networks()
+        if networks is None:
+            return self.joint.first, self.joint.second
+        first, second = (model_of_network(replace(net, input_shape=())) for net in networks)
         return first, second
 
     def dense_networks(self) -> tuple[ReluNetwork, ReluNetwork] | None:
