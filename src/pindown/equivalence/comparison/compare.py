@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pindown.affine import Array
+from pindown.affine import Affine, Array, dense
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline, checked_budget
 from pindown.equivalence.comparison._around_rows import RowRun, look_around
@@ -190,11 +190,12 @@ class _Given:
         return first, second
 
     def layered(self) -> tuple[Model, Model]:
-        """Return graphs whose layers pair: dense ones without what only moves entries."""
+        """Return graphs whose layers pair: dense ones stored alike, without what only moves entries."""
         networks = self.dense_networks()
         if networks is None:
             return self.joint.first, self.joint.second
-        first, second = (model_of_network(replace(net, input_shape=())) for net in networks)
+        stored = [[Affine(dense(W), b) for W, b in net.layers] for net in networks]
+        first, second = (model_of_network(ReluNetwork(tuple(layers))) for layers in stored)
         return first, second
 
     def dense_networks(self) -> tuple[ReluNetwork, ReluNetwork] | None:
