@@ -52,7 +52,8 @@ MAX_UNPACKED = 1_000_000_000  # and unpacked
 MAX_MODEL = 2_000_000_000
 MAX_TENSOR = 50_000_000  # numbers of one tensor or one weight
 BLOCK = 3_000_000  # numbers of forms that are carried back at once
-EXTRA_CUTS = 8  # a leaf of a tree of boxes may be cut so often if it is not proved at once
+EXTRA_CUTS = 30  # a leaf of a tree of boxes may be cut so often if it is not proved at once
+UNKNOWNS = 64  # of zonotopes, beside the inputs
 SLOPE_STEPS = 15
 OPEN, LEAF, CUT, SHRUNK, SHRUNK_AND_CUT = range(5)
 ENDS, BOXES, SIGNS = 1, 2, 3
@@ -425,6 +426,68 @@ class Bounds:
         self.values[i] = np.minimum(low, high), np.maximum(low, high)
 
 
+class Zonotope:
+    """A tensor as c + sum_i g_i e_i + rho with unknowns |e_i| <= 1 that tensors share, and |rho| <= r (DeepZ).
+
+    c (n, size), g (n, k, size), r (n, size). Rounding and unknowns for which there is no room are in r.
+    """
+
+    def __init__(self, c, g, r):
+        self.c, self.g, self.r = c, g, r
+
+    @staticmethod
+    def of_box(low, high):
+        c = low / 2 + high / 2
+        radius = np.nextafter(np.maximum(high - c, c - low), np.inf)
+        return Zonotope(c, radius[:, None] * np.eye(low.shape[1]), np.zeros(low.shape))
+
+    def size(self):
+        return np.abs(self.c) + np.abs(self.g).sum(axis=1) + self.r
+
+    def range(self):
+        radius = np.abs(self.g).sum(axis=1) + self.r
+        slack = error(np.abs(self.c) + radius, self.g.shape[1] + 4)
+        return -up(radius - self.c, slack), up(self.c + radius, slack)
+
+    def wide(self, k):
+        """Generators with zeros for unknowns that this tensor does not have."""
+        return np.concatenate([self.g, np.zeros((len(self.g), k - self.g.shape[1], self.g.shape[2]))], axis=1)
+
+    @staticmethod
+    def carried(operation, given, lines, most):
+        """What an operation makes of zonotopes; lines are those of a ReLU."""
+        z = given[0]
+        n, k = z.g.shape[:2]
+        if isinstance(operation, Linear):
+            images = operation.forward(z.g.reshape(n * k, -1), operation.weight).reshape(n, k, -1)
+            both = [operation.forward(z.r, part) for part in (operation.positive, operation.negative)]
+            slack = error(operation.sizes(size_of(z.size())), operation.n_terms + k + 8)
+            centre = operation.forward(z.c, operation.weight) + operation.bias
+            return Zonotope(centre, images, both[0] + both[1] + 2.0 * slack)
+        if isinstance(operation, Take):
+            return Zonotope(z.c[:, operation.index], z.g[:, :, operation.index], z.r[:, operation.index])
+        if isinstance(operation, (Sum, Join)):
+            k = max(each.g.shape[1] for each in given)
+            wide = [each.wide(k) for each in given]
+            if isinstance(operation, Join):
+                r = np.concatenate([each.r for each in given], axis=1)
+                return Zonotope(np.concatenate([each.c for each in given], axis=1), np.concatenate(wide, axis=2), r)
+            sign, other = operation.signs[1], given[1]
+            slack = error(size_of(z.size()) + size_of(other.size()), k + 4)
+            return Zonotope(z.c + sign * other.c, wide[0] + sign * wide[1], z.r + other.r + 2.0 * slack)
+        # A ReLU lies between above z and above z + shift: half of shift, and as much again to either side.
+        _, above, shift = lines
+        half = shift / 2
+        r = above * z.r + 2.0 * error(above * size_of(z.size()) + shift, 8)
+        room = min(int((half > 0).sum(axis=1).max()), max(0, (most - k) // 2))
+        which, rows = np.argsort(-half, axis=1, kind="stable")[:, :room], np.arange(n)[:, None]
+        new = np.zeros((n, room, half.shape[1]))
+        new[rows, np.arange(room), which] = half[rows, which]
+        rest = half.copy()
+        rest[rows, which] = 0.0
+        return Zonotope(above * z.c + half, np.concatenate([z.g * above[:, None], new], axis=1), r + rest)
+
+
 def dot(form, values):
     """c . v for forms (n, q, size) and values (n or 1, size), (n, q); infinite or no number where a sum is."""
     return np.matmul(form, values[:, :, None])[:, :, 0]
@@ -794,18 +857,23 @@ class BoxCheck:
         self.network, self.rows, self.inputs, self.limits, self.deadline = network, rows, inputs, limits, deadline
         self.n_boxes = self.n_extra = 0
         widest = max(network.sizes)
-        self.batch = max(1, min(64, BLOCK // (widest * min(widest, 64))))
+        self.batch = max(1, min(64, BLOCK // (widest * (network.sizes[0] + UNKNOWNS))))
 
-    def bound(self, low, high):
+    def bound(self, low, high, thorough):
         """Upper bounds (n, q) on limit - row, and the forms A and their largest values behind them."""
         require(time.monotonic() < self.deadline, "checking takes longer than --seconds allows.")
         self.n_boxes += len(low)
-        bounds = Bounds(self.network, low, high)
-        for operation, inputs in self.network.nodes:
-            if isinstance(operation, Relu) and self.network.bends[inputs[0]]:
+        bounds, n = Bounds(self.network, low, high), len(low)
+        made = [Zonotope.of_box(low, high)]
+        for i, (operation, inputs) in enumerate(self.network.nodes, 1):
+            if isinstance(operation, Relu) and thorough and self.network.bends[inputs[0]]:
                 bounds.tighten(inputs[0])
             bounds.extend()
-        n = len(low)
+            lines = bounds.lines(i, inputs) if isinstance(operation, Relu) else None
+            made.append(Zonotope.carried(operation, [made[j] for j in inputs], lines, low.shape[1] + UNKNOWNS))
+            if lines is None:  # bounds cross only where there is no input
+                (a, b), (c, d) = bounds.values[i], made[i].range()
+                bounds.values[i] = np.minimum(np.maximum(a, c), np.minimum(b, d)), np.maximum(np.maximum(a, c), np.minimum(b, d))
         form = np.broadcast_to(-self.rows, (n, *self.rows.shape))
         at_input = np.broadcast_to(-self.inputs, (n, *self.inputs.shape))
         form, offset = bounds.upper(len(self.network.nodes), form, at_input if self.inputs.any() else None)
@@ -842,7 +910,10 @@ class BoxCheck:
     def settle(self, taken, waiting, kinds, second, where):
         nodes = [node for node, _, _ in taken]
         low, high = (np.array([each[k] for each in taken]) for k in (1, 2))
-        ends, form = self.bound(low, high)
+        ends, form = self.bound(low, high, False)
+        if any(node < 0 for node in nodes):  # of two true bounds, take the better
+            others, other_form = self.bound(low, high, True)
+            form, ends = np.where((others < ends)[:, :, None], other_form, form), np.minimum(ends, others)
         smaller = self.shrink(low, high, ends, form)
         empty = (ends < 0).any(axis=1) | (smaller[0] > smaller[1]).any(axis=1)
         for k in np.flatnonzero(~empty)[::-1]:
