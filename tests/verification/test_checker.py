@@ -149,7 +149,7 @@ def test_other_models_are_rejected():
     # The right hash does not help: the bounds are those of the model that is there.
     forged = copy.deepcopy(claim)
     forged["models"][0]["sha256"] = checker.hashlib.sha256(others[0]).hexdigest()
-    lifted = {**arrays, "limits": arrays["limits"] + 2.0}  # f < 0.1 is claimed
+    lifted = {**arrays, "limits": arrays["limits"] + 2.05}  # f <= 0.05: it reaches 0.09
     assert not said(proof_files.packed(forged, lifted), others)[0]
 
 
@@ -173,7 +173,7 @@ def test_a_wrong_slope_rule_of_the_library_is_caught(blind, monkeypatch, tmp_pat
     answer, models, data = certified(Problem((norm,), false, "holds"), tmp_path)
     assert answer.verdict == "holds"  # wrongly: the norm is 2 at the corners
     good, reason = said(data, models)
-    assert not good and "is not" in reason
+    assert not good and " not" in reason
 
 
 def test_a_forgotten_rounding_of_the_library_is_caught(blind, monkeypatch, tmp_path):
@@ -186,7 +186,7 @@ def test_a_forgotten_rounding_of_the_library_is_caught(blind, monkeypatch, tmp_p
     answer, models, data = certified(Problem((net,), false, "holds"), tmp_path)
     assert answer.verdict == "holds"
     good, reason = said(data, models)
-    assert not good and "is not" in reason
+    assert not good and " not" in reason
 
 
 def test_a_tensor_that_is_read_under_two_names_keeps_its_value(tmp_path):
