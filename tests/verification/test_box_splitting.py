@@ -207,7 +207,7 @@ def test_boxes_are_cut_where_the_bound_bends():
     model = model_of_network(net)
     unsafe = below([0.0, -1, -1], [1, 1, 1], 9.0)
     search = BoxSplitting(model, [unsafe])
-    bounded = search._bounded(unsafe.lower[None], unsafe.upper[None], np.zeros(1, int), NEVER)
+    bounded = search._bounded(unsafe.lower[None], unsafe.upper[None], np.zeros((1, 1), int), NEVER)
     steep = bounded[-1][0]
     assert steep[1] > 1.5 * steep[2] > 1e6 * steep[0]
 
@@ -257,3 +257,24 @@ def test_an_interrupted_round_loses_no_box(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         search.round(NEVER)
     assert search.waiting == waiting and search.open_sets == sets
+
+
+def test_sets_on_one_box_share_its_parts_and_not_their_answers():
+    """Together they need fewer boxes than one by one; which are reached, cells know."""
+    rng = np.random.default_rng(5)
+    seen, together, apart = set(), 0, 0
+    for _ in range(12):
+        net = whole_network(rng, 2)
+        first = unsafe_set(rng, net)
+        limits = [first.limits + shift for shift in (-6.0, -2.0, 0.0, 2.0)]
+        sets = [replace(first, limits=limit, inner=None) for limit in limits]
+        truths = [known(net, unsafe) for unsafe in sets]
+        seen.update(truths)
+        safe = {s for s, truth in enumerate(truths) if truth == "safe"}
+        reached = {s for s, truth in enumerate(truths) if truth == "reached"}
+        search = ended(BoxSplitting(model_of_network(net), sets), 40)
+        assert not safe & search.open_sets and reached <= search.open_sets
+        alone = [ended(BoxSplitting(model_of_network(net), [sets[s]]), 40) for s in safe]
+        if len(safe) == len(sets):
+            together, apart = together + search.n_parts, apart + sum(one.n_parts for one in alone)
+    assert {"safe", "reached"} <= seen and together < apart

@@ -33,6 +33,7 @@ from pindown.verification.tuning import (
     BOX_CONTRACTED_SHARE,
     BOX_MAX_BATCH,
     BOX_MIN_CHUNK,
+    BOX_SETS_TOGETHER,
     BOX_TIGHTENED_ENTRIES,
     CUT_WIDTH_SHARE,
     FORWARD_MAX_INPUTS,
@@ -62,6 +63,7 @@ class BoxSplitting:
     corners: tuple[Array, NDArray[np.intp]] | None = None
     _lower: Array = field(init=False)
     _upper: Array = field(init=False)
+    # The sets that are open on each box, (n, m): where there are fewer the first stands for the others.
     _owner: NDArray[np.intp] = field(init=False)
     _excess: Array = field(init=False)  # proved upper bounds on the least of limit minus row
     _node: NDArray[np.int64] = field(init=False)  # numbers of boxes in the log's trees
@@ -81,14 +83,19 @@ class BoxSplitting:
             self._rows[s], self._limits[s] = unsafe.rows[which], unsafe.limits[which]
             if self._at_input is not None and unsafe.input_rows is not None:
                 self._at_input[s] = unsafe.input_rows[which]
-        self._lower = np.array([unsafe.lower for unsafe in self.sets])
-        self._upper = np.array([unsafe.upper for unsafe in self.sets])
-        self._owner = np.arange(len(self.sets))
-        self._excess = np.full(len(self.sets), np.inf)
-        self._node = np.zeros(len(self.sets), np.int64)
+        # A proof for others has a tree of boxes for every set.
+        groups = on_one_box(self.sets, BOX_SETS_TOGETHER if self.log is None else 1)
+        first = [group[0] for group in groups]
+        self._lower = np.array([self.sets[s].lower for s in first]).reshape(-1, d)
+        self._upper = np.array([self.sets[s].upper for s in first]).reshape(-1, d)
+        m = max(map(len, groups), default=1)
+        filled = [group + group[:1] * (m - len(group)) for group in groups]
+        self._owner = np.array(filled, dtype=np.intp).reshape(-1, m)
+        self._excess = np.full(len(groups), np.inf)
+        self._node = np.zeros(len(groups), np.int64)
         if self.log is not None:
-            self._node = self.log.boxes.begin(len(self.sets))
-            self.log.box_roots.update(enumerate(self._node.tolist()))
+            self._node = self.log.boxes.begin(len(groups))
+            self.log.box_roots.update(zip(first, self._node.tolist(), strict=True))
         if self.only is not None:
             self.keep(self.only)
 
@@ -105,7 +112,7 @@ class BoxSplitting:
         """
         there = np.isfinite(corners).all(axis=(1, 2))
         self._thin = {int(s): np.inf for s in owner[~there]}
-        self._owner, self._node = owner[there].astype(np.intp), node[there]
+        self._owner, self._node = owner[there, None].astype(np.intp), node[there]
         self._lower, self._upper = corners[there, 0], corners[there, 1]
         self._excess = excess[there]
 
@@ -120,10 +127,11 @@ class BoxSplitting:
         """Drop the boxes of all other sets."""
         wanted = np.zeros(len(self.sets), bool)
         wanted[list(sets)] = True
-        kept = wanted[self._owner]
-        if not kept.all():
+        open_ = wanted[self._owner]
+        if not open_.all():
+            kept = open_.any(axis=1)
             self._lower, self._upper = self._lower[kept], self._upper[kept]
-            self._owner, self._excess = self._owner[kept], self._excess[kept]
+            self._owner, self._excess = open_first(self._owner[kept], open_[kept]), self._excess[kept]
             self._node = self._node[kept]
         self._thin = {s: excess for s, excess in self._thin.items() if wanted[s]}
 
@@ -181,25 +189,28 @@ class BoxSplitting:
         )
         excess, slope, ends, steep = (np.concatenate(column) for column in zip(*bounded, strict=True))
         self.n_parts += len(low)
-        left = np.flatnonzero(~(excess.min(axis=1) < 0.0))
-        before = low[left], high[left]
-        low, high, empty = contracted(*before, slope[left], ends[left])
-        moved = np.any((low > before[0]) | (high < before[1]), axis=1)[~empty]
-        width = (before[1] - before[0])[~empty]
-        left, low, high = left[~empty], low[~empty], high[~empty]
-        owner, slope, excess = owner[left], slope[left], excess[left]
+        small_low, small_high, empty = _contracted_for_each(low, high, slope, ends)
+        open_ = ~(empty | (excess.min(axis=2) < 0.0))
+        left = np.flatnonzero(open_.any(axis=1))
+        open_, excess, before = open_[left], excess[left], (low[left], high[left])
+        # The smallest box around what is left to the sets.
+        low = np.where(open_[:, :, None], small_low[left], np.inf).min(axis=1)
+        high = np.where(open_[:, :, None], small_high[left], -np.inf).max(axis=1)
+        moved = np.any((low > before[0]) | (high < before[1]), axis=1)
         # What became much thinner is bounded again before it is cut: one thing follows from another.
-        thinner = np.any(high - low < BOX_CONTRACTED_SHARE * width, axis=1)
-        best = np.argmin(excess, axis=1)
-        slope = slope[np.arange(len(low)), best]
+        thinner = np.any(high - low < BOX_CONTRACTED_SHARE * (before[1] - before[0]), axis=1)
+        known = np.where(np.isnan(excess).any(axis=2), np.inf, excess.min(axis=2))
+        known = np.where(open_, known, -np.inf)
+        at = np.arange(len(left)), np.argmax(known, axis=1)
+        slope = slope[left][at][at[0], np.argmin(excess[at], axis=1)]
+        known, worst, owner = known[at], owner[left][at], open_first(owner[left], open_)
         corner = np.where(slope > 0, high, low)
-        self.corners = (np.concatenate([corner, low / 2 + high / 2]), np.concatenate([owner, owner]))
-        known = excess.min(axis=1)
-        known = np.where(np.isnan(known), np.inf, known)
+        self.corners = (np.concatenate([corner, low / 2 + high / 2]), np.concatenate([worst, worst]))
         cut = np.flatnonzero(~thinner)
         left_low, left_high, axis, thin = _cut(low[cut], high[cut], steep[left][cut])
-        for s, end in zip(owner[cut][thin].tolist(), known[cut][thin].tolist(), strict=True):
-            self._thin[s] = max(self._thin.get(s, -np.inf), end)
+        for sets, end in zip(owner[cut][thin].tolist(), known[cut][thin].tolist(), strict=True):
+            for s in set(sets):
+                self._thin[s] = max(self._thin.get(s, -np.inf), end)
         halved = np.tile(cut[~thin], 2)
         rest = self._told(node, left, thinner, cut[~thin], axis[~thin], moved)
         self._lower = np.concatenate([self._lower[:-step], low[thinner], left_low])
@@ -228,7 +239,7 @@ class BoxSplitting:
     def _bounded(
         self, low: Array, high: Array, owner: NDArray[np.intp], deadline: Deadline
     ) -> tuple[Array, Array, Array, Array]:
-        """Return proved upper bounds (n, q) on ``limit - row``; forms; their maxima; where to cut."""
+        """Return proved upper bounds (n, m, q) on ``limit - row``; forms; their maxima; where to cut."""
         n, d = low.shape
         box, bends = Interval(low, high), {}
         if d <= FORWARD_MAX_INPUTS:
@@ -237,17 +248,22 @@ class BoxSplitting:
         else:
             relaxed = RelaxedModel.by_intervals(self.model, box)
         index, last = len(relaxed.values) - 1, relaxed.values[-1]
+        m, q = owner.shape[1], self._limits.shape[1]
+        # Boxes mostly have few sets left: those beyond stand for the first.
+        kept = 1 + int(np.count_nonzero(owner[:, 1:] != owner[:, :1], axis=1).max(initial=0))
+        owner = owner[:, :kept]
         form = -self._rows[owner].reshape(n, -1, *last.lower.shape[1:])
-        at_input = None if self._at_input is None else -self._at_input[owner]
-        limits = self._limits[owner]
+        at_input = None if self._at_input is None else -self._at_input[owner].reshape(n, -1, d)
+        limits = self._limits[owner].reshape(n, -1)
         plain = dot_up(form, last)
         if at_input is not None:
             plain = add_up(plain, dot_up(at_input, box))
         plain = add_up(plain, limits)
         slope, steep = np.zeros((n, limits.shape[1], d)), np.zeros((n, d))
         ends = np.full(plain.shape, np.inf)
-        some = np.flatnonzero(~(plain.min(axis=1) < 0.0))
+        some = np.flatnonzero(~(plain.reshape(n, kept, q).min(axis=2) < 0.0).all(axis=1))
         if not len(some):
+            plain, slope, ends = (_for_each(m, kept, part) for part in (plain, slope, ends))
             return plain, slope, ends, steep
         met: dict[int, Array] = {}
         few = relaxed.of_boxes(some, index)
@@ -262,13 +278,58 @@ class BoxSplitting:
         ends[some] = add_up(charged(offset + end, np.abs(offset) + np.abs(end), 1), limits[some])
         plain[some] = np.minimum(plain[some], ends[some])
         slope[some] = forms.reshape(len(some), -1, d)
-        row = np.argmin(plain[some], axis=1)
+        row = _worst_row(plain[some].reshape(-1, kept, q))
         if bends:
             bent = {i: Bend(*(part[some] for part in bend)) for i, bend in bends.items()}
             steep[some] = _bending(bent, met, row, (high - low)[some])
         else:
             steep[some] = slope[some, row]
+        plain, slope, ends = (_for_each(m, kept, part) for part in (plain, slope, ends))
         return plain, slope, ends, steep
+
+
+def on_one_box(sets: Sequence[UnsafeSet], most: int) -> list[list[int]]:
+    """Return the numbers of sets, those on one box together, at most so many."""
+    groups: dict[bytes, list[int]] = {}
+    for s, unsafe in enumerate(sets):
+        groups.setdefault(unsafe.lower.tobytes() + unsafe.upper.tobytes(), []).append(s)
+    return [
+        group[start : start + most] for group in groups.values() for start in range(0, len(group), most)
+    ]
+
+
+def open_first(owner: NDArray[np.intp], open_: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Put the open sets of every box first; the first of them stands for the others.
+
+    >>> open_first(np.array([[4, 5, 6]]), np.array([[False, True, False]]))
+    array([[5, 5, 5]])
+    """
+    order = np.argsort(~open_, axis=1, kind="stable")
+    ordered = np.take_along_axis(owner, order, axis=1)
+    return np.where(np.take_along_axis(open_, order, axis=1), ordered, ordered[:, :1])
+
+
+def _for_each(m: int, kept: int, part: Array) -> Array:
+    """Cut what is known of rows (n, kept * q) into sets, (n, m, q); the first stands for the others."""
+    which = np.where(np.arange(m) < kept, np.arange(m), 0)
+    return part.reshape(len(part), kept, -1, *part.shape[2:])[:, which]
+
+
+def _worst_row(excess: Array) -> NDArray[np.intp]:
+    """Return the number of the best row of the worst set, for bounds (n, m, q)."""
+    n, _, q = excess.shape
+    worst = np.argmax(excess.min(axis=2), axis=1)
+    return worst * q + np.argmin(excess[np.arange(n), worst], axis=1)
+
+
+def _contracted_for_each(
+    low: Array, high: Array, slope: Array, ends: Array
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Cut off, for every one of m sets, what its bounds show to be safe."""
+    n, m, q, d = slope.shape
+    boxes = np.repeat(low, m, axis=0), np.repeat(high, m, axis=0)
+    small = contracted(*boxes, slope.reshape(n * m, q, d), ends.reshape(n * m, q))
+    return small[0].reshape(n, m, d), small[1].reshape(n, m, d), small[2].reshape(n, m)
 
 
 def _bending(

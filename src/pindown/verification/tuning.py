@@ -184,6 +184,8 @@ FORWARD_MAX_INPUTS = 32
 BOX_TIGHTENED_ENTRIES = 64
 # What of its width a box keeps, along some input, if it is bounded again before it is cut.
 BOX_CONTRACTED_SHARE = 0.7
+# Unsafe sets on one box that are looked at together: bounds inside the model serve all of them.
+BOX_SETS_TOGETHER = 16
 # Boxes for which a thread is worth its start.
 BOX_MIN_CHUNK = 32
 
