@@ -66,7 +66,7 @@ def propagated(
     >>> box = Interval(np.array([[-3.0]]), np.array([[9.0]]))
     >>> goal = Goal(np.array([[-1.0]]), None, np.array([1.0]))
     >>> found, _ = propagated(RelaxedModel.by_intervals(model_of_network(net), box), goal)
-    >>> [float(end[0, 0].round(9)) for end in found.values[0]]
+    >>> [round(end.item(), 9) for end in found.values[0]]
     [-1.0, 1.0]
     """
     n = len(relaxed.values[0].lower)

@@ -56,9 +56,9 @@ def _judge(session: Session, found: Diff, second: ExactNetwork, true: Fraction, 
             "the witness lies outside the box",
         )
     if found.verdict == "same":
-        session.claim(true <= found.tol, "the gap is {}, said to be at most {}", true, found.tol)
+        session.claim(true <= found.allowed, "the gap is {}, said to be at most {}", true, found.allowed)
     if found.verdict == "different" and case.d == 1:
-        session.claim(true > found.tol, "the gap is {}, said to be above {}", true, found.tol)
+        session.claim(true > found.allowed, "the gap is {}, said to be above {}", true, found.allowed)
 
 
 def diff(session: Session) -> None:
@@ -69,9 +69,10 @@ def diff(session: Session) -> None:
     tol = float(rng.choice([0.0, 1e-5, 1.0, 1e10, *[nearest_float(true)] * 2]))
     if rng.random() < 0.5:
         tol = float(np.nextafter(tol, 0.0))
+    rtol = float(rng.choice([0.0, 0.0, 1e-5]))
     budget = 1.0 if case.turn % 4 == 0 else 0.2
     labels = 0.0 if case.net.out_features > 1 and rng.random() < 0.4 else None
-    how = f"{'box=box, ' if cut else ''}tol={tol!r}, labels={labels}, budget={budget}"
+    how = f"{'box=box, ' if cut else ''}tol={tol!r}, rtol={rtol}, labels={labels}, budget={budget}"
     found = session.ask(f"diff(net, other, {how})", budget=budget)
     _judge(session, found, case.exact_other, true, cut)
     if labels is not None and cut:
