@@ -27,7 +27,7 @@ def attack(seed: int, indices: range, only: list[str] | None = None):
     return dict(found)
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Load and compile what the first questions would wait for."""
     import pindown as pn
     from pindown.geometry import output_range
@@ -43,11 +43,11 @@ def _warm_up() -> None:
 def _blocks(seed: int, start: int, count: int, jobs: int, only) -> Iterator[tuple[int, dict]]:
     parts = [range(i, min(i + _BLOCK, start + count)) for i in range(start, start + count, _BLOCK)]
     if jobs == 1:
-        _warm_up()
+        warm_up()
         for part in parts:
             yield len(part), attack(seed, part, only)
         return
-    pool = ProcessPoolExecutor(jobs, initializer=_warm_up)
+    pool = ProcessPoolExecutor(jobs, initializer=warm_up)
     try:
         for part, future in [(part, pool.submit(attack, seed, part, only)) for part in parts]:
             yield len(part), future.result()
