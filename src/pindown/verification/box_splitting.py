@@ -236,6 +236,7 @@ class BoxSplitting:
         shrunk = tree.shrink(open_[thinner])
         return np.concatenate([shrunk, tree.halve(open_[cut], axis, moved[cut])])
 
+    @np.errstate(over="ignore", invalid="ignore")  # what leaves float64 proves nothing
     def _bounded(
         self, low: Array, high: Array, owner: NDArray[np.intp], deadline: Deadline
     ) -> tuple[Array, Array, Array, Array]:
