@@ -170,6 +170,9 @@ class Certificate:
 
     def written(self, answer: Verification, frontier: Frontier) -> Verification:
         """Write the certificate, and return the answer with its name, or with why there is none."""
+        if self._before is not None and answer.verdict == "holds":
+            # Those parts were not bounded again: the verdict says so also where nothing is written.
+            answer = replace(answer, method=f"{answer.method}, if what the earlier file calls proved is")
         try:
             if self.log.refused and answer.verdict != "violated":
                 raise CertificateError(self.log.refused)
