@@ -77,6 +77,13 @@ Labels = Annotated[
         "then about that.",
     ),
 ]
+Precision = Annotated[
+    float | None,
+    typer.Option(
+        help="Once the models are proved different, how near the ends of the interval shall be, as a "
+        "share of the upper one; 0.5 if left out: the upper end is at most twice the lower one.",
+    ),
+]
 WitnessFile = Annotated[
     Path | None, typer.Option(help="Write the input with the largest gap found, as .npy.")
 ]
@@ -112,6 +119,7 @@ def diff(
     fail_on: FailOn = None,
     tol: Tolerance = 1e-5,
     rtol: RelativeTolerance = 1e-5,
+    precision: Precision = None,
     budget: Budget = 60.0,
     html: Html = None,
     json: Json = None,
@@ -156,6 +164,7 @@ def diff(
     with progress_bar() as report:
         how: dict[str, Any] = {"labels": labels, "seed": seed, "progress": report, "n_jobs": jobs}
         how |= {"box": domain, "data": rows, "radius": radius, "tol": tol, "rtol": rtol}
+        how["precision"] = precision
         answer = compare(*models, budget=budget, **how)
     answer = replace(answer, names=(printable(old.name), printable(new.name)))
     conditions = _conditions(answer, fail_on)

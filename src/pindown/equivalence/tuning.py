@@ -35,11 +35,20 @@ CELLS_SHARE = 0.5
 BRANCHING_FIRST_SHARE = 0.3
 OPEN_UNITS_SHARE = 0.3
 PROGRAMS_SHARE = 0.6
-# If nobody set a limit: seconds for cells and for programs, and for branch and bound.
-UNLIMITED_SECONDS = 60.0
-UNLIMITED_BRANCHING_SECONDS = 600.0
-# Once networks are proved different, how long to look for a finite upper end.
-CLOSING_SECONDS = 0.5
+# Rounds of methods begin with so many seconds, or with so many passes of linear bounds, and become
+# longer by this factor: what was done in vain before a round costs a third of it.
+ROUND_SECONDS = 1.0
+ROUND_PASSES = 256
+ROUND_GROWTH = 4.0
+# If nobody set a limit, no round is longer.
+UNLIMITED_SECONDS = 300.0
+# Once networks are proved different: the share of the upper end by which the ends may differ; at a half
+# the upper end is at most twice the lower one.
+CLOSING_PRECISION = 0.5
+# In the first seconds they are brought nearer to each other: at a sixth the upper end is 1.2 times the
+# lower one, which boxes of radius 0.05 around inputs of ACAS Xu networks need about two seconds for.
+CLOSE = 1.0 / 6.0
+CLOSING_SECONDS = 10.0
 # Units of both networks, by inputs: cells grow like (units)^inputs, and more are not worth a try.
 MAX_CELL_UNITS = {1: 100_000, 2: 5_000, 3: 200, 4: 60, 5: 40}
 # Open units up to which a mixed-integer program is likely to be solved in about a minute.
@@ -54,6 +63,12 @@ LOADING_SECONDS = 6.0
 SAME_MOMENT_SECONDS = 0.1
 
 # Searching for a witness (comparison/witness_search.py).
+
+# Once networks are known to differ: how much larger gaps to ask for, turns of the search for violations
+# before it is asked again, and the gain below which other methods go first.
+CLIMB_FACTOR = 1.5
+CLIMB_TURNS = 2
+CLIMB_WORTH = 1.01
 
 # Points from which the search ascends.
 SEARCH_STARTS = 48

@@ -234,6 +234,13 @@ class Falsifier:
             self._go_on(state, turns, None)
         return {group: found.point for group, found in state.found.items()}
 
+    @property
+    def nearest(self) -> Array:
+        """For every set that has points, the one of them that came nearest to violating it, (m, d)."""
+        if self._state is None:
+            return np.zeros((0, self._model.in_features))
+        return self._state.point.copy()
+
     def _go_on(self, state: Searching, turns: float, given: tuple[Indices, Array] | None) -> None:
         """Search until something is found, time is over, or so many turns are done after the opening."""
         noted = None if given is None or state.over or not len(given[0]) else _tried(state, *given)

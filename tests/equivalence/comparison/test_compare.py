@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from pindown import Box, ReluNetwork
-from pindown.equivalence.comparison import diff
+from pindown.equivalence.comparison import GapState, diff
 from pindown.equivalence.comparison._cells import gap_by_cells
+from pindown.equivalence.comparison._climbing import Climb
 from pindown.equivalence.comparison._integer_programs import gap_by_milp
+from pindown.equivalence.comparison._joint_bounds import Joint
 from pindown.equivalence.comparison.matching import align_exactly, match
 from pindown.equivalence.weight_symmetry import apply, random_symmetry
+from pindown.model.from_network import model_of_network
 from tests.equivalence.shrinking.redundancy import KINDS, pairs, random_net, redundant
 from tests.io.onnx_models import SHARED
 
@@ -84,7 +87,7 @@ def check_near_misses(seed, n):
         box = Box.cube(net.in_features, -1, 1)
         gap = sampled_gap(net, other, box, rng)
         tol = 0.5 * gap if gap > 1e-11 else 1e-13
-        answer = diff(net, moved, box=box, tol=tol, rtol=0.0, budget=3)
+        answer = diff(net, moved, box=box, tol=tol, rtol=0.0, precision=1.0, budget=3)
         assert answer.gap_upper >= gap * (1 - 1e-9) - 1e-12
         assert gap <= 1e-11 or answer.verdict != "same"
         assert answer.gap_lower <= answer.gap_upper
@@ -210,7 +213,7 @@ def test_networks_that_do_not_fit_are_refused():
 @pytest.mark.parametrize("which", [1, 2])
 def test_pruned_networks_are_different(which, pruned):
     a, b = f"acasxu_1_{which}.onnx", f"acasxu_1_{which}_pruned{pruned}.onnx"
-    answer = diff(SHARED / a, SHARED / b, box=Box.cube(5, -0.5, 0.5), tol=1e-4, budget=10)
+    answer = diff(SHARED / a, SHARED / b, box=Box.cube(5, -0.5, 0.5), tol=1e-4, precision=1.0, budget=10)
     assert answer.verdict == "different" and answer.names == (a, b)
     there = np.abs(answer.first(answer.witness) - answer.second(answer.witness)).max()
     assert there >= answer.gap_lower > 1e-4
@@ -265,6 +268,45 @@ def test_a_short_budget_is_kept_on_large_networks():
         answer = diff(first, second, box=Box([0.0] * 784, [1.0] * 784), tol=tol, budget=0.5)
         assert answer.seconds < 3.0
         assert answer.gap_lower <= answer.gap_upper
+
+
+@pytest.mark.parametrize("precision", [None, 0.02, 1.0])
+def test_after_a_witness_the_interval_is_closed(precision):
+    rng = np.random.default_rng(7)
+    a = random_net(rng, [3, 12, 8, 2])
+    b = ReluNetwork.from_layers(
+        [(W * (1 + 0.01 * rng.standard_normal(W.shape)), c) for W, c in a.layers]
+    )
+    box = Box.cube(3, -1, 1)
+    answer = diff(a, b, box=box, precision=precision, budget=20)
+    assert answer.verdict == "different"
+    share = {None: 0.5, 0.02: 0.02, 1.0: 1.0}[precision]
+    assert answer.gap_upper - answer.gap_lower <= share * answer.gap_upper
+    exact = gap_by_cells(a, b, box)
+    assert answer.gap_lower <= exact.upper and exact.lower <= answer.gap_upper
+    if precision == 1.0:  # a longer run finds more than the first witness
+        assert answer.gap_lower < diff(a, b, box=box, precision=0.02, budget=20).gap_lower
+
+
+@pytest.mark.parametrize("precision", [-0.1, 1.5, np.nan])
+def test_bad_precisions_are_refused(precision):
+    net = ReluNetwork.from_layers([([[1.0]], [0.0])])
+    with pytest.raises(ValueError, match="precision must be"):
+        diff(net, net, precision=precision)
+
+
+def test_the_search_for_violations_climbs_to_the_largest_gap():
+    rng = np.random.default_rng(3)
+    a, b = random_net(rng, [2, 6, 6, 2]), random_net(rng, [2, 6, 6, 2])
+    box = Box.cube(2, -1, 1)
+    climb = Climb(Joint(model_of_network(a), model_of_network(b)), box)
+    state = GapState(1e-3, np.inf, box.center)
+    for _ in range(12):
+        state &= climb.go_on(state)
+    exact = gap_by_cells(a, b, box)
+    assert 0.99 * exact.lower <= state.lower <= exact.upper
+    there = np.abs(a(state.witness) - b(state.witness)).max()
+    assert state.lower <= there and box.contains(state.witness[None])[0]
 
 
 def test_negative_seeds_are_refused():

@@ -23,6 +23,7 @@ def only_branching(monkeypatch):
     monkeypatch.setattr(methods, "ON_ANY_PAIR", left)
     monkeypatch.setattr(parallel_branching, "HEAD_WORK", 1)
     monkeypatch.setattr(parallel_branching, "MAX_PART_BOXES", 32)
+    monkeypatch.setattr(methods, "ROUND_SECONDS", 60.0)  # short rounds are not shared out
     many = []
     each = parallel_branching.each
 

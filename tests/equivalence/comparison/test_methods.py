@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from pindown.deadline import NEVER, Deadline
-from pindown.equivalence.comparison import GapState, narrow
+from pindown.equivalence.comparison import GapState, diff, narrow
 from pindown.equivalence.comparison._cells import gap_by_cells
 from pindown.equivalence.comparison._run import Pair, Run
-from pindown.equivalence.comparison.methods import Method, follow
+from pindown.equivalence.comparison.methods import Method, follow, in_rounds
 from pindown.evidence import Bracket
 from pindown.network import ReluNetwork
 from pindown.relaxation.difference_network import norm_gap
@@ -142,10 +142,46 @@ def test_methods_follow_the_table_and_get_their_share_of_what_is_left():
     assert [left for _, left in told] == pytest.approx([30.0, 2.0, 60.0], abs=1.0)
 
 
-def test_without_a_limit_only_some_methods_have_one():
+def test_rounds_do_not_depend_on_the_deadline_and_end_when_nothing_was_cut():
     told = []
-    follow(a_run(NEVER), (recording(told, "any", 0.5), recording(told, "long", 0.5, unlimited=9.0)))
-    assert told[0] == ("any", np.inf) and told[1][1] == pytest.approx(9.0, abs=1.0)
+
+    def work(run):
+        told.append(run.slot.left)
+        run.cut = len(told) < 4
+
+    for deadline in (NEVER, Deadline.after(3600.0)):
+        told.clear()
+        in_rounds(a_run(deadline), work)
+        assert told == pytest.approx([1.0, 4.0, 16.0, 64.0], abs=0.5)
+
+
+class Steps:
+    """A clock that moves on by one step whenever it is read."""
+
+    def __init__(self, seconds):
+        self.now, self.seconds = 0.0, seconds
+
+    def __call__(self):
+        self.now += self.seconds
+        return self.now
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_more_budget_never_ends_with_a_worse_answer(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    shape = ((3, 6, 6, 2), (4, 8, 8, 1), (6, 10, 10, 2), (2, 5, 5, 5, 1))[seed]
+    a = random_net(shape, rng)
+    b = perturbed(a, (1e-3, 0.1, 1e-7, 0.02)[seed], rng)
+    earlier = None
+    for budget in (0.1, 0.3, 0.8, 2.0, 5.0, 20.0):
+        monkeypatch.setattr("pindown.deadline.time.monotonic", Steps(0.01))
+        answer = diff(a, b, box=unit_box(shape[0]), tol=1e-4, rtol=0.0, precision=0.01, budget=budget)
+        steps = [(step.lower, step.upper, step.method) for step in answer.history]
+        if earlier is not None:
+            assert answer.gap_lower >= earlier.gap_lower and answer.gap_upper <= earlier.gap_upper
+            before = [(step.lower, step.upper, step.method) for step in earlier.history]
+            assert steps[: len(before) - 1] == before[:-1]  # the last one may be cut by the clock
+        earlier = answer
 
 
 def test_without_time_only_what_is_done_at_once_is_done():

@@ -40,7 +40,7 @@ def gap_by_branching(
     *,
     start: GapState | None = None,
     tol: float | None = None,
-    precision: float = 1e-6,
+    precision: float | None = 1e-6,
     deadline: Deadline = NEVER,
 ) -> Iterator[GapState]:
     """Yield ever better proved bounds on the largest gap on a box.
@@ -51,7 +51,8 @@ def gap_by_branching(
         box: The inputs.
         start: What is known already.
         tol: Stop once the bounds are both above, or the upper at most, this.
-        precision: Stop once they differ by this share.
+        precision: Stop once they differ by this share; None to go on whatever is known, so that whoever
+            asks can stop and go on later.
         deadline: When to stop.
 
     Example:
@@ -85,7 +86,7 @@ def branch(
     *,
     start: GapState | None = None,
     tol: float | None = None,
-    precision: float = 1e-6,
+    precision: float | None = 1e-6,
     deadline: Deadline = NEVER,
 ) -> Iterator[GapState]:
     """Bound the largest value of a function on a box from both sides, ever better.
@@ -118,13 +119,14 @@ def branch(
             lower[~finished], upper[~finished], bound[~finished], cuts(forms, lower, upper)[~finished]
         )
         state = state & Bracket(0.0, max(done, cover.top))
-        if state is not shown:
+        spent = watch.seconds  # not of the time until it is gone on with
+        if precision is None or state is not shown:
             shown = state
             yield state
-        spent = watch.seconds
         batch = _next_batch(batch, spent)
         over = spent > deadline.left or len(cover.bound) > MAX_BOXES
-        if state.settled(tol, precision) or over or not len(cover.bound):
+        settled = precision is not None and state.settled(tol, precision)
+        if settled or over or not len(cover.bound):
             return
         parents = cover.pop(batch)
         lower, upper, stuck = halves(parents.lower, parents.upper, parents.cut)

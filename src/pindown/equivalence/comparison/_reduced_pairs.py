@@ -33,7 +33,7 @@ def paired(run: Run, turn: Callable[[], Deadline]) -> None:
         run.layers = layer_differences(matching, pair.a)
     if not _is_close(matching) or run.deadline.passed:
         return
-    longest = FEW_BIASES_SHARE * run.deadline.left  # if all that differs are a few biases of one layer
+    longest = FEW_BIASES_SHARE * run.slot.left  # if all that differs are a few biases of one layer
     bound = gap_of_changes(
         pair.a,
         matching.changes,

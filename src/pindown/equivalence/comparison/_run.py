@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
 
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline
+from pindown.equivalence.comparison._climbing import Climb
 from pindown.equivalence.comparison._parallel_branching import Frontier
 from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.comparison.result import LayerDifference
+from pindown.equivalence.tuning import CLOSE, CLOSING_PRECISION, CLOSING_SECONDS
 from pindown.evidence import Bracket
 from pindown.model.graph import Model
 from pindown.network import ReluNetwork
@@ -49,6 +51,8 @@ class Run:
         deadline: When to stop.
         tol: The gap to decide about; None to narrow the interval to ``precision``.
         precision: The ends need not be nearer to each other than this share of the upper one.
+        closing: What ``precision`` becomes once the gap is proved to be larger than the tolerance, which
+            is no longer asked about then; None to stop.
         seed: Chooses the points of searches.
         n_jobs: Workers for branch and bound.
         report: Told what is being done.
@@ -59,7 +63,14 @@ class Run:
         layers: What differs where.
         steps: What was simplified, in words.
         by_programs: Whether a simplification rests on mixed-integer programs.
-        frontier: How far branch and bound by several workers has come with the pair.
+        branchings: How far branch and bound has come, with each pair.
+        frontiers: The same by several workers.
+        slot: The length of the round of methods that goes on, which does not depend on the deadline.
+        round: Its number.
+        cut: Whether a method of it had too little time: a longer round can say more.
+        reduced: Whether there is nothing left to find on the weights, and no smaller pair.
+        ended: Whether what comes next takes longer than there is time.
+        climb: Looks for larger gaps on the box once the networks are known to differ.
     """
 
     first: ReluNetwork | Model
@@ -68,6 +79,7 @@ class Run:
     deadline: Deadline
     tol: float | None = None
     precision: float = 1e-6
+    closing: float | None = None
     seed: int = 0
     n_jobs: int | None = 1
     report: Report = silent
@@ -78,10 +90,18 @@ class Run:
     layers: tuple[LayerDifference, ...] = ()
     steps: tuple[str, ...] = ()
     by_programs: bool = False
-    frontier: Frontier | None = None
+    branchings: dict[Pair, Iterator[Bracket]] = field(default_factory=dict)
+    frontiers: dict[Pair, Frontier] = field(default_factory=dict)
+    slot: Deadline = field(init=False)
+    round: int = 0
+    cut: bool = False
+    reduced: bool = False
+    ended: bool = False
+    climb: Climb | None = None
     _tried: Array | None = None
 
     def __post_init__(self) -> None:
+        self.slot = self.deadline
         if isinstance(self.first, ReluNetwork) and isinstance(self.second, ReluNetwork):
             self.compare(self.first, self.second)
 
@@ -94,12 +114,20 @@ class Run:
     @property
     def decided(self) -> bool:
         """Whether the interval decides, or is as narrow as asked for."""
+        early = self.differ and self.closing == CLOSING_PRECISION
+        if early and self.deadline.spent < CLOSING_SECONDS:
+            return self.state.settled(None, CLOSE)
         return self.state.settled(self.tol, self.precision)
+
+    @property
+    def differ(self) -> bool:
+        """Whether the gap is proved to be larger than the tolerance, the interval to be closed."""
+        return self.tol is None and self.closing is not None
 
     @property
     def over(self) -> bool:
         """Whether there is nothing left to decide, or no time."""
-        return self.deadline.passed or self.decided
+        return self.ended or self.deadline.passed or self.decided
 
     @property
     def tol_of_pair(self) -> float | None:
@@ -108,7 +136,25 @@ class Run:
 
     def work_on(self, pair: Pair) -> None:
         """Let methods work on another pair."""
-        self.pair, self.frontier = pair, None
+        self.pair = pair
+
+    def lasts(self, seconds: float, share: float = 1.0) -> bool:
+        """Return whether work of about so many seconds fits a share of the round; else it is cut.
+
+        Work that fits the round and not the deadline ends the run: what comes later would otherwise be
+        done by a run with less time and not by one with more.
+        """
+        if seconds > share * self.slot.left:
+            self.cut = True
+            return False
+        self.ended = seconds > self.deadline.left
+        return not self.ended
+
+    def close(self, precision: float) -> None:
+        """Once networks are proved different, go on until the ends are as near to each other."""
+        self.closing = precision
+        if self.tol is not None and self.state.lower > self.tol:
+            self.tol, self.precision = None, precision
 
     def take(self, method: str, found: Bracket) -> None:
         """Take over what a method proved about the pair; a witness is proved again for those given."""
@@ -124,6 +170,8 @@ class Run:
         if better is not self.state:
             self.state = better
             self.say(method)
+        if self.closing is not None:
+            self.close(self.closing)
 
     def say(self, what: str) -> None:
         """Report what is being done, and what is proved."""

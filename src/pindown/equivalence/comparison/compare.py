@@ -15,6 +15,7 @@ from pindown.affine import Affine, Array, dense
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline, checked_budget
 from pindown.equivalence.comparison._around_rows import RowRun, look_around
+from pindown.equivalence.comparison._climbing import Climb
 from pindown.equivalence.comparison._graph_pairs import narrow_graphs
 from pindown.equivalence.comparison._joint_bounds import Joint
 from pindown.equivalence.comparison._labels import compare_labels, unsearched
@@ -23,8 +24,8 @@ from pindown.equivalence.comparison._run import Run
 from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.comparison.graphs import LayerBlame, blame_of, graph_changes
 from pindown.equivalence.comparison.methods import decide, require_fit
-from pindown.equivalence.comparison.result import Diff, LabelDiff, verdict_of
-from pindown.equivalence.tuning import ROWS_SHARE
+from pindown.equivalence.comparison.result import Diff, verdict_of
+from pindown.equivalence.tuning import CLOSING_PRECISION, ROWS_SHARE
 from pindown.errors import UnsupportedModelError
 from pindown.model.from_network import model_of_network
 from pindown.model.graph import Model
@@ -35,7 +36,7 @@ from pindown.network import ReluNetwork
 from pindown.parallel import few_threads, n_workers
 from pindown.progress import Report, silent
 from pindown.text import printable
-from pindown.validation import integer, positive
+from pindown.validation import integer, number, positive
 
 AnyModel: TypeAlias = Model | ReluNetwork | str | PathLike[str] | Any
 
@@ -50,6 +51,7 @@ def diff(
     labels: bool | float | None = False,
     tol: float = 1e-5,
     rtol: float = 1e-5,
+    precision: float | None = None,
     budget: float = 60.0,
     seed: int = 0,
     progress: Report | None = None,
@@ -66,8 +68,9 @@ def diff(
     In order: a short search for a witness; pairing the units of both and bounding what still differs;
     the same after every lossless reduction; then bounds on the difference of the two (linear
     relaxation, exact cells, mixed-integer programs, branch and bound) until the interval decides or
-    the time is over. ``comparison/methods.py`` holds the tables. Models that have no exact normal form
-    are compared by linear bounds of both graphs.
+    the time is over. ``comparison/methods.py`` holds the tables. A witness is not the end: what is left
+    of the budget narrows the interval from both sides, to ``precision``. Models that have no exact
+    normal form are compared by linear bounds of both graphs.
 
     With data, the answer begins with them (``.rows``): flips and gaps on the rows, what follows for new
     rows of the same distribution, and for the ball around each row a proof that both choose the same
@@ -84,7 +87,12 @@ def diff(
         tol: The networks count as the same if the gap is at most ``tol + rtol * scale``.
         rtol: The part of that which grows with ``scale``, the largest absolute output on the data, else
             on samples of the box, else 0.
-        budget: Seconds; when they are over, what was proved until then is returned.
+        precision: Once the networks are proved different, what is left of the budget narrows the
+            interval until ``gap_upper - gap_lower <= precision * gap_upper``; None stands for 0.5, an
+            upper end of at most twice the lower one (1.2 times in the first ten seconds), and 1 stops at
+            a finite upper end.
+        budget: Seconds; when they are over, what was proved until then is returned. More of them never
+            make the answer worse: the sequence of steps does not depend on them.
         seed: Chooses the points of the searches.
         progress: Told what is being done and what is proved, the seconds spent, and those in all.
         n_jobs: Workers for branch and bound, -1 for all cores; None: as an enclosing
@@ -126,6 +134,9 @@ def diff(
     X = None if data is None else as_data(data, joint.first, domain)
     size = positive("radius", radius, zero=True)
     tol, rtol = positive("tol", tol, zero=True), positive("rtol", rtol, zero=True)
+    if precision is None:
+        precision = CLOSING_PRECISION
+    closing = number("precision", precision, 0.0, 1.0)
     seed = integer("seed", seed, least=0)
     n_workers(n_jobs)  # complains now, not after minutes
     scale = scale_of(joint, X, domain, seed) if rtol > 0.0 or X is not None else 0.0
@@ -135,6 +146,7 @@ def diff(
         share = deadline.share(ROWS_SHARE)
         around = RowRun(joint, X, size, domain, margin, share, given.dense_networks(), **how)
     run = Run(joint.first, joint.second, domain, deadline, tol=tol + rtol * scale, n_jobs=n_jobs, **how)
+    run.climb = None if domain is None else Climb(joint, domain, seed)
     blame: tuple[LayerBlame, ...] = ()
     interrupted, answer = False, None
     try:
@@ -143,7 +155,13 @@ def diff(
                 gap = np.abs(around.values[0] - around.values[1]).max(axis=1)
                 blame = blame_of(*given.layered(), around.X, gap, deadline=around.deadline)
                 look_around(around)
-            answer = _everywhere(run, given, margin, X)
+            if margin is None:
+                run.close(closing)
+            exact = _everywhere(run, given, X)
+            if margin is not None and exact:
+                answer = compare_labels(run, margin)
+                run.close(closing)
+                decide(run)
     except KeyboardInterrupt:
         interrupted = True
     if margin is not None and answer is None:
@@ -208,28 +226,29 @@ class _Given:
         return self.networks if plain else None
 
 
-def _everywhere(run: Run, given: _Given, margin: float | None, X: Array | None) -> LabelDiff | None:
-    """Narrow the interval on the box, or for all inputs, and ask for classes."""
+def _everywhere(run: Run, given: _Given, X: Array | None) -> bool:
+    """Narrow the interval on the box, or for all inputs; return whether there are exact normal forms."""
     try:
         networks = given.networks
     except UnsupportedModelError as error:
         run.steps = (f"no exact normal form: {error}",)
         narrow_graphs(run, given.joint, X)
-        return None
+        return False
     run.compare(*networks)
     decide(run)
-    return None if margin is None else compare_labels(run, margin)
+    return True
 
 
 def _answer(run: Run, given: _Given, tolerance: tuple[float, float, float]) -> Diff:
     """Return what was proved about the values."""
-    state, allowed = run.state, run.tol or 0.0
+    state = run.state
     if state.lower > state.upper:
         raise RuntimeError(
             "two proofs about these networks contradict each other; this is a defect of pindown: "
             "please report it with both models."
         )
     tol, rtol, scale = tolerance
+    allowed = tol + rtol * scale
     return Diff(
         verdict=verdict_of(state.lower, state.upper, allowed),
         gap_lower=state.lower,

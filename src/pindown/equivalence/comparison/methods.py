@@ -1,10 +1,13 @@
 r"""All ways to narrow the gap of two networks, as tables: name, condition, share of the time, work.
 
-A method gets, for every piece of its work, a share of the time that is left then, so that none takes
-what the later ones need. The methods follow one another as the tables say, cheapest first, until the
-interval decides or the time is over:
+Methods work in rounds of 1, 4, 16, ... seconds, of large networks longer ones. A method gets, for every
+piece of its work, a share of what is left of the round then, so that none takes what the later ones
+need. The deadline only ends the sequence: a run with more time goes through one with less and keeps what
+it proved. In a round the methods follow one another as the tables say, cheapest first, until the
+interval decides, and is narrow enough where networks differ:
 
-1. on the weights: a short search for a witness; pairing the units of both;
+1. on the weights: a short search for a witness; pairing the units of both; with few inputs a first try
+   of branch and bound;
 2. on smaller networks: the same after every lossless reduction, first by what holds for all inputs,
    then by what holds on the box;
 3. on any pair: bounds on the difference, until one decides.
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from math import inf, isfinite
 from typing import Any, NamedTuple, TypeAlias
@@ -37,7 +41,7 @@ from pindown.equivalence.comparison.one_hidden_layer import decide_shallow
 from pindown.equivalence.tuning import (
     BRANCHING_FIRST_SHARE,
     CELLS_SHARE,
-    CLOSING_SECONDS,
+    CLIMB_WORTH,
     FIRST_SEARCH_SECONDS,
     FIRST_SEARCH_SHARE,
     LINEAR_BOUNDS_SHARE,
@@ -51,10 +55,12 @@ from pindown.equivalence.tuning import (
     PASS_SECONDS_PER_WEIGHT,
     PROGRAMS_SHARE,
     REDUCTION_SHARE,
+    ROUND_GROWTH,
+    ROUND_PASSES,
+    ROUND_SECONDS,
     SEARCH_SECONDS,
     SEARCH_SHARE,
     SHALLOW_SHARE,
-    UNLIMITED_BRANCHING_SECONDS,
     UNLIMITED_SECONDS,
 )
 from pindown.evidence import Bracket
@@ -78,8 +84,8 @@ class Method(NamedTuple):
         share: Of the time left, what it may take for one piece of its work.
         work: Does it, given the run and a function that returns the end of its next piece of work.
         seconds: No piece of work takes longer.
-        unlimited: Nor than this, if the run has no deadline.
-        informs: Whether it is worth its time once networks are known to differ: it says where.
+        informs: Whether it is worth its time once the interval is narrow enough: it says where.
+        closes: Whether it is worth its time once networks are known to differ.
         at_once: Whether it is done even if there is no time at all.
     """
 
@@ -88,53 +94,76 @@ class Method(NamedTuple):
     share: float
     work: Callable[[Run, Turn], None]
     seconds: float = inf
-    unlimited: float = inf
     informs: bool = False
+    closes: bool = True
     at_once: bool = False
 
     def turn(self, run: Run) -> Deadline:
         """Return the end of its next piece of work."""
-        end = run.deadline.share(self.share).within(self.seconds)
-        return end if isfinite(run.deadline.end) else end.within(self.unlimited)
+        own = run.slot.share(self.share)
+        end = own.within(self.seconds)
+        return replace(end, end=min(end.end, run.deadline.end))
 
 
 def decide(run: Run) -> None:
     """Narrow the interval of a run by all methods until it decides, or the time is over."""
-    follow(run, ON_WEIGHTS)
-    follow(run, ON_SMALLER_NETWORKS)
-    if run.over:
-        _close(run)
-        return
-    tol = run.tol or 0.0
-    if run.pair.slack < tol or run.pair.slack == 0.0:
+    in_rounds(run, _whole_round)
+
+
+def in_rounds(run: Run, work: Callable[[Run], None]) -> None:
+    """Work in ever longer rounds until the interval decides, the time is over, or more cannot help."""
+    while True:
+        first = max(ROUND_SECONDS, ROUND_PASSES * _pass_seconds(run))
+        length = first * ROUND_GROWTH**run.round
+        run.slot, run.cut = Deadline.after(length), False
+        work(run)
+        run.round += 1
+        endless = not isfinite(run.deadline.end) and length * ROUND_GROWTH > UNLIMITED_SECONDS
+        if run.over or endless or not run.cut:
+            return
+
+
+def _whole_round(run: Run) -> None:
+    assert run.given is not None
+    if not run.reduced:
+        run.work_on(run.given)
+        run.steps, run.by_kinks = (), None
+        follow(run, ON_WEIGHTS)
+        follow(run, ON_SMALLER_NETWORKS)
+        run.reduced = run.differ or not run.cut  # what differs is not found to be the same any more
+    slot, pair = run.slot, run.pair
+    if pair.slack == 0.0 or pair.slack < (run.tol or 0.0):
+        if pair.slack > 0.0:  # the reduced networks may not decide: those given get their share
+            run.slot = slot.share(0.5)
         follow(run, ON_ANY_PAIR)
-    if run.pair.slack > 0.0 and not run.over:  # the reduced networks cannot decide: those given may
-        assert run.given is not None
+    if pair.slack > 0.0 and not run.over:
+        run.slot = slot
         run.work_on(run.given)
         follow(run, ON_ANY_PAIR)
+        run.work_on(pair)
 
 
 def follow(run: Run, methods: tuple[Method, ...]) -> None:
     """Let one method after the other work, as long as there is something to decide."""
     for method in methods:
-        same = run.tol is not None and run.state.upper <= run.tol
-        if same or (run.deadline.passed and not method.at_once):
+        if run.tol is not None and run.state.upper <= run.tol:
             return
-        if (method.informs or not run.decided) and method.applies(run):
-            method.work(run, partial(method.turn, run))
+        if run.slot.passed or run.deadline.passed or run.ended:
+            run.cut = True
+            if not (method.at_once and run.round == 0):
+                continue
+        wanted = method.informs and not run.layers
+        if not run.decided:
+            wanted = wanted or method.closes or not run.differ
+        if wanted and method.applies(run):
+            last: list[Deadline] = []
+            method.work(run, partial(_noted_turn, method, run, last))
+            run.cut |= any(end.passed and not isfinite(method.seconds) for end in last)
 
 
-def _close(run: Run) -> None:
-    """Give a pair that is proved different a finite upper end too, if that is cheap."""
-    if isfinite(run.state.upper) or run.deadline.passed:
-        return
-    soon = run.deadline.within(CLOSING_SECONDS)
-    closing = Run(run.first, run.second, run.box, soon, precision=inf, seed=run.seed)
-    closing.work_on(run.pair)
-    follow(closing, ON_ANY_PAIR[1:])  # a witness is known
-    if closing.state.history:
-        found = Bracket(0.0, closing.state.upper)
-        run.state = run.state.narrowed(run.deadline.spent, closing.state.history[-1].method, found)
+def _noted_turn(method: Method, run: Run, noted: list[Deadline]) -> Deadline:
+    noted.append(method.turn(run))
+    return noted[-1]
 
 
 @on_networks
@@ -183,9 +212,9 @@ def narrow(
     """
     require_fit(a, b, box)
     n_workers(n_jobs)  # complains now, not after minutes
-    run = Run(a, b, box, deadline.within(inf), tol, precision, seed, n_jobs, progress or silent)
+    run = Run(a, b, box, deadline.within(inf), tol, precision, None, seed, n_jobs, progress or silent)
     run.state = start or GapState()
-    follow(run, (IDENTICAL, *ON_ANY_PAIR))
+    in_rounds(run, partial(follow, methods=(IDENTICAL, *ON_ANY_PAIR)))
     return run.state
 
 
@@ -236,14 +265,14 @@ def _one_hidden_layer(run: Run) -> bool:
 def _few_cells(run: Run) -> bool:
     if run.box is None or np.any(run.box.lower == run.box.upper):
         return False
-    if "numba" not in sys.modules and run.deadline.left < LOADING_SECONDS:
+    if run.pair.a.size + run.pair.b.size > MAX_CELL_UNITS.get(run.box.dim, -1):
         return False
-    return run.pair.a.size + run.pair.b.size <= MAX_CELL_UNITS.get(run.box.dim, -1)
+    return "numba" in sys.modules or run.lasts(LOADING_SECONDS)
 
 
 def _time_for_passes(share: float, run: Run) -> bool:
-    """Whether a pass of linear bounds through both networks takes at most this share of the time."""
-    return run.box is not None and _pass_seconds(run) <= share * run.deadline.left
+    """Whether a pass of linear bounds through both networks takes at most this share of the round."""
+    return run.box is not None and run.lasts(_pass_seconds(run), share)
 
 
 def _few_inputs(run: Run) -> bool:
@@ -265,13 +294,36 @@ def _take_identity(run: Run, turn: Turn) -> None:
 def _search(run: Run, turn: Turn) -> None:
     a, b = run.pair.a, run.pair.b
     target = inf if run.tol_of_pair is None else run.tol_of_pair
-    found = search(a, b, run.box, target=target, budget=turn().left, seed=run.seed)
+    starts = None if run.state.witness is None else run.state.witness[None]
+    found = search(
+        a, b, run.box, target=target, budget=turn().left, seed=run.seed + run.round, starts=starts
+    )
     run.take("search", Bracket(found.gap, inf, found.point))
+
+
+def _climbs(run: Run) -> bool:
+    return run.climb is not None and run.differ
+
+
+def _climb(run: Run, turn: Turn) -> None:
+    """Look for larger gaps of those given, turn by turn, as long as that helps."""
+    assert run.climb is not None
+    end = turn()
+    while not (end.passed or run.decided):
+        before = run.state.lower
+        found = run.climb.go_on(run.state, run.deadline)
+        if found.lower > before:
+            better = run.state.narrowed(run.deadline.spent, "search", found)
+            run.state = better
+            run.say("search")
+        if run.state.lower < CLIMB_WORTH * before:
+            return
 
 
 def _intervals(run: Run, turn: Turn) -> None:
     assert run.box is not None
-    run.take("interval bounds", Bracket(0.0, interval_gap(run.pair.a, run.pair.b, run.box)))
+    if run.round == 0 or run.pair is not run.given:
+        run.take("interval bounds", Bracket(0.0, interval_gap(run.pair.a, run.pair.b, run.box)))
 
 
 def _linear_bounds(run: Run, turn: Turn) -> None:
@@ -304,28 +356,45 @@ def _cells(run: Run, turn: Turn) -> None:
 def _programs(run: Run, turn: Turn) -> None:
     assert run.box is not None
     a, b = run.pair.a, run.pair.b
-    soon = run.deadline.share(OPEN_UNITS_SHARE)
+    soon = run.slot.share(OPEN_UNITS_SHARE)
     if open_units(a, b, run.box, deadline=soon) <= MAX_OPEN_UNITS:
         run.take(PROGRAMS, gap_by_milp(a, b, run.box, budget=turn().left))
 
 
 def _branch(run: Run, turn: Turn) -> None:
-    for found in _branched(run, turn()):
+    """Go on with the branch and bound of the pair, where an earlier round left it."""
+    end = turn()
+    if n_workers(run.n_jobs) > 1:
+        for found in _branched_by_many(run, end):
+            run.take("branch and bound", found)
+        return
+    if run.pair not in run.branchings:
+        run.branchings[run.pair] = _branched(run)
+    for found in run.branchings[run.pair]:
         run.take("branch and bound", found)
+        if run.decided or end.passed:
+            return
 
 
-def _branched(run: Run, deadline: Deadline) -> Iterator[Bracket]:
+def _branched(run: Run) -> Iterator[Bracket]:
     assert run.box is not None
-    a, b, slack = run.pair.a, run.pair.b, run.pair.slack
-    # What is known of the pair, of which the bracket is not if it stands for other networks.
-    start = GapState() if slack else GapState(run.state.lower, run.state.upper, run.state.witness)
+    goal: dict[str, Any] = {"tol": run.tol_of_pair, "precision": None, "deadline": run.deadline}
+    return gap_by_branching(run.pair.a, run.pair.b, run.box, start=_known(run), **goal)
+
+
+def _branched_by_many(run: Run, deadline: Deadline) -> Iterator[Bracket]:
+    assert run.box is not None
+    if run.pair not in run.frontiers:  # the second time goes on where the first one ended
+        run.frontiers[run.pair] = Frontier(Cover.empty(run.box.dim))
     goal: dict[str, Any] = {"tol": run.tol_of_pair, "precision": run.precision, "deadline": deadline}
-    if n_workers(run.n_jobs) == 1:
-        return gap_by_branching(a, b, run.box, start=start, **goal)
-    if run.frontier is None:  # the second time goes on where the first one ended
-        run.frontier = Frontier(Cover.empty(run.box.dim))
-    goal |= {"n_jobs": run.n_jobs, "frontier": run.frontier}
-    return gap_in_rounds(a, b, run.box, start=start, **goal)
+    goal |= {"n_jobs": run.n_jobs, "frontier": run.frontiers[run.pair]}
+    return gap_in_rounds(run.pair.a, run.pair.b, run.box, start=_known(run), **goal)
+
+
+def _known(run: Run) -> GapState:
+    """Return what is known of the pair, of which the bracket is not if it stands for other networks."""
+    state = run.state
+    return GapState() if run.pair.slack else GapState(state.lower, state.upper, state.witness)
 
 
 # The tables
@@ -335,40 +404,36 @@ IDENTICAL = Method("identical weights", _identical, 1.0, _take_identity, at_once
 ON_WEIGHTS = (
     IDENTICAL,
     Method("search", _always, FIRST_SEARCH_SHARE, _search, FIRST_SEARCH_SECONDS, at_once=True),
+    Method("interval bounds", _on_box, 1.0, _intervals),
     Method("units paired", _same_widths, PAIRED_SHARE, paired, informs=True),
+    Method("linear bounds", _few_inputs, LINEAR_BOUNDS_SHARE, _linear_bounds),
+    Method("branch and bound", _few_inputs, BRANCHING_FIRST_SHARE, _branch),
 )
 
 ON_SMALLER_NETWORKS = (
-    Method("smaller for every input", _always, REDUCTION_SHARE, partial(reduced, on_box=False)),
-    Method("units paired", _same_widths, PAIRED_SHARE, paired),
-    Method("units paired by kinks", _always, PAIRED_SHARE, paired_by_kinks),
-    Method("smaller on the box", _on_box, REDUCTION_SHARE, partial(reduced, on_box=True)),
-    Method("units paired", _same_widths, PAIRED_SHARE, paired),
-    Method("units paired by kinks", _on_box, PAIRED_SHARE, paired_by_kinks),
+    Method(
+        "smaller for every input",
+        _always,
+        REDUCTION_SHARE,
+        partial(reduced, on_box=False),
+        closes=False,
+    ),
+    Method("units paired", _same_widths, PAIRED_SHARE, paired, closes=False),
+    Method("units paired by kinks", _always, PAIRED_SHARE, paired_by_kinks, closes=False),
+    Method("smaller on the box", _on_box, REDUCTION_SHARE, partial(reduced, on_box=True), closes=False),
+    Method("units paired", _same_widths, PAIRED_SHARE, paired, closes=False),
+    Method("units paired by kinks", _on_box, PAIRED_SHARE, paired_by_kinks, closes=False),
 )
 
 ON_ANY_PAIR = (
     Method("search", _always, SEARCH_SHARE, _search, SEARCH_SECONDS),
+    Method("search for larger gaps", _climbs, SEARCH_SHARE, _climb, SEARCH_SECONDS),
     Method("interval bounds", _on_box, 1.0, _intervals),
     Method("linear bounds", partial(_time_for_passes, 0.5), LINEAR_BOUNDS_SHARE, _linear_bounds),
     Method("one hidden layer", _one_hidden_layer, SHALLOW_SHARE, _shallow),
     Method("norms", _everywhere, NORMS_SHARE, _norms),
-    Method("cells", _few_cells, CELLS_SHARE, _cells, unlimited=UNLIMITED_SECONDS),
-    Method(
-        "branch and bound",
-        _few_inputs,
-        BRANCHING_FIRST_SHARE,
-        _branch,
-        unlimited=BRANCHING_FIRST_SHARE * UNLIMITED_BRANCHING_SECONDS,
-    ),
-    Method(
-        PROGRAMS, partial(_time_for_passes, 0.3), PROGRAMS_SHARE, _programs, unlimited=UNLIMITED_SECONDS
-    ),
-    Method(
-        "branch and bound",
-        partial(_time_for_passes, 0.5),
-        1.0,
-        _branch,
-        unlimited=UNLIMITED_BRANCHING_SECONDS,
-    ),
+    Method("cells", _few_cells, CELLS_SHARE, _cells),
+    Method("branch and bound", _few_inputs, BRANCHING_FIRST_SHARE, _branch),
+    Method(PROGRAMS, partial(_time_for_passes, 0.3), PROGRAMS_SHARE, _programs),
+    Method("branch and bound", partial(_time_for_passes, 0.5), 1.0, _branch),
 )

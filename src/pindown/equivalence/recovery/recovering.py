@@ -136,6 +136,7 @@ def proved(found: Recovered, truth: ReluNetwork, oracle: Oracle) -> Recovered:
         found.network,
         box=oracle.box,
         tol=max(SAME_SHARE, tol),
+        precision=1.0,
         budget=oracle.deadline.within(PROOF_SECONDS).left,
     )
     if comparison.verdict == "different":
