@@ -124,6 +124,11 @@ def tighten(
         values[i] = _within(values[i], node.operation.interval(*relaxed.into(i)))
 
 
+def bends_at_relus_only(model: Model) -> bool:
+    """Return whether everything but the ReLUs is affine."""
+    return all(isinstance(node.operation, (*_EXACT, Relu)) for node in model.nodes)
+
+
 def _worth_bounding(operation: object, box: Interval, most: int) -> NDArray[np.bool_]:
     """Say which entries (n, size), counted flat, better bounds can help: for a ReLU those of open sign.
 

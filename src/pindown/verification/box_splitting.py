@@ -22,18 +22,24 @@ from pindown.model.graph import Model
 from pindown.model.operations.operation import Interval, charged, dot_up
 from pindown.parallel import in_threads
 from pindown.relaxation.forward_bounds import Bend, tighten_forwards
-from pindown.relaxation.model_bounds import tighten
+from pindown.relaxation.model_bounds import bends_at_relus_only, tighten
 from pindown.relaxation.propagation import contracted
 from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.rounding import add_up
 from pindown.verification.proof_log import ProofLog
 from pindown.verification.properties import UnsafeSet
+from pindown.verification.signs_in_boxes import bound_by_signs, open_units
 from pindown.verification.tuning import (
     BOX_BATCH_NUMBERS,
     BOX_CONTRACTED_SHARE,
     BOX_MAX_BATCH,
     BOX_MIN_CHUNK,
     BOX_SETS_TOGETHER,
+    BOX_SIGN_HIGH_SHARE,
+    BOX_SIGN_JUDGED,
+    BOX_SIGN_LOW_SHARE,
+    BOX_SIGN_MAX_UNITS,
+    BOX_SIGN_MIN_UNITS,
     BOX_TIGHTENED_ENTRIES,
     CUT_WIDTH_SHARE,
     FORWARD_MAX_INPUTS,
@@ -68,8 +74,10 @@ class BoxSplitting:
     _excess: Array = field(init=False)  # proved upper bounds on the least of limit minus row
     _node: NDArray[np.int64] = field(init=False)  # numbers of boxes in the log's trees
     _thin: dict[int, float] = field(default_factory=dict)  # of sets with boxes too thin to cut
+    _closely: int = BOX_SIGN_MIN_UNITS  # ReLUs of open sign up to which a box is looked at closely
 
     def __post_init__(self) -> None:
+        self._by_relus = bends_at_relus_only(self.model)
         q = max([1, *(len(unsafe.limits) for unsafe in self.sets)])
         d, k = self.model.in_features, self.model.out_features
         self._rows, self._limits = np.zeros((len(self.sets), q, k)), np.zeros((len(self.sets), q))
@@ -187,11 +195,14 @@ class BoxSplitting:
             chunks,
             self.threads,
         )
-        excess, slope, ends, steep = (np.concatenate(column) for column in zip(*bounded, strict=True))
+        excess, slope, ends, steep, looked = (
+            np.concatenate(column) for column in zip(*bounded, strict=True)
+        )
         self.n_parts += len(low)
         small_low, small_high, empty = _contracted_for_each(low, high, slope, ends)
         open_ = ~(empty | (excess.min(axis=2) < 0.0))
         left = np.flatnonzero(open_.any(axis=1))
+        self._judge(looked, left)
         open_, excess, before = open_[left], excess[left], (low[left], high[left])
         # The smallest box around what is left to the sets.
         low = np.where(open_[:, :, None], small_low[left], np.inf).min(axis=1)
@@ -219,6 +230,15 @@ class BoxSplitting:
         self._excess = np.concatenate([self._excess[:-step], known[thinner], known[halved]])
         self._node = np.concatenate([self._node[:-step], rest])
 
+    def _judge(self, looked: NDArray[np.bool_], left: NDArray[np.intp]) -> None:
+        """Look at more boxes closely where that proves most of them, at fewer where it proves few."""
+        tried = int(np.count_nonzero(looked))
+        share = 1.0 - np.count_nonzero(looked[left]) / max(1, tried)
+        if tried >= BOX_SIGN_JUDGED and share > BOX_SIGN_HIGH_SHARE:
+            self._closely = min(2 * self._closely, BOX_SIGN_MAX_UNITS)
+        elif tried >= BOX_SIGN_JUDGED and share < BOX_SIGN_LOW_SHARE:
+            self._closely = max(self._closely // 2, BOX_SIGN_MIN_UNITS)
+
     def _told(
         self,
         node: NDArray[np.int64],
@@ -239,8 +259,11 @@ class BoxSplitting:
     @np.errstate(over="ignore", invalid="ignore")  # what leaves float64 proves nothing
     def _bounded(
         self, low: Array, high: Array, owner: NDArray[np.intp], deadline: Deadline
-    ) -> tuple[Array, Array, Array, Array]:
-        """Return proved upper bounds (n, m, q) on ``limit - row``; forms; their maxima; where to cut."""
+    ) -> tuple[Array, Array, Array, Array, NDArray[np.bool_]]:
+        """Return proved upper bounds (n, m, q) on ``limit - row``; forms; their maxima; where to cut.
+
+        Also which boxes were looked at closely.
+        """
         n, d = low.shape
         box, bends = Interval(low, high), {}
         if d <= FORWARD_MAX_INPUTS:
@@ -248,45 +271,120 @@ class BoxSplitting:
             bends = tighten_forwards(relaxed)
         else:
             relaxed = RelaxedModel.by_intervals(self.model, box)
-        index, last = len(relaxed.values) - 1, relaxed.values[-1]
-        m, q = owner.shape[1], self._limits.shape[1]
+        last, m = relaxed.values[-1], owner.shape[1]
         # Boxes mostly have few sets left: those beyond stand for the first.
         kept = 1 + int(np.count_nonzero(owner[:, 1:] != owner[:, :1], axis=1).max(initial=0))
         owner = owner[:, :kept]
-        form = -self._rows[owner].reshape(n, -1, *last.lower.shape[1:])
-        at_input = None if self._at_input is None else -self._at_input[owner].reshape(n, -1, d)
-        limits = self._limits[owner].reshape(n, -1)
-        plain = dot_up(form, last)
+        found = _Bounds(
+            form=-self._rows[owner].reshape(n, -1, *last.lower.shape[1:]),
+            at_input=None if self._at_input is None else -self._at_input[owner].reshape(n, -1, d),
+            limits=self._limits[owner].reshape(n, -1),
+            relaxed=relaxed,
+            bends=bends,
+            kept=kept,
+        )
+        some = found.left()
+        if len(some):
+            few = relaxed.of_boxes(some, found.index)
+            if not bends:
+                tighten(few, most=BOX_TIGHTENED_ENTRIES, deadline=deadline)
+            found.carry_back(few, some)
+            if bends and self.log is None and self._by_relus:  # certificates have no such steps
+                found.look_closer(self._closely, deadline)
+        plain, slope, ends = (
+            _for_each(m, kept, part) for part in (found.plain, found.slope, found.ends)
+        )
+        return plain, slope, ends, found.steep, found.looked
+
+
+class _Bounds:
+    """What is known of n boxes with some sets each: rows of all of them side by side.
+
+    Attributes:
+        plain: Proved upper bounds on ``limit - row``, (n, kept * q).
+        slope: Linear bounds of them, (n, kept * q, d).
+        ends: The largest values of these.
+        steep: Along which inputs to cut, (n, d).
+        looked: Which boxes were looked at closely, (n,).
+    """
+
+    def __init__(
+        self,
+        form: Array,
+        at_input: Array | None,
+        limits: Array,
+        relaxed: RelaxedModel,
+        bends: dict[int, Bend],
+        kept: int,
+    ) -> None:
+        self.form, self.at_input, self.limits, self.relaxed = form, at_input, limits, relaxed
+        self.bends, self.kept, self.index = bends, kept, len(relaxed.values) - 1
+        box = Interval(*(end.reshape(len(end), -1) for end in relaxed.values[0]))
+        self.width = box.upper - box.lower
+        plain = dot_up(form, relaxed.values[-1])
         if at_input is not None:
             plain = add_up(plain, dot_up(at_input, box))
-        plain = add_up(plain, limits)
-        slope, steep = np.zeros((n, limits.shape[1], d)), np.zeros((n, d))
-        ends = np.full(plain.shape, np.inf)
-        some = np.flatnonzero(~(plain.reshape(n, kept, q).min(axis=2) < 0.0).all(axis=1))
-        if not len(some):
-            plain, slope, ends = (_for_each(m, kept, part) for part in (plain, slope, ends))
-            return plain, slope, ends, steep
+        self.plain = add_up(plain, limits)
+        n, d = self.width.shape
+        self.slope, self.steep = np.zeros((n, limits.shape[1], d)), np.zeros((n, d))
+        self.ends, self.looked = np.full(plain.shape, np.inf), np.zeros(n, bool)
+
+    def by_sets(self, boxes: NDArray[np.intp]) -> Array:
+        """Return the bounds on some boxes, (n, kept, q)."""
+        return self.plain[boxes].reshape(len(boxes), self.kept, -1)
+
+    def left(self) -> NDArray[np.intp]:
+        """Return the boxes on which some set is not proved to be out of reach."""
+        proved = self.by_sets(np.arange(len(self.plain))).min(axis=2) < 0.0
+        return np.flatnonzero(~proved.all(axis=1))
+
+    def carry_back(self, few: RelaxedModel, some: NDArray[np.intp]) -> None:
+        """Bound the rows on some boxes by linear forms."""
         met: dict[int, Array] = {}
-        few = relaxed.of_boxes(some, index)
-        if not bends:
-            tighten(few, most=BOX_TIGHTENED_ENTRIES, deadline=deadline)
-        own = None if at_input is None else at_input[some]
-        for at in few.way_back(index, form[some], None, own):
+        own = None if self.at_input is None else self.at_input[some]
+        for at in few.way_back(self.index, self.form[some], None, own):
             carried, offset = at
             met[max(carried)] = carried[max(carried)]
         forms = met[0]
         end = dot_up(forms, few.values[0])
-        ends[some] = add_up(charged(offset + end, np.abs(offset) + np.abs(end), 1), limits[some])
-        plain[some] = np.minimum(plain[some], ends[some])
-        slope[some] = forms.reshape(len(some), -1, d)
-        row = _worst_row(plain[some].reshape(-1, kept, q))
-        if bends:
-            bent = {i: Bend(*(part[some] for part in bend)) for i, bend in bends.items()}
-            steep[some] = _bending(bent, met, row, (high - low)[some])
+        ends = add_up(charged(offset + end, np.abs(offset) + np.abs(end), 1), self.limits[some])
+        self.ends[some] = ends
+        self.plain[some] = np.minimum(self.plain[some], ends)
+        self.slope[some] = forms.reshape(*ends.shape, -1)
+        row = _worst_row(self.by_sets(some))
+        if self.bends:
+            bent = {i: Bend(*(part[some] for part in bend)) for i, bend in self.bends.items()}
+            self.steep[some] = _bending(bent, met, row, self.width[some])
         else:
-            steep[some] = slope[some, row]
-        plain, slope, ends = (_for_each(m, kept, part) for part in (plain, slope, ends))
-        return plain, slope, ends, steep
+            self.steep[some] = self.slope[some, row]
+
+    def look_closer(self, most: int, deadline: Deadline) -> None:
+        """Where few ReLUs have an open sign, bound their inputs by linear forms, and split them."""
+        some = self.left()
+        n_open = open_units(self.relaxed.of_boxes(some, self.index))
+        some = some[(n_open > 0) & (n_open <= most)]
+        if not len(some) or deadline.passed:
+            return
+        self.looked[some] = True
+        few = self.relaxed.of_boxes(some, self.index)
+        tighten(few, deadline=deadline)
+        self.carry_back(few, some)
+        # One row for every set that is left: the one that is nearest to a proof.
+        bounds = self.by_sets(some)
+        which, sets = np.nonzero(~(bounds.min(axis=2) < 0.0))
+        if not len(which) or deadline.passed:
+            return
+        rows = sets * bounds.shape[2] + np.argmin(bounds[which, sets], axis=1)
+        at = some[which], rows
+        ends = bound_by_signs(
+            few.of_boxes(which, self.index),
+            self.index,
+            self.form[at],
+            self.limits[at],
+            None if self.at_input is None else self.at_input[at],
+            deadline,
+        )
+        self.plain[at] = np.fmin(self.plain[at], ends)
 
 
 def on_one_box(sets: Sequence[UnsafeSet], most: int) -> list[list[int]]:

@@ -189,6 +189,20 @@ BOX_SETS_TOGETHER = 16
 # Boxes for which a thread is worth its start.
 BOX_MIN_CHUNK = 32
 
+# Choices of signs in boxes: gradient steps for every choice, choices one after the other, and parts of
+# one box that may be open; beyond, it is cut. Of ACAS Xu's network 3_3 with property 2 this leaves some
+# three thousand boxes of six million.
+BOX_SIGN_STEPS = 8
+BOX_SIGN_LEVELS = 6
+BOX_SIGN_PARTS = 16
+# ReLUs of open sign up to which a box is looked at so: at least and at most. The limit is moved after
+# rounds that looked at so many, by the share that was proved; below the lower share it is halved.
+BOX_SIGN_MIN_UNITS = 12
+BOX_SIGN_MAX_UNITS = 48
+BOX_SIGN_JUDGED = 8
+BOX_SIGN_LOW_SHARE = 0.25
+BOX_SIGN_HIGH_SHARE = 0.5
+
 # Witnesses.
 
 # Multiplications of models that are evaluated in rational numbers: 4 microseconds each.

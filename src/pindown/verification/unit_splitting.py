@@ -34,6 +34,7 @@ from pindown.relaxation.tuning import OUTER_SLOPE_STEPS
 from pindown.rounding import add_up
 from pindown.verification._leaves import leaf
 from pindown.verification.proof_log import SLOPE_STEPS, SignLeaf, SignLog
+from pindown.verification.signs_in_boxes import lost_by_lines
 from pindown.verification.tuning import (
     LOGGED_SLACK,
     SPLIT_BATCH_NUMBERS,
@@ -309,14 +310,10 @@ class UnitSplitting:
             form, made = found.forms[i]
             if not isinstance(made, Triangles):
                 continue
-            B = form.reshape(n, -1)[:, places]
-            z = points[j].reshape(n, -1)[:, places]
-            below = choice.slopes[i].reshape(n, -1)[:, places]
-            slope, shift = (line.reshape(len(line), -1)[:, places] for line in (made.slope, made.shift))
-            relu = np.maximum(z, 0.0)
+            parts_of = (form, points[j], choice.slopes[i], made.slope, made.shift)
+            lines = (part.reshape(len(part), -1)[:, places] for part in parts_of)
             here = slice(start, start + len(places))
-            gap[:, here] = np.where(B > 0, B * (slope * z + shift - relu), -B * (relu - below * z))
-            lift[:, here] = np.maximum(B, 0.0) * shift
+            gap[:, here], lift[:, here] = lost_by_lines(*lines)
         chosen = []
         for k, part in enumerate(parts):
             for score in (gap[k], lift[k]):
