@@ -11,7 +11,7 @@ from sklearn.neural_network import MLPClassifier
 
 import pindown as pn
 from pindown.guarantees import minimum_distance
-from pindown.probes import deepfool
+from pindown.probes import attack
 
 X, y = load_digits(return_X_y=True)
 X = X / 16
@@ -20,7 +20,7 @@ net = pn.ReluNetwork.from_sklearn(model)
 x = X[1503]
 
 found = minimum_distance(net, x, "linf", box=(0, 1), budget=10)
-attack = deepfool(net, [x], norm="linf", box=(0, 1))
+common = attack(net, [x], norm="linf", box=(0, 1), method="deepfool")
 before, after = net(x).argmax(), net(found.witness).argmax()
 print(found)
 
@@ -36,7 +36,7 @@ for ax, (image, colours, (low, high)), title in zip(axes, images, titles, strict
 figure.text(0.345, 0.5, "+", size=22, ha="center", va="center")
 figure.text(0.66, 0.5, "=", size=22, ha="center", va="center")
 figure.supxlabel(
-    f"proved: nothing nearer than {found.lower:.3f}; a common attack stops at {attack.distance[0]:.3f}"
+    f"proved: nothing nearer than {found.lower:.3f}; a common attack stops at {common.distance[0]:.3f}"
 )
 
-assert after != before and found.upper - found.lower < 1e-4 < attack.distance[0] - found.lower
+assert after != before and found.upper - found.lower < 1e-4 < common.distance[0] - found.lower

@@ -8,6 +8,7 @@ about 28.
 import matplotlib.pyplot as plt
 import numpy as np
 
+from pindown import ReluNetwork
 from pindown.probes import noise_versus_adversarial
 
 rng = np.random.default_rng(0)
@@ -15,7 +16,8 @@ dimensions = np.unique(np.geomspace(2, 3000, 25).astype(int))
 ratios, measured = [], []
 for d in dimensions:
     w, x = rng.normal(size=d), rng.normal(size=d)
-    found = noise_versus_adversarial(w, 0.0, x, probability=0.1587)  # one standard deviation
+    plane = ReluNetwork.from_layers([(w[None], [0.0])])
+    found = noise_versus_adversarial(plane, x, probability=0.1587)  # one standard deviation
     ratios.append(found.ratio)
     noise = rng.normal(size=(4000, d))
     noise *= found.ratio * found.margin / np.sqrt(d)  # as long, on average, as the ratio says

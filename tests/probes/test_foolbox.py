@@ -9,7 +9,9 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.guarantees import minimum_distance
-from pindown.probes import foolbox_attack
+from pindown.model.from_network import model_of_network
+from pindown.probes import attack, foolbox_attack
+from pindown.probes.foolbox import torch_module
 
 
 def small(seed=0, widths=(3, 8, 8, 3)):
@@ -21,7 +23,7 @@ def small(seed=0, widths=(3, 8, 8, 3)):
 
 def test_without_foolbox_the_message_says_what_to_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "foolbox", None)
-    with pytest.raises(ImportError, match=r"pip install .*bench.* minimum_distance"):
+    with pytest.raises(ImportError, match=r"pip install .*bench.*minimum_distance"):
         foolbox_attack(small(), np.zeros((1, 3)))
 
 
@@ -82,7 +84,7 @@ def test_box_modules_and_two_classes():
 def test_constant_network_has_no_other_class():
     net = ReluNetwork.from_layers([(np.zeros((2, 2)), [1.0, 0.0])])
     found = foolbox_attack(net, np.zeros((1, 2)), attacks=["L2FMNAttack"])
-    assert not found.success.any() and "none of 1" in repr(found)
+    assert not found.success.any() and "none of 1" in repr(found) and found.by == ("",)
 
 
 def test_refuses():
@@ -111,3 +113,29 @@ def test_targets_are_reached_by_both():
     free = foolbox_attack(net, X, norm="l2", box=(-3, 3))
     other = found.success & (net(X).argmax(axis=1) != 2)
     assert (free.distance[other] <= found.distance[other] * 1.05).all()
+
+
+def test_within_a_radius_what_any_finds_counts():
+    pytest.importorskip("foolbox")
+    net, X = small(6, (4, 16, 3)), np.random.default_rng(6).uniform(-1, 1, (8, 4))
+    found = attack(net, X, norm="linf", radius=0.2, method="foolbox", box=(-1, 1))
+    assert set(found.distances) == {"ours", "LinfPGD", "LInfFMNAttack"}
+    assert (found.distance <= 0.2 * (1 + 1e-9)).all() and np.abs(found.X).max() <= 1
+    np.testing.assert_array_equal(
+        found.success, np.isfinite(np.min(list(found.distances.values()), axis=0))
+    )
+    np.testing.assert_array_equal(found.success, net(found.X).argmax(axis=1) != net(X).argmax(axis=1))
+
+
+def test_any_model_goes_to_foolbox_with_its_gradients():
+    torch = pytest.importorskip("torch")
+    net, X = small(7, (3, 8, 2)), np.random.default_rng(7).standard_normal((4, 3))
+    module, same = torch_module(model_of_network(net)), net.to_torch()
+    values = []
+    for m in (module, same):
+        x = torch.tensor(X, requires_grad=True)
+        y = m(x)
+        (y**2).sum().backward()
+        values.append((y.detach().numpy(), x.grad.numpy()))
+    for ours, theirs in zip(*values, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)

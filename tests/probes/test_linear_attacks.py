@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from pindown.probes import (
+from pindown.probes.linear_attacks import (
     linear_distance,
     linear_maximum_allowable_attack,
     linear_minimum_norm_attack,

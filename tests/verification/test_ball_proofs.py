@@ -17,7 +17,6 @@ from pindown.verification import (
     accuracy_curves,
     certified,
     certified_accuracy,
-    gradient_attack,
     minimum_distance,
 )
 from pindown.verification.ball_proofs import (
@@ -29,6 +28,7 @@ from pindown.verification.ball_proofs import (
     quick_margins,
 )
 from pindown.verification.classes import classifier, margin_rows
+from pindown.verification.counterexamples import gradient_attack
 from tests.relaxation.small_models import convolutional, dense, residual
 from tests.verification.nets import SHARED, random_changes, random_network
 from tests.verification.test_counterexamples import mnist_images

@@ -15,8 +15,9 @@ from pindown.model.operations.smooth import Exp, Sigmoid, Tanh
 from pindown.model.operations.softmax import Softmax
 from pindown.relaxation.lp_balls import Balls, lengths
 from pindown.verification import counterexamples as module
-from pindown.verification import deepfool, gradient_attack
 from pindown.verification.classes import as_targets, class_goals, classifier
+from pindown.verification.counterexamples import gradient_attack
+from pindown.verification.linearised_boundaries import deepfool
 from tests.model.test_gradients import branching_model
 from tests.verification.nets import SHARED, random_network
 

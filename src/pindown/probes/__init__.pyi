@@ -1,26 +1,24 @@
 # What pindown.probes offers; lazy.py reads this list. More stands in pindown.probes.fourier's own list.
 
-# attacks; they come from the counterexample search of pindown.verification
+# attacks on any model, in closed form where it is affine; the search is that of pindown.verification
 from pindown.probes.attacks import attack as attack
 from pindown.verification.counterexamples import AttackResult as AttackResult
-from pindown.verification.linearised_boundaries import deepfool as deepfool
-from pindown.verification.linearised_boundaries import deepfool_binary as deepfool_binary
-from pindown.verification.counterexamples import gradient_attack as gradient_attack
-from pindown.probes.foolbox import AttackComparison as AttackComparison
+from pindown.probes.differentiable import Differentiable as Differentiable
 from pindown.probes.foolbox import foolbox_attack as foolbox_attack
-
-# closed forms for linear classifiers, and random noise beside adversarial changes
-from pindown.probes.linear_attacks import NoiseComparison as NoiseComparison
 from pindown.probes.linear_attacks import linear_distance as linear_distance
-from pindown.probes.linear_attacks import (
-    linear_maximum_allowable_attack as linear_maximum_allowable_attack,
-)
-from pindown.probes.linear_attacks import linear_minimum_norm_attack as linear_minimum_norm_attack
-from pindown.probes.linear_attacks import linear_regularised_attack as linear_regularised_attack
-from pindown.probes.linear_attacks import mean_noise_probability as mean_noise_probability
-from pindown.probes.linear_attacks import noise_flip_probability as noise_flip_probability
-from pindown.probes.linear_attacks import noise_tail_bound as noise_tail_bound
-from pindown.probes.linear_attacks import noise_versus_adversarial as noise_versus_adversarial
+
+# what each input adds to an output
+from pindown.probes.attribution import Attributions as Attributions
+from pindown.probes.attribution import attributions as attributions
+from pindown.probes.attribution import integrated_gradients as integrated_gradients
+from pindown.probes.attribution_plots import draw_attributions as draw_attributions
+
+# random noise beside adversarial changes
+from pindown.probes.noise import NoiseComparison as NoiseComparison
+from pindown.probes.noise import mean_noise_probability as mean_noise_probability
+from pindown.probes.noise import noise_flip_probability as noise_flip_probability
+from pindown.probes.noise import noise_tail_bound as noise_tail_bound
+from pindown.probes.noise import noise_versus_adversarial as noise_versus_adversarial
 
 # frequencies
 from pindown.probes.fourier import FourierMask as FourierMask

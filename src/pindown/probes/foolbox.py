@@ -1,7 +1,8 @@
-r"""Attacks of foolbox beside ours: the nearest input of another class that any of them finds.
+r"""Attacks of foolbox beside ours: the best input of another class that any of them finds.
 
-Every attack gives an upper end of the distance to another class, so the smallest is the one to keep.
-foolbox is not needed for anything else here: ``pip install "pindown[bench]"``.
+Every attack gives an upper end of the distance to another class, so the smallest is the one to keep;
+with a radius, whatever succeeds within it. foolbox is not needed for anything else here:
+``pip install "pindown[bench]"``.
 
 Rauber et al. 2020, "Foolbox Native: fast adversarial attacks to benchmark the robustness of machine
 learning models".
@@ -11,106 +12,72 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.box import Box
-from pindown.evidence import Kind
-from pindown.io.accepting import on_network
-from pindown.network import ReluNetwork
+from pindown.deadline import NEVER, Deadline
+from pindown.model.gradients import gradients, outputs
+from pindown.model.graph import Model
+from pindown.probes.differentiable import as_differentiable
 from pindown.probes.tuning import FOOLBOX_WIDER, MIN_FOOLBOX_WIDTH
-from pindown.relaxation.lp_balls import Norm, as_norm, lengths
-from pindown.verification.classes import (
-    BoxLike,
-    Classes,
-    as_inputs,
-    as_targets,
-    classifier,
-    predicted,
-)
+from pindown.relaxation.lp_balls import Norm, as_norm, lengths, project
+from pindown.validation import positive
+from pindown.verification.classes import BoxLike, as_radii, classifier
+from pindown.verification.counterexamples import Asked, AttackResult, asked_of, gradient_attack
 from pindown.verification.shrinking_radii import nearest_attack
 
 OURS = "ours"
-# Those that minimise a norm; foolbox spells the maximum norm in two ways.
+# Those that minimise a norm, and those that stay within a radius; foolbox spells the maximum norm in two
+# ways.
 DEFAULT_ATTACKS: Mapping[Norm, tuple[str, ...]] = {
     "l1": ("L1FMNAttack",),
     "l2": ("L2FMNAttack", "L2DeepFoolAttack", "DDNAttack"),
     "linf": ("LInfFMNAttack", "LinfDeepFoolAttack"),
 }
+RADIUS_ATTACKS: Mapping[Norm, tuple[str, ...]] = {
+    "l1": ("L1PGD", "L1FMNAttack"),
+    "l2": ("L2PGD", "L2FMNAttack"),
+    "linf": ("LinfPGD", "LInfFMNAttack"),
+}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AttackComparison:
-    """What several attacks found; the first axis counts inputs.
-
-    Attributes:
-        X: The nearest changed inputs, (n, d); the input itself where no attack succeeded.
-        distance: Their distances in ``norm``, infinite where no attack succeeded, (n,).
-        by: Which attack found each: a name of foolbox, ``"ours"``, or ``""``. A second attack of one
-            kind has a number behind its name.
-        distances: The distances that each attack found, by name.
-        norm: ``"l1"``, ``"l2"`` or ``"linf"``.
-        kind: ``"exact"``: each input has another class in float64. Nearer ones may exist.
-    """
-
-    X: Array
-    distance: Array
-    by: tuple[str, ...]
-    distances: Mapping[str, Array] = field(default_factory=dict)
-    norm: Norm = "l2"
-    kind: Kind = "exact"
-
-    @property
-    def success(self) -> NDArray[np.bool_]:
-        """Whether any attack succeeded, (n,)."""
-        return np.isfinite(self.distance)
-
-    def __repr__(self) -> str:
-        n, hits = len(self.by), int(self.success.sum())
-        if not hits:
-            return f"AttackComparison(none of {n:,} inputs in {self.norm})"
-        wins = {name: self.by.count(name) for name in self.distances}
-        counts = ", ".join(f"{name} nearest on {wins[name]:,}" for name in wins)
-        median = float(np.median(self.distance[self.success]))
-        return (
-            f"AttackComparison({hits:,} of {n:,} inputs in {self.norm}, median distance {median:.4g}; "
-            f"{counts}; nearer ones may exist)"
-        )
-
-
-@on_network
 def foolbox_attack(
-    net: ReluNetwork | Any,
+    model: Any,
     X: ArrayLike,
+    y: ArrayLike | None = None,
     *,
     norm: str = "l2",
+    radius: float | None = None,
     target: ArrayLike | None = None,
     attacks: Sequence[str | Any] | None = None,
     box: BoxLike = None,
     seed: int = 0,
-) -> AttackComparison:
+) -> AttackResult:
     """Attack with foolbox and with pindown, and keep the nearest input of another class.
 
     Args:
-        net: A :class:`ReluNetwork`, or a torch module that :meth:`ReluNetwork.from_torch` can read; one
-            output means two classes by its sign. The classes to leave are those that it gives.
-        X: Inputs (n, d), or one (d,).
+        model: What :func:`attack` takes.
+        X: Inputs.
+        y: Their classes; those that the model gives if not given.
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.
-        target: The class to reach, for all inputs or for each; any other than the model's if not given.
+        radius: Largest length of a change; the smallest that is found if not given.
+        target: The class to reach, for all inputs or for each; any other than y if not given.
         attacks: Names in ``foolbox.attacks``, or attacks made from them; by default fast minimum norm,
-            DeepFool and the like for the norm. They should minimise a distance; with a target, those
-            that take none are left out of the default.
+            DeepFool and the like for the norm, and projected gradient descent where there is a radius.
+            With a target, those that take none are left out of the default.
         box: Where changed inputs must lie, such as ``(0, 1)``. foolbox takes one pair of numbers, so
             what it finds outside of other boxes is pulled in and tried again.
         seed: Seed of torch and of our attacks.
 
     Returns:
-        The nearest inputs, by whom they were found, and what each attack found.
+        The nearest inputs; ``by`` names the attack: one of foolbox or ``"ours"``, a second of one kind
+        with a number behind its name; ``distances`` is what each found. Each success is one as float64
+        evaluates the model.
 
     Raises:
         ImportError: If foolbox is not installed.
@@ -118,49 +85,75 @@ def foolbox_attack(
 
     Rauber et al. 2020; Pintor et al. 2021, "Fast minimum-norm adversarial attacks".
     """
+    _library()
+    read = classifier(as_differentiable(model, X, "foolbox_attack"))
+    asked = asked_of(read, X, y, target, box)
+    found = beside_foolbox(read, asked, as_norm(norm), radius, attacks, seed=seed)
+    shape = np.shape(X)
+    return replace(found, X=found.X.reshape(shape)) if len(shape) > 2 else found
+
+
+def beside_foolbox(
+    model: Model,
+    asked: Asked,
+    norm: Norm,
+    radius: ArrayLike | None,
+    attacks: Sequence[str | Any] | None = None,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NEVER,
+) -> AttackResult:
+    """Run ours and those of foolbox on what :func:`asked_of` made of a question."""
     library = _library()
-    kind = as_norm(norm)
-    shape = np.shape(X)[1:] or np.shape(X)
-    given = net if isinstance(net, ReluNetwork) else ReluNetwork.from_torch(net, shape)
-    deep = classifier(given)
-    rows, limits = as_inputs(deep, np.reshape(X, (-1, deep.in_features)), box)
-    if not len(rows):
+    if not len(asked.rows):
         raise ValueError("X is empty; give at least one input.")
-    labels = predicted(deep, rows)
-    goals = None if target is None else as_targets(target, len(rows), deep.out_features)
-    asked = attacks
-    if asked is None:
-        asked = [n for n in DEFAULT_ATTACKS[kind] if goals is None or "DeepFool" not in n]
-    ours = nearest_attack(deep, rows, labels, norm=kind, target=goals, box=limits, seed=seed)
-    found = {OURS: ours.X}
-    for attack in asked:
+    reach = None if radius is None else positive("radius", np.asarray(radius).item(), zero=True)
+    wanted = attacks
+    if wanted is None:
+        wanted = (DEFAULT_ATTACKS if reach is None else RADIUS_ATTACKS)[norm]
+        wanted = [name for name in wanted if asked.target is None or "DeepFool" not in name]
+    found = {OURS: _ours(model, asked, norm, reach, seed, deadline)}
+    for attack in wanted:
+        made = _attack(library, attack)
         plain = attack if isinstance(attack, str) else type(attack).__name__
         again = sum(name.split(" ")[0] == plain for name in found)
         name = f"{plain} {again + 1}" if again else plain  # two of one kind, with other settings
-        criterion = (labels, goals)
-        found[name] = _theirs(library, _attack(library, attack), deep, rows, criterion, limits, seed)
+        if not deadline.passed:
+            found[name] = _theirs(library, made, model, asked, norm, reach, seed)
+    return _nearest(model, asked, norm, reach, found)
 
-    def reached(points: Array) -> NDArray[np.bool_]:
-        classes = predicted(deep, points)
-        return np.asarray(classes != labels if goals is None else classes == goals)
 
+def _ours(
+    model: Model, asked: Asked, norm: Norm, radius: float | None, seed: int, deadline: Deadline
+) -> Array:
+    options: dict[str, Any] = {"norm": norm, "target": asked.target, "box": asked.box, "seed": seed}
+    if radius is None:
+        return nearest_attack(model, asked.rows, asked.labels, deadline=deadline, **options).X
+    return gradient_attack(
+        model, asked.rows, asked.labels, radius=radius, deadline=deadline, **options
+    ).X
+
+
+def _nearest(
+    model: Model, asked: Asked, norm: Norm, radius: float | None, found: Mapping[str, Array]
+) -> AttackResult:
+    """Keep of each input the nearest point that is reached, within the radius if there is one."""
+    names, rows = list(found), asked.rows
     distances = {
-        name: np.where(reached(points), lengths(points - rows, kind), math.inf)
+        name: np.where(asked.reached(outputs(model, points)), lengths(points - rows, norm), math.inf)
         for name, points in found.items()
     }
-    names = list(found)
+    if radius is not None:  # as long as rounding can make what was projected onto the ball
+        distances = {k: np.where(v <= radius * (1 + 1e-9), v, math.inf) for k, v in distances.items()}
     table = np.stack([distances[name] for name in names])
-    best = np.argmin(table, axis=0)
-    nearest = table.min(axis=0)
+    best, nearest = np.argmin(table, axis=0), table.min(axis=0)
     hit = np.isfinite(nearest)
     points = np.stack([found[name] for name in names])[best, np.arange(len(rows))]
-    return AttackComparison(
-        np.where(hit[:, None], points, rows),
-        nearest,
-        tuple(names[i] if success else "" for i, success in zip(best, hit, strict=True)),
-        distances,
-        kind,
-    )
+    kept = np.where(hit[:, None], points, rows if radius is None else found[OURS])
+    length = np.where(hit, nearest, math.inf if radius is None else lengths(kept - rows, norm))
+    by = tuple(names[i] if success else "" for i, success in zip(best, hit, strict=True))
+    margin = asked.margins(outputs(model, kept))
+    return AttackResult(kept, hit, length, margin, norm, by=by, distances=distances)
 
 
 def _library() -> Any:
@@ -169,7 +162,7 @@ def _library() -> Any:
     except ImportError as error:
         raise ImportError(
             'these attacks need foolbox, which cannot be imported; pip install "pindown[bench]", or use '
-            "minimum_distance, deepfool and gradient_attack, which need nothing."
+            "attack with another method, or minimum_distance, which need nothing."
         ) from error
 
 
@@ -184,15 +177,16 @@ def _attack(library: Any, attack: str | Any) -> Any:
 def _theirs(
     library: Any,
     attack: Any,
-    net: ReluNetwork,
-    rows: Array,
-    criterion: tuple[Classes, Classes | None],
-    box: Box | None,
+    model: Model,
+    asked: Asked,
+    norm: Norm,
+    radius: float | None,
     seed: int,
 ) -> Array:
     """Return what an attack of foolbox finds; rows as they were where it finds nothing."""
     import torch
 
+    rows, box = asked.rows, asked.box
     if box is None:
         low, high = float(rows.min()), float(rows.max())
         more = FOOLBOX_WIDER * max(high - low, MIN_FOOLBOX_WIDTH)
@@ -201,13 +195,39 @@ def _theirs(
         low, high = float(box.lower.min()), float(box.upper.max())
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        module = net.to_torch().eval()
-        model = library.PyTorchModel(module, bounds=(low, high), device="cpu")
-        inputs, (labels, goals) = torch.from_numpy(rows.copy()), criterion
-        wanted: Any = torch.from_numpy((labels if goals is None else goals).astype(np.int64))
-        if goals is not None:
+        theirs = library.PyTorchModel(torch_module(model), bounds=(low, high), device="cpu")
+        goals = asked.labels if asked.target is None else asked.target
+        wanted: Any = torch.from_numpy(goals.astype(np.int64))
+        if asked.target is not None:
             wanted = library.criteria.TargetedMisclassification(wanted)
-        _, changed, _ = attack(model, inputs, wanted, epsilons=None)
+        _, changed, _ = attack(theirs, torch.from_numpy(rows.copy()), wanted, epsilons=radius)
     points = np.asarray(changed.detach().cpu().numpy(), dtype=np.float64)
     points = np.where(np.isfinite(points), points, rows)
+    if radius is not None:
+        points = rows + project(points - rows, as_radii(radius, len(rows)), norm)
     return points if box is None else np.clip(points, box.lower, box.upper)
+
+
+def torch_module(model: Model) -> Any:
+    """Return a torch module of float64 rows that evaluates and differentiates a model."""
+    import torch
+
+    class Evaluated(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, rows: Any) -> Any:
+            ctx.save_for_backward(rows)
+            return torch.from_numpy(outputs(model, rows.detach().numpy().astype(np.float64)))
+
+        @staticmethod
+        def backward(ctx: Any, *forms: Any) -> Any:
+            (rows,) = ctx.saved_tensors
+            form = forms[0].detach().numpy().astype(np.float64)
+            points = rows.detach().numpy().astype(np.float64)
+            slopes = gradients(model, points, lambda _, part: form[part])[1]
+            return torch.from_numpy(slopes).to(rows.dtype)
+
+    class Rows(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, rows: Any) -> Any:
+            return Evaluated.apply(rows)
+
+    return Rows().eval()

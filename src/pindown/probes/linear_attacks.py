@@ -1,6 +1,4 @@
-r"""Attacks on linear classifiers in closed form, and random noise beside them.
-
-The attacks cannot be beaten; random noise, at the end, is a poor one.
+r"""Attacks on linear classifiers in closed form: they cannot be beaten.
 
 A linear model has scores :math:`g = W x + b`; with one row it has two classes, by the sign of
 :math:`w \cdot x + b`. For a change r, the score of class c over class j falls from
@@ -22,22 +20,14 @@ the three are :math:`d(0)`, the least s with :math:`d(s) \le \eta`, and the mini
 
 In linf the maximum-allowable attack is FGSM, the step of the fast gradient sign method.
 
-Noise of scale :math:`\sigma`, r standard normal, changes the class of two with probability
-:math:`\Phi(-m / \sigma)` where m is the distance to the boundary, whatever the dimension. But such noise
-has length about :math:`\sigma \sqrt d`, so to succeed with a given probability it has to be about
-:math:`\sqrt d` times as long as the shortest attack. What does shrink with the dimension is the chance
-that an *average* of the noise exceeds a fixed number.
-
-Lecture course, sections on adversarial attacks and on random noise; the sign of the offsets, the factor
-of the regularised form and the direction of the step are corrected, see docs/errata.md, and
-:math:`P(w \cdot r > 0)` is one half in every dimension.
+Lecture course, section on adversarial attacks; the sign of the offsets, the factor of the regularised
+form and the direction of the step are corrected, see docs/errata.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import erfc, exp, inf, isfinite, pi, sqrt
+from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +37,7 @@ from pindown.affine import Array
 from pindown.network import ReluNetwork
 from pindown.probes.tuning import GOLDEN_SECTIONS, OVERSHOOT
 from pindown.relaxation.lp_balls import DUALS, Norm, as_norm, lengths, steepest_step
-from pindown.validation import integer, number, positive
+from pindown.validation import positive
 from pindown.verification.classes import as_classes, classifier, margin_rows
 from pindown.verification.counterexamples import AttackResult
 from pindown.verification.least_distance import nearest_point
@@ -294,121 +284,3 @@ def _deeper(G: Array, h: Array, x: Array, norm: Norm, overshoot: float) -> Array
     behind = h - overshoot * near.distance * lengths(G, DUALS[norm])
     inside = nearest_point(G, behind, x, norm)
     return near.point if inside is None else inside.point
-
-
-@dataclass(frozen=True)
-class NoiseComparison:
-    """How long noise has to be to do what the shortest attack does.
-
-    Attributes:
-        margin: Length of the shortest l2 change that changes the class.
-        sigma: Scale of normal noise that changes it with the given probability.
-        noise_norm: Root mean square length of that noise, ``sigma * sqrt(d)``.
-        ratio: ``noise_norm / margin``.
-        probability: The probability asked for.
-        exact: Whether the statement is exact (two classes) or an upper bound on the scale (more).
-    """
-
-    margin: float
-    sigma: float
-    noise_norm: float
-    ratio: float
-    probability: float
-    exact: bool
-
-    def __str__(self) -> str:
-        if self.margin == inf:
-            return "neither noise nor an attack changes the class: all inputs have the same"
-        sign = "" if self.exact else "at most "
-        return (
-            f"noise of length {sign}{self.noise_norm:.4g} changes the class with probability "
-            f"{self.probability:g}, an attack of length {self.margin:.4g} does for sure: "
-            f"{self.ratio:.3g} times shorter"
-        )
-
-
-def noise_flip_probability(margin: ArrayLike, sigma: float) -> Array:
-    r"""Return :math:`\Phi(-m / \sigma)`, the chance that normal noise crosses a plane at distance m.
-
-    >>> noise_flip_probability([0.0, 1.0], sigma=1.0).round(4)
-    array([0.5   , 0.1587])
-
-    Lecture course, section on random noise, in terms of the margin.
-    """
-    from scipy.special import ndtr
-
-    distances = np.asarray(margin, dtype=np.float64)
-    if not np.all(distances >= 0):
-        raise ValueError("margins are distances >= 0; got a negative one or NaN.")
-    sigma = positive("sigma", sigma)
-    return np.asarray(ndtr(-distances / sigma))
-
-
-def mean_noise_probability(d: int, eps: float) -> float:
-    r"""Return :math:`P(\tfrac1d \sum_j r_j > \epsilon) = \tfrac12 \mathrm{erfc}(\epsilon \sqrt{d/2})`.
-
-    >>> round(mean_noise_probability(100, 0.1), 4)
-    0.1587
-
-    Lecture course, section on random noise.
-    """
-    d = integer("d", d)
-    return 0.5 * erfc(eps * sqrt(d / 2.0))
-
-
-def noise_tail_bound(w: ArrayLike, eps: float) -> float:
-    r"""Bound :math:`P(\tfrac1d\, w \cdot r \ge \epsilon)` from above, for :math:`\epsilon > 0`.
-
-    .. math::
-        \frac{\|w\|}{\epsilon d \sqrt{2 \pi}} \exp\Bigl(-\frac{d^2 \epsilon^2}{2 \|w\|^2}\Bigr),
-
-    the tail of a normal variable of *variance* :math:`\|w\|^2 / d^2`. For small arguments it exceeds
-    one half, which always bounds the probability, and one half is returned.
-
-    >>> noise_tail_bound(np.ones(400), 0.1) < noise_tail_bound(np.ones(100), 0.1)
-    True
-
-    Lecture course, section on random noise.
-    """
-    weights = np.asarray(w, dtype=np.float64)
-    if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all():
-        raise ValueError(f"w must be a vector of finite numbers; got shape {weights.shape}.")
-    eps = positive("eps", eps)
-    size = float(np.linalg.norm(weights))
-    if size == 0.0:
-        return 0.0
-    t = eps * weights.size / size
-    return min(0.5, exp(-0.5 * t * t) / (t * sqrt(2.0 * pi)))
-
-
-def noise_versus_adversarial(
-    W: ArrayLike, b: ArrayLike, x: ArrayLike, probability: float = 0.01
-) -> NoiseComparison:
-    r"""Compare noise that changes the class of a linear model now and then with the shortest attack.
-
-    .. math::
-        \sigma = \frac{m}{|\Phi^{-1}(p)|}, \qquad \|\text{noise}\| \approx \sigma \sqrt d .
-
-    With more than two classes noise can also end in a third one, so a smaller scale may do.
-
-    >>> found = noise_versus_adversarial(np.ones(100), 0.0, np.ones(100), probability=0.1587)
-    >>> round(found.margin, 6), round(found.ratio, 2)
-    (10.0, 10.0)
-
-    Lecture course, section on random noise.
-    """
-    from scipy.special import ndtri
-
-    probability = number("probability", probability, 0.0, 0.5, above=True, below=True)
-    weight = np.atleast_2d(np.asarray(W, dtype=np.float64))
-    margins = linear_distance(W, b, x)
-    if len(margins) != 1:
-        raise ValueError(f"x must be one input; got {len(margins)}.")
-    margin, d, classes = float(margins[0]), weight.shape[1], len(weight)
-    if not isfinite(margin):
-        ratio = sqrt(d) / -float(ndtri(probability))
-        return NoiseComparison(inf, inf, inf, ratio, probability, classes <= 2)
-    sigma = margin / -float(ndtri(probability))
-    length = sigma * sqrt(d)
-    ratio = length / margin if margin > 0 else sqrt(d) / -float(ndtri(probability))
-    return NoiseComparison(margin, sigma, length, ratio, probability, classes <= 2)

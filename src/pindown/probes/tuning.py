@@ -7,11 +7,24 @@ from __future__ import annotations
 OVERSHOOT = 1e-6
 # Golden sections of an interval of scores: to a share of 1e-10.
 GOLDEN_SECTIONS = 48
+# Inputs in one pass of a module of which only values and gradients are known: its memory is unknown.
+DIFFERENTIATED_ROWS = 64
+# Noise: numbers drawn at once (8 MB), halvings of the scale (to a share of 1e-3), and doublings from the
+# length of the shortest attack before it is said that no noise changes the class often enough.
+NOISE_BLOCK_NUMBERS, NOISE_HALVINGS, NOISE_MAX_DOUBLINGS = 2**20, 10, 20
 # foolbox wants bounds: without a box, the inputs' own with this share of their width added, and a least
 # width so that equal inputs have some room, too.
 FOOLBOX_WIDER, MIN_FOOLBOX_WIDTH = 1.0, 1.0
 # All steps of a Fourier attack together go this many radii far: enough to turn round inside.
 FOURIER_ATTACK_REACH = 2.0
+
+# Attributions.
+# Segments whose pieces are held at once.
+ATTRIBUTED_SEGMENTS = 64
+# Intervals of one segment at most: halving around a kink 40 times takes 40.
+MAX_KRONROD_INTERVALS = 512
+# Bars of a picture.
+SHOWN_ATTRIBUTIONS = 16
 
 # Fourier masks.
 # Frequencies above this share of the largest weight are kept.

@@ -17,12 +17,7 @@ from pindown.verification.certificates import certified_radii as certified_radii
 from pindown.verification.distance import MinimumDistance as MinimumDistance
 from pindown.verification.distance import minimum_distance as minimum_distance
 
-# counterexamples
+# counterexamples; pindown.probes.attack looks for those of classes
 from pindown.verification.falsification import Falsifier as Falsifier
 from pindown.verification.falsification import find_violation as find_violation
-from pindown.verification.counterexamples import AttackResult as AttackResult
-from pindown.verification.linearised_boundaries import deepfool as deepfool
-from pindown.verification.linearised_boundaries import deepfool_binary as deepfool_binary
-from pindown.verification.counterexamples import gradient_attack as gradient_attack
-from pindown.verification.shrinking_radii import nearest_attack as nearest_attack
 from pindown.verification.witnesses import Witness as Witness

@@ -17,7 +17,8 @@ section on adversarial attacks (maximum-allowable attack).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import cycle, islice
 from typing import NamedTuple
 
@@ -28,10 +29,10 @@ from pindown.affine import Array, dense
 from pindown.box import Box
 from pindown.deadline import NEVER, Deadline
 from pindown.io.any_model import AnyModel, as_model
-from pindown.model.gradients import outputs
+from pindown.model.gradients import gradients, outputs
 from pindown.model.graph import Model
 from pindown.network import ReluNetwork
-from pindown.relaxation.lp_balls import Balls, Norm, as_norm, lengths
+from pindown.relaxation.lp_balls import Balls, Norm, as_norm, lengths, steepest_step
 from pindown.verification._searching import Searching
 from pindown.verification.classes import (
     BoxLike,
@@ -68,7 +69,8 @@ class AttackResult:
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.
         n_gradients: How many gradients were computed for one input at most.
         exact: Whether theory says that no attack does better.
-        by: What changed each input, in words; empty if that is not told.
+        by: What changed each input, in words; empty where nothing succeeded.
+        distances: Where several attacks were run beside each other, what each found, by name.
     """
 
     X: Array
@@ -79,6 +81,7 @@ class AttackResult:
     n_gradients: int = 0
     exact: bool = False
     by: tuple[str, ...] = ()
+    distances: Mapping[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         n, hits = len(self.success), int(self.success.sum())
@@ -86,7 +89,10 @@ class AttackResult:
         if not hits:
             return f"AttackResult(none of {n:,} in {self.norm}; {kind})"
         median = float(np.median(self.distance[self.success]))
-        return f"AttackResult({hits:,} of {n:,} in {self.norm}, median distance {median:.4g}; {kind})"
+        wins = "".join(f"; {name} nearest on {self.by.count(name):,}" for name in self.distances)
+        return (
+            f"AttackResult({hits:,} of {n:,} in {self.norm}, median distance {median:.4g}{wins}; {kind})"
+        )
 
 
 def gradient_attack(
@@ -99,6 +105,7 @@ def gradient_attack(
     target: ArrayLike | None = None,
     steps: int = 40,
     restarts: int = 3,
+    bounds: bool = True,
     box: BoxLike = None,
     seed: int = 0,
     deadline: Deadline = NEVER,
@@ -115,6 +122,7 @@ def gradient_attack(
         steps: Gradient steps from each start.
         restarts: Starts: the input itself, for each other class; then random points of the ball, for
             the classes that were nearest.
+        bounds: Whether slopes of linear bounds lead the way beside gradients.
         box: Where changed inputs must lie; X must lie in it.
         seed: Chooses the random starts.
         deadline: When to stop.
@@ -150,7 +158,7 @@ def gradient_attack(
         )
         search = Searching(model, goals, inputs, rng, deadline)
         with np.errstate(all="ignore"):
-            _attack(search, few, steps, restarts)
+            _attack(search, few, steps, restarts, bounds and steps > 0)
         used = max(used, int(np.bincount(inputs, search.gradients).max()))
         first = np.lexsort((search.loss, inputs))[np.unique(np.sort(inputs), return_index=True)[1]]
         points[part] = search.point[first]
@@ -196,6 +204,15 @@ class Asked(NamedTuple):
             values = made[at, own] - others.max(axis=1)
             return np.nan_to_num(values if self.target is None else -values, nan=np.inf)
 
+    def forms(self, made: Array, part: slice) -> Array:
+        """Return the forms (m, k) of the margins at outputs (m, k) of some of the inputs."""
+        few, at = self.pick(part), np.arange(len(made))
+        own, sign = (few.labels, 1.0) if few.target is None else (few.target, -1.0)
+        others, rows = made.copy(), np.zeros_like(made)
+        others[at, own] = -np.inf
+        rows[at, own], rows[at, np.argmax(others, axis=1)] = sign, -sign
+        return rows
+
 
 def asked_of(
     model: Model, X: ArrayLike, y: ArrayLike | None, target: ArrayLike | None, box: BoxLike
@@ -218,7 +235,19 @@ def judged(
     return AttackResult(points, success, distance, asked.margins(made), norm, used, by=told)
 
 
-def _attack(search: Searching, asked: Asked, steps: int, restarts: int) -> None:
+def gradient_sign(model: Model, asked: Asked, balls: Balls) -> AttackResult:
+    """Take one step of full length against the gradient of the margin, towards the nearest class.
+
+    In linf it is the fast gradient sign method (FGSM). Goodfellow, Shlens and Szegedy 2015, "Explaining
+    and harnessing adversarial examples".
+    """
+    _, slopes = gradients(model, asked.rows, asked.forms)
+    points = asked.rows - balls.radius[:, None] * steepest_step(slopes, balls.norm)
+    points = np.clip(points, balls.lower, balls.upper)
+    return judged(model, asked, points, balls.norm, 1, ("one step along the gradient",) * len(points))
+
+
+def _attack(search: Searching, asked: Asked, steps: int, restarts: int, bounds: bool) -> None:
     """Go from the inputs themselves towards every class, then from random points to the nearest."""
     every = np.arange(len(search.goals))
     search.by = "the input itself"
@@ -228,14 +257,14 @@ def _attack(search: Searching, asked: Asked, steps: int, restarts: int) -> None:
         asked.rows[inputs],
         search.goals.residuals(every, asked.rows[inputs], asked.outputs[inputs]),
     )
-    shares = WIDE_SHARES if steps else ()
     take(search, Recipe("centre", (), steps, PGD_FIRST_STEP, False), _nearest(search, 1))
-    take(search, Recipe("centre", shares, steps // 4, 0.1, False), search.promising())
+    wide, middle, narrow = (WIDE_SHARES, MIDDLE_SHARES, NARROW_SHARES) if bounds else ((), (), ())
+    take(search, Recipe("centre", wide, steps // 4, 0.1, False), search.promising())
     again = cycle(
         (
-            Recipe("random", MIDDLE_SHARES if steps else (), steps, 0.1, False),
+            Recipe("random", middle, steps, 0.1, False),
             Recipe("random", (), steps, PGD_FIRST_STEP, True),
-            Recipe("random", NARROW_SHARES if steps else (), steps, 0.1, True),
+            Recipe("random", narrow, steps, 0.1, True),
         )
     )
     for recipe in islice(again, max(0, restarts - 1)):

@@ -17,8 +17,6 @@ section on DeepFool (with a rule to stop, which it leaves open).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -31,56 +29,6 @@ from pindown.relaxation.lp_balls import DUALS, Norm, as_norm, lengths, steepest_
 from pindown.verification.classes import Classes, classifier
 from pindown.verification.counterexamples import AttackResult, asked_of, judged
 from pindown.verification.tuning import ATTACK_MAX_CLASSES, DEEPFOOL_BEYOND, DEEPFOOL_BLOCK_NUMBERS
-
-
-def deepfool_binary(
-    score: Callable[[Array], float],
-    gradient: Callable[[Array], Array],
-    x: ArrayLike,
-    *,
-    max_iter: int = 50,
-    overshoot: float = 0.02,
-) -> AttackResult:
-    r"""Move x to where a differentiable score changes its sign.
-
-    Args:
-        score: :math:`g`, whose sign is the class.
-        gradient: :math:`\nabla g`.
-        x: The start, (d,).
-        max_iter: Steps at most.
-        overshoot: Share of the way to add at the end.
-
-    Returns:
-        One changed input; ``margin`` is :math:`\pm g` there, at most 0 if the sign has changed.
-
-    Example:
-        From (5, 1) to the circle of radius 2:
-
-        >>> found = deepfool_binary(lambda x: x @ x - 4, lambda x: 2 * x, [5.0, 1.0], overshoot=0.0)
-        >>> found.X.round(5)
-        array([[1.96116, 0.39223]])
-
-    Lecture course, section on DeepFool.
-    """
-    start = np.asarray(x, dtype=np.float64)
-    if start.ndim != 1 or not np.isfinite(start).all():
-        raise ValueError(f"x must be one input (d,) of finite numbers; got shape {start.shape}.")
-    sign = 1.0 if score(start) > 0 else -1.0
-    point, used = start.copy(), 0
-    for _ in range(max_iter):
-        value, slope = float(score(point)), np.asarray(gradient(point), dtype=np.float64)
-        size = float(slope @ slope)
-        used += 1
-        if sign * value < 0 or size == 0.0:
-            break
-        step = value / size * slope
-        if np.array_equal(point - step, point):
-            break
-        point = point - step
-    point = start + (1.0 + overshoot) * (point - start)
-    margin = np.array([sign * float(score(point))])
-    distance = lengths(point - start, "l2").reshape(1)
-    return AttackResult(point[None], margin <= 0.0, distance, margin, "l2", used)
 
 
 def deepfool(

@@ -1,6 +1,7 @@
 r"""The nearest input of another class that attacks find: radii shrink as long as they succeed.
 
-DeepFool gives the first radius, or doubling does where it fails. Then, input by input,
+DeepFool and Carlini and Wagner's search give the first radius, or doubling does where they fail. Then,
+input by input,
 
 .. math::
     \eta \leftarrow 0.9\, \|r\| \quad \text{where a change with } \|r\| \le \eta \text{ was found},
@@ -20,9 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.deadline import NEVER, Deadline
 from pindown.io.any_model import AnyModel, as_model
-from pindown.model.gradients import outputs
+from pindown.model.gradients import gradients, outputs
 from pindown.model.graph import Model
-from pindown.relaxation.lp_balls import Norm, as_norm, lengths
+from pindown.relaxation.lp_balls import DUALS, Norm, as_norm, lengths, steepest_step
+from pindown.verification.carlini_wagner import carlini_wagner
 from pindown.verification.classes import BoxLike, Classes, classifier
 from pindown.verification.counterexamples import Asked, AttackResult, asked_of, gradient_attack, judged
 from pindown.verification.linearised_boundaries import deepfool
@@ -31,7 +33,15 @@ from pindown.verification.tuning import (
     MAX_ATTACK_MISSES,
     MAX_ATTACK_ROUNDS,
     MAX_RADIUS_DOUBLINGS,
+    MIN_SLIDE_SHARE,
+    SCATTER_RADIUS,
+    SCATTER_STARTS,
+    SCATTER_TURNS,
+    SEARCH_FEW_INPUTS,
     SEGMENT_HALVINGS,
+    SLIDE_BEYOND,
+    SLIDE_HALVINGS,
+    SLIDE_STEPS,
 )
 
 
@@ -55,7 +65,8 @@ def nearest_attack(
         y: Their classes; those that the network gives if not given.
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.
         target: The class to reach, for all inputs or for each; any other than y if not given.
-        method: ``"deepfool"``, ``"gradient"``, or ``"auto"`` for both.
+        method: ``"deepfool"``, ``"cw"`` for Carlini and Wagner's, ``"pgd"`` for projected gradient
+            descent within shrinking radii, or ``"auto"`` for all, with linear bounds beside gradients.
         box: Where changed inputs must lie; X must lie in it.
         seed: Of random starts.
         deadline: When to stop.
@@ -72,12 +83,20 @@ def nearest_attack(
     asked = asked_of(model, X, y, target, box)
     state = _State(model, asked, kind)
     state.tried(np.arange(len(asked.rows)), asked.rows, "the input itself")
-    if method != "gradient" and len(asked.rows):
+    if method in ("auto", "deepfool") and len(asked.rows):
         found = deepfool(model, asked.rows, asked.labels, norm=kind, target=asked.target, box=asked.box)
-        state.tried(np.arange(len(found.X)), found.X, found.by[0] or "deepfool")
-    if method != "deepfool":
+        state.tried(np.arange(len(found.X)), found.X, "steps to linearised boundaries (DeepFool)")
+    if method in ("auto", "cw") and not deadline.passed:
+        state.priced(deadline)
+    if method == "auto":
+        _slid(state, deadline)
+    if method in ("auto", "pgd"):
+        state.bounds = method == "auto"
         _doubled(state, seed, deadline)
         _shrunk(state, seed, deadline)
+    if method == "auto":
+        _slid(state, deadline)
+        _scattered(state, seed, deadline)
     return state.result()
 
 
@@ -88,14 +107,16 @@ class _State:
         self.model, self.asked, self.norm = model, asked, norm
         self.points, self.distance = asked.rows.copy(), np.full(len(asked.rows), inf)
         self.by = [""] * len(asked.rows)
-        self.used = 0
+        self.used, self.bounds = 0, True
 
-    def tried(self, which: Classes, points: Array, by: str) -> NDArray[np.bool_]:
+    def tried(
+        self, which: Classes, points: Array, by: str, halvings: int = SEGMENT_HALVINGS
+    ) -> NDArray[np.bool_]:
         """Keep changed inputs that are nearer, cut back along their lines; return which are."""
         asked = self.asked.pick(which)
         reached = asked.reached(outputs(self.model, points))
         some, few = which[reached], asked.pick(np.flatnonzero(reached))
-        cut = _cut_back(self.model, few, points[reached])
+        cut = _cut_back(self.model, few, points[reached], halvings)
         lengths_of = lengths(cut - few.rows, self.norm)
         nearer = lengths_of < self.distance[some]
         better = some[nearer]
@@ -104,6 +125,18 @@ class _State:
             self.by[i] = by
         return np.isin(which, better)
 
+    def priced(self, deadline: Deadline) -> None:
+        """Search for the smallest price of a change, for inputs that are not where they should be."""
+        left = np.flatnonzero(self.distance > 0)
+        if len(left):
+            self.used += carlini_wagner(
+                self.model,
+                self.asked.pick(left),
+                self.norm,
+                lambda points: self.tried(left, points, "a search for the price (Carlini-Wagner)"),
+                deadline=deadline,
+            )
+
     def attacked(
         self, which: Classes, radii: Array, *, restarts: int, seed: int, deadline: Deadline
     ) -> NDArray[np.bool_]:
@@ -111,10 +144,11 @@ class _State:
         few = self.asked.pick(which)
         attack = gradient_attack(
             self.model, few.rows, few.labels, radius=radii, norm=self.norm, target=few.target,
-            restarts=restarts, box=few.box, seed=seed, deadline=deadline,
+            restarts=restarts, bounds=self.bounds, box=few.box, seed=seed, deadline=deadline,
         )  # fmt: skip
         self.used += attack.n_gradients
-        return self.tried(which, attack.X, "gradients and linear bounds within shrinking radii")
+        way = "gradients and linear bounds" if self.bounds else "gradients (PGD)"
+        return self.tried(which, attack.X, f"{way} within shrinking radii")
 
     def result(self) -> AttackResult:
         """Return what was found."""
@@ -125,14 +159,67 @@ class _State:
         )
 
 
-def _cut_back(model: Model, asked: Asked, points: Array) -> Array:
+def _cut_back(model: Model, asked: Asked, points: Array, halvings: int) -> Array:
     """Return the points on the way to the inputs that just reach the goal, by halving."""
     outer, inner = points.copy(), asked.rows.copy()
-    for _ in range(SEGMENT_HALVINGS if len(points) else 0):
+    for _ in range(halvings if len(points) else 0):
         middle = 0.5 * inner + 0.5 * outer
         reached = asked.reached(outputs(model, middle))
         outer[reached], inner[~reached] = middle[reached], middle[~reached]
     return outer
+
+
+def _slid(state: _State, deadline: Deadline) -> None:
+    r"""Slide along boundaries: from a point on one towards the nearest point of its tangent plane.
+
+    With the score s and its slope g at the point p that is the nearest so far, the tangent plane is
+    nearest to x at :math:`z = x - (s(p) + g \cdot (x - p)) / \|g\|_q \; v(g)`. What lies a share of the
+    way from p to z is tried; where nothing comes nearer the share is halved. If the boundary is flat
+    between p and z, the first step ends at its nearest point.
+    """
+    asked, norm = state.asked, state.norm
+    share, left = (
+        np.ones(len(asked.rows)),
+        np.flatnonzero((state.distance > 0) & ~np.isinf(state.distance)),
+    )
+    for _ in range(SLIDE_STEPS):
+        left = left[share[left] > MIN_SLIDE_SHARE]
+        if not len(left) or deadline.passed:
+            break
+        few, points = asked.pick(left), state.points[left]
+        made, slopes = gradients(state.model, points, few.forms)
+        with np.errstate(all="ignore"):
+            level = few.margins(made) + ((few.rows - points) * slopes).sum(axis=1)
+            reach = np.nan_to_num(np.maximum(level, 0.0) / lengths(slopes, DUALS[norm]))
+        plane = few.rows - reach[:, None] * steepest_step(slopes, norm)
+        some = points + share[left][:, None] * (plane - points)
+        some = few.rows + (1.0 + SLIDE_BEYOND * share[left][:, None]) * (some - few.rows)
+        if few.box is not None:
+            some = np.clip(some, few.box.lower, few.box.upper)
+        state.used += 1
+        nearer = state.tried(left, some, "sliding along the boundary", SLIDE_HALVINGS)
+        share[left[~nearer]] *= 0.5
+    state.tried(np.arange(len(asked.rows)), state.points.copy(), "sliding along the boundary")
+
+
+def _scattered(state: _State, seed: int, deadline: Deadline) -> None:
+    """Start from many points as near as the best one: the nearest part of the goal may lie elsewhere.
+
+    With many inputs that costs more than it finds.
+    """
+    if state.model.in_features > SEARCH_FEW_INPUTS:
+        return
+    for turn in range(SCATTER_TURNS):
+        left = np.flatnonzero((state.distance > 0) & ~np.isinf(state.distance))
+        if not len(left) or deadline.passed:
+            return
+        radii = SCATTER_RADIUS * state.distance[left]
+        hit = state.attacked(
+            left, radii, restarts=SCATTER_STARTS, seed=seed + 1000 + turn, deadline=deadline
+        )
+        if not hit.any():
+            return
+        _slid(state, deadline)
 
 
 def _doubled(state: _State, seed: int, deadline: Deadline) -> None:

@@ -41,12 +41,14 @@ def run(cell: Cell) -> dict[str, Any]:
 
 def _linear(cell: Cell) -> dict[str, Any]:
     """Count flips, positive products and large means of normal noise."""
+    from pindown.network import ReluNetwork
     from pindown.probes import mean_noise_probability, noise_versus_adversarial
 
     d, draws = int(cell["d"]), int(cell["draws"])
     rng = np.random.default_rng(d)
     w, x = rng.standard_normal(d), rng.standard_normal(d)
-    found = noise_versus_adversarial(w, 0.0, x, probability=_RATE)
+    plane = ReluNetwork.from_layers([(w[None], [0.0])])
+    found = noise_versus_adversarial(plane, x, probability=_RATE)
     flips = positive = large = 0
     block = max(1, 2**22 // d)
     for start in range(0, draws, block):
@@ -71,7 +73,7 @@ def _digits(cell: Cell) -> dict[str, Any]:
     from sklearn.utils._testing import ignore_warnings
 
     from pindown.network import ReluNetwork
-    from pindown.probes import deepfool
+    from pindown.probes import attack
 
     X, y = load_digits(return_X_y=True)
     model = MLPClassifier((32,), max_iter=60, random_state=cell["seed"])
@@ -79,7 +81,7 @@ def _digits(cell: Cell) -> dict[str, Any]:
     net, rng = ReluNetwork.from_sklearn(model), np.random.default_rng(cell["seed"])
     rows = X[rng.choice(len(X), cell["inputs"], replace=False)] / 16
     labels = net(rows).argmax(axis=1)
-    attack = deepfool(net, rows)
+    shortest = attack(net, rows, norm="l2", method="deepfool")
     noise = rng.standard_normal((200, X.shape[1]))
     low, high = np.zeros(len(rows)), np.full(len(rows), 20.0)
     for _ in range(_HALVINGS):
@@ -90,8 +92,11 @@ def _digits(cell: Cell) -> dict[str, Any]:
         )
         enough = flips.mean(axis=1) >= _RATE
         low, high = np.where(enough, low, sigma), np.where(enough, sigma, high)
-    ratio = high * np.sqrt(X.shape[1]) / attack.distance
-    return {"ratio": float(np.median(ratio[attack.success])), "attacked": float(attack.success.mean())}
+    ratio = high * np.sqrt(X.shape[1]) / shortest.distance
+    return {
+        "ratio": float(np.median(ratio[shortest.success])),
+        "attacked": float(shortest.success.mean()),
+    }
 
 
 def compare(results: Results) -> Outcome:
