@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 from pindown.io.files import read_bytes, read_gzip
 
 # Operations whose inputs from some place on have to be constants to be usual.
-_CONSTANTS_FROM = {"MatMul": 1, "Gemm": 1, "Conv": 1, "Div": 1, "Gather": 1, "Reshape": 1, "Slice": 1}
+_CONSTANTS_FROM = {"Gemm": 1, "Conv": 1, "Div": 1, "Gather": 1, "Reshape": 1, "Slice": 1}
+
+# Operations that may give a tensor more axes.
+_MORE_AXES = {"Reshape", "Unsqueeze", "Gather", "Expand"}
 
 
 class OnnxOperations(NamedTuple):
@@ -43,6 +46,10 @@ def operations_of(path: str | PathLike[str]) -> OnnxOperations:
     data = read_gzip(file) if file.name.lower().endswith(".gz") else read_bytes(file)
     graph = onnx.load_from_string(data).graph
     sizes = {each.name: len(each.dims) for each in graph.initializer}
+    taken = [value.type.tensor_type.shape.dim for value in graph.input if value.name not in sizes]
+    flat = (
+        max(map(len, taken), default=0) <= 2 and not {node.op_type for node in graph.node} & _MORE_AXES
+    )
     names, unusual = [], []
     for node in graph.node:
         name = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
@@ -50,13 +57,23 @@ def operations_of(path: str | PathLike[str]) -> OnnxOperations:
         if name == "Constant":
             sizes[node.output[0]] = len(given["value"].dims) if "value" in given else 0
         names.append(name)
-        if _is_unusual(name, list(node.input), given, sizes):
+        if _is_unusual(name, list(node.input), given, sizes, flat):
             unusual.append(name)
     return OnnxOperations(Counter(names), tuple(dict.fromkeys(unusual)))
 
 
-def _is_unusual(name: str, inputs: list[str], given: dict[str, Any], sizes: dict[str, int]) -> bool:
-    """Return whether an operation is used in an unusual way; ``sizes`` has the axes of constants."""
+def _is_unusual(
+    name: str, inputs: list[str], given: dict[str, Any], sizes: dict[str, int], flat: bool
+) -> bool:
+    """Return whether an operation is used in an unusual way.
+
+    Args:
+        name: Of the operation.
+        inputs: Their names.
+        given: Attributes.
+        sizes: How many axes constants have.
+        flat: Whether the model's input has at most two axes, and nothing gets more.
+    """
     constant = [each in sizes for each in inputs if each]
     if name in _CONSTANTS_FROM and not all(constant[_CONSTANTS_FROM[name] :]):
         return True
@@ -72,8 +89,9 @@ def _is_unusual(name: str, inputs: list[str], given: dict[str, Any], sizes: dict
         return (
             given.get("alpha", 1.0) != 1.0 or given.get("beta", 1.0) != 1.0 or bool(given.get("transA"))
         )
-    if name == "MatMul":
-        return sizes[inputs[1]] != 2
+    if name == "MatMul":  # a matrix stands on the right, or on the left of a vector or matrix
+        own = [sizes[each] for each in inputs if each in sizes]
+        return own != [2] or (constant[0] and not flat)
     if name == "Conv":
         padded = given.get("auto_pad", b"NOTSET") in (b"NOTSET", b"VALID")
         return not padded or given.get("group", 1) != 1 or sizes[inputs[1]] != 4

@@ -41,7 +41,7 @@ from pindown.verification.proof_log import (
 from pindown.verification.properties import Property, UnsafeSet
 
 MAGIC = b"pindown proof\r\n\x1a"
-VERSION = 1
+VERSION = 2
 _HEAD = struct.Struct("<16sIIQ32s")  # magic, version, length of the JSON, length of all, its SHA-256
 MAX_FILE = 100_000_000  # bytes of a certificate
 MAX_UNPACKED = 1_000_000_000

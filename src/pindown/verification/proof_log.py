@@ -13,6 +13,7 @@ no certificate is written. :mod:`~pindown.verification.proof_files` writes logs 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from pindown.affine import Array
 
 # What a node of a tree is.
 OPEN, LEAF, CUT, SHRUNK, SHRUNK_AND_CUT = range(5)
+_CHILDREN = np.array([0, 0, 2, 1, 2])  # how many parts each has
 # How a set was proved.
 BY_ENDS, BY_BOXES, BY_SIGNS = "ends", "boxes", "signs"
 # Slopes are written as whole numbers up to this one.
@@ -39,7 +41,7 @@ class CutTree:
     >>> (root,) = tree.begin(1)
     >>> low, high = tree.halve([root], [3])  # along input 3
     >>> tree.close([low])
-    >>> tree.walk(root)  # nodes from the root down, low halves first; their kinds; places of the cuts
+    >>> tree.walk(root)  # nodes level by level, low halves first; their kinds; places of the cuts
     (array([0, 1, 2]), array([2, 1, 0], dtype=uint8), array([3], dtype=int32))
     """
 
@@ -98,32 +100,30 @@ class CutTree:
         self._kind[list(nodes)] = OPEN
 
     def walk(self, root: int) -> tuple[Ids, NDArray[np.uint8], NDArray[np.int32]]:
-        """Return the nodes of a tree from its root down, their kinds, and the places of its cuts."""
-        order, waiting = [], [int(root)]
-        kind, child = self._kind, self._child
-        while waiting:
-            node = waiting.pop()
-            order.append(node)
-            what = kind[node]
-            if what == SHRUNK:
-                waiting.append(int(child[node]))
-            elif what >= CUT:
-                first = int(child[node])
-                waiting += [first + 1, first]
-        at = np.array(order, np.int64)
-        return at, kind[at], self._place[at[_is_cut(kind[at])]]
+        """Return the nodes of a tree level by level, their kinds, and the places of its cuts."""
+        level = np.array([root], np.int64)
+        levels = []
+        while len(level):
+            levels.append(level)
+            counts = _CHILDREN[self._kind[level]]
+            first = np.repeat(self._child[level], counts)
+            second = np.append(False, first[1:] == first[:-1]) if len(first) else np.zeros(0, bool)
+            level = first + second
+        at = np.concatenate(levels)
+        return at, self._kind[at], self._place[at[_is_cut(self._kind[at])]]
 
     def ends(self, root: int = 0) -> list[tuple[int, int, int]]:
-        """Return the leaves and open nodes of a tree of cuts in order: number, depth and kind."""
-        found, waiting = [], [(int(root), 0)]
-        while waiting:
-            node, depth = waiting.pop()
-            kind = int(self._kind[node])
-            if kind in (OPEN, LEAF):
-                found.append((node, depth, kind))
-            else:
-                first = int(self._child[node])
-                waiting += [(first + 1, depth + 1), (first, depth + 1)]
+        """Return the leaves and open nodes of a tree of cuts level by level: number, depth and kind."""
+        found, level, depth = [], [int(root)], 0
+        while level:
+            below = []
+            for node in level:
+                kind, first = int(self._kind[node]), int(self._child[node])
+                if kind in (OPEN, LEAF):
+                    found.append((node, depth, kind))
+                else:
+                    below += [first, first + 1]
+            level, depth = below, depth + 1
         return found
 
     def way(self, root: int, wanted: Iterable[int]) -> dict[int, tuple[list[int], list[int]]]:
@@ -149,20 +149,20 @@ class CutTree:
             ValueError: If it is no tree.
         """
         (root,) = self.begin(1).tolist()
-        waiting, open_nodes = [root], []
+        waiting, open_nodes = deque([root]), []
         where = np.zeros(len(kinds), np.int32)
         where[_is_cut(kinds)] = places
         for kind, place in zip(kinds.tolist(), where.tolist(), strict=True):
             if not waiting:
                 raise ValueError("a tree has more nodes than room for them.")
-            node = waiting.pop()
+            node = waiting.popleft()
             self._kind[node], self._place[node] = kind, place
             if kind == OPEN:
                 open_nodes.append(node)
             elif kind != LEAF:
                 made = self.begin(1 if kind == SHRUNK else 2).tolist()
                 self._child[node] = made[0]
-                waiting += made[::-1]
+                waiting += made
         if waiting:
             raise ValueError("a tree ends before all of its parts are told.")
         return root, np.array(open_nodes, np.int64)
