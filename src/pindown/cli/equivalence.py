@@ -90,6 +90,13 @@ WitnessFile = Annotated[
 Jobs = Annotated[
     int | None, typer.Option("--jobs", help="Processes for branch and bound, -1 for all cores.")
 ]
+CertificateFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write a proof of the answer that checker/pindown_check.py checks without pindown, in half "
+        "of the budget."
+    ),
+]
 Output = Annotated[Path, typer.Option("--out", "-o", help="Where to write: .onnx or .safetensors.")]
 Loss = Annotated[float, typer.Option(help="Gap that may be spent; 0 keeps the function exactly.")]
 FileType = Annotated[
@@ -125,6 +132,7 @@ def diff(
     json: Json = None,
     junit: Junit = None,
     witness: WitnessFile = None,
+    certificate: CertificateFile = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     activation: Activation = None,
@@ -152,6 +160,12 @@ def diff(
             raise ValueError(f"--witness writes a file that ends in .npy; got {str(witness)!r}.")
         check_writable("--witness", witness)
     _check_conditions(data, radius, fail_on, junit)
+    if certificate is not None:
+        check_writable("--certificate", certificate)
+        if input or output or activation:
+            raise ValueError(
+                "--certificate is about whole model files; leave out --input, --output and --activation."
+            )
     inputs, outputs = name_of_each("--input", input), name_of_each("--output", output)
     models = [
         load(path, activation=activation, input=i, output=o)
@@ -165,7 +179,8 @@ def diff(
         how: dict[str, Any] = {"labels": labels, "seed": seed, "progress": report, "n_jobs": jobs}
         how |= {"box": domain, "data": rows, "radius": radius, "tol": tol, "rtol": rtol}
         how["precision"] = precision
-        answer = compare(*models, budget=budget, **how)
+        given = models if certificate is None else (old, new)
+        answer = compare(*given, budget=budget, certificate=certificate, **how)
     answer = replace(answer, names=(printable(old.name), printable(new.name)))
     conditions = _conditions(answer, fail_on)
     _deliver(answer, html, json, witness, (junit, conditions))
@@ -233,8 +248,8 @@ def _deliver(
                 from pindown.report.equivalence import print_diff
 
                 print_diff(answer)
-    for target in (html, json, None if junit is None else str(junit)):
-        if target not in (None, "-"):
+    for target in (html, json, None if junit is None else str(junit), answer.certificate):
+        if target not in (None, "-", ""):
             say(f"wrote {target}", err=True)
 
 

@@ -541,3 +541,6 @@ GRAPH_STARTS = 32
 ROWS_DELTA = 0.05
 ROWS_QUANTILE = 0.95
 ROWS_QUANTILES = (0.5, 0.9, 0.95, 0.99)
+
+# Of the budget, what is kept for proving an answer once more for a certificate, if one is asked for.
+CERTIFICATE_SHARE = 0.5

@@ -272,8 +272,10 @@ def _lines(made: Relaxation) -> _Lines | None:
     if isinstance(made, Triangles):
         # A ReLU is above every line through zero with a slope between 0 and 1, also that of its chord.
         return _Lines(made.slope, np.zeros(made.shift.shape), made.shift, made.shift)
-    if isinstance(made, EntrywiseLines) and len(made.lower) == 1:
-        (a,), b, (s,), t, (box,) = made.lower, made.below, made.upper_slopes, made.above, made.boxes
+    if isinstance(made, EntrywiseLines) and not any(
+        map(np.any, (*made.lower[1:], *made.upper_slopes[1:]))
+    ):
+        a, b, s, t, box = made.lower[0], made.below, made.upper_slopes[0], made.above, made.boxes[0]
         size = np.abs(b) + np.abs(t) + (np.abs(a) + np.abs(s)) * box.reach
         ends = [_around(slope, made) for slope in (a, s, a / 2 + s / 2)]
         best = np.argmin([above - below for _, below, above in ends], axis=0)  # the closest two
@@ -284,7 +286,7 @@ def _lines(made: Relaxation) -> _Lines | None:
 
 def _around(slope: Array, made: EntrywiseLines) -> tuple[Array, Array, Array]:
     """Return lines of a slope, below the lower line and above the upper one."""
-    (a,), (s,), (box,) = made.lower, made.upper_slopes, made.boxes
+    a, s, box = made.lower[0], made.upper_slopes[0], made.boxes[0]
     low, high = ([(part - slope) * end for end in box] for part in (a, s))
     return slope, made.below + np.minimum(*low), made.above + np.maximum(*high)
 

@@ -12,6 +12,7 @@ from pindown.findings.pictures import Narrowing
 from pindown.findings.wording import at_least, at_most, count, shape
 from pindown.json_files import document, plain
 from pindown.network import ReluNetwork
+from pindown.report.certificates import certificate_as_dict, certificate_words
 from pindown.report.figures import draw
 from pindown.report.pages import image_of, png_of, render, safe
 from pindown.report.rows import rows_answer, rows_as_dict, rows_lines, rows_page, rows_word
@@ -131,6 +132,7 @@ def diff_lines(diff: Diff) -> list[str]:
         lines.append(f"simplified    {step}")
     if len(diff.steps) > MAX_STEPS_PRINTED:
         lines.append(f"              and {len(diff.steps) - MAX_STEPS_PRINTED} steps more")
+    lines += [f"certificate   {words}" for words in certificate_words(diff, diff.names)]
     if diff.interrupted:
         lines.append("interrupted: this is what was proved until then")
     return lines
@@ -175,6 +177,7 @@ def render_diff(diff: Diff) -> str:
         label_witness=_label_image(diff),
         layers=[_layer_row(layer) for layer in diff.layers[:MAX_TABLE_ROWS]],
         steps=[("checked", "proved", step) for step in diff.steps[:MAX_TABLE_ROWS]],
+        certificate=certificate_as_dict(diff, diff.names),
     )
 
 
@@ -287,6 +290,7 @@ def diff_as_dict(diff: Diff) -> dict[str, Any]:
         "blame": [asdict(layer) for layer in diff.blame],
         "graph": list(diff.graph),
         "rows": None if diff.rows is None else rows_as_dict(diff.rows),
+        "certificate": certificate_as_dict(diff, diff.names),
         "seconds": diff.seconds,
         "interrupted": diff.interrupted,
     }

@@ -9,6 +9,7 @@ import numpy as np
 
 from pindown.findings.wording import count
 from pindown.json_files import document, plain
+from pindown.report.certificates import certificate_as_dict, certificate_words
 from pindown.report.tuning import MAX_NUMBERS_PRINTED
 from pindown.text import printable
 
@@ -99,27 +100,11 @@ def verification_lines(answer: Verification, asked: Asked) -> list[str]:
         lines.append(f"{'witness':<12}{margins(example)}")
         x, y = (shortened(values) for values in (example.x, example.outputs))
         lines.append(f"{'':<12}x = {x}, y = {y}")
-    if answer.certificate:
-        lines.append(f"{'certificate':<12}{checking(answer, asked)}")
-    if answer.certificate_note:
-        lines.append(f"{'certificate':<12}{printable(answer.certificate_note)}")
+    lines += [f"{'certificate':<12}{words}" for words in certificate_words(answer, asked.names)]
     lines += [f"{'as read':<12}{printable(note)}" for model in asked.models for note in model.notes]
     if answer.interrupted:
         lines.append("interrupted: this is what was proved until then")
     return lines
-
-
-def checking(answer: Verification, asked: Asked) -> str:
-    """Return the command that checks an answer's certificate.
-
-    >>> from pindown.verification.properties import Property
-    >>> from pindown.verification.verdicts import Verification
-    >>> held = Verification("holds", Property((), (1,), (1,)), certificate="proof")
-    >>> checking(held, Asked(names=("net.onnx",)))
-    'python pindown_check.py proof net.onnx'
-    """
-    names = " ".join(map(printable, asked.names)) or "MODEL"
-    return f"python pindown_check.py {printable(answer.certificate)} {names}"
 
 
 def shortened(values: Array) -> str:
@@ -183,17 +168,10 @@ def verification_as_dict(answer: Verification, asked: Asked) -> dict[str, Any]:
             for seconds, parts, left in answer.history
         ],
         "budget": None if asked.budget is None or not isfinite(asked.budget) else asked.budget,
-        "certificate": _certificate(answer, asked),
+        "certificate": certificate_as_dict(answer, asked.names),
         "seconds": answer.seconds,
         "interrupted": answer.interrupted,
     }
-
-
-def _certificate(answer: Verification, asked: Asked) -> dict[str, str] | None:
-    if not (answer.certificate or answer.certificate_note):
-        return None
-    check = checking(answer, asked) if answer.certificate else ""
-    return {"file": answer.certificate, "check": check, "note": answer.certificate_note}
 
 
 def _witness(prop: Property, example: Witness) -> dict[str, Any]:

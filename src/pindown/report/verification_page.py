@@ -13,6 +13,7 @@ import numpy as np
 
 from pindown.findings.pictures import Curves
 from pindown.findings.wording import count, number_text
+from pindown.report.certificates import check_command
 from pindown.report.figures import draw
 from pindown.report.pages import image_of, png_of, render, safe
 from pindown.report.tuning import (
@@ -24,7 +25,6 @@ from pindown.report.tuning import (
 )
 from pindown.report.verification import (
     Asked,
-    checking,
     inputs_of_networks,
     verification_answer,
 )
@@ -67,7 +67,8 @@ def _facts(answer: Verification, asked: Asked) -> Iterator[tuple[str, str]]:
         yield "Property", printable(asked.property_name)
     yield "Verdict", f"{answer.word} in the words of the competition"
     if answer.certificate:
-        yield "Certificate", f"{printable(answer.certificate)}; checked by: {checking(answer, asked)}"
+        command = check_command(answer.certificate, asked.names)
+        yield "Certificate", f"{printable(answer.certificate)}; checked by: {command}"
     if answer.certificate_note:
         yield "Certificate", printable(answer.certificate_note)
 

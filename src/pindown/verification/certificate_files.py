@@ -18,6 +18,7 @@ from pindown.model.graph import Model
 from pindown.model.operations.relu import Relu
 from pindown.text import printable
 from pindown.verification.proof_files import (
+    Arrays,
     Frontier,
     ModelFile,
     claim_of,
@@ -65,6 +66,36 @@ CHECKED_OPERATIONS = frozenset(
 )
 
 
+def require_files(given: Sequence[Any], path: str | PathLike[str] | None = None) -> None:
+    """Refuse models that no certificate can name, and a path that holds something else than one.
+
+    Raises:
+        ValueError: If a model is no ONNX file.
+        CertificateError: If the path holds something else than a certificate.
+    """
+    for one in given:
+        name = fspath(one).lower() if isinstance(one, (str, PathLike)) else ""
+        if not name.endswith((".onnx", ".onnx.gz")):
+            raise ValueError(
+                "a certificate names the models' files: give paths of .onnx or .onnx.gz files."
+            )
+    if path is not None and Path(path).exists():
+        _unpacked_file(Path(path))
+
+
+def _unpacked_file(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """Return what a certificate holds.
+
+    Raises:
+        CertificateError: If it is none, or cannot be read.
+    """
+    try:
+        return unpacked(path.read_bytes())
+    except (CertificateError, OSError) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        raise CertificateError(f"{printable(str(path))}: {reason}.") from None
+
+
 @dataclass(eq=False)
 class Certificate:
     """A certificate on its way.
@@ -89,6 +120,8 @@ class Certificate:
         prop: Property,
         given: Sequence[Any],
         models: Sequence[Model],
+        *,
+        anew: bool = False,
     ) -> Certificate:
         """Begin a certificate.
 
@@ -97,19 +130,17 @@ class Certificate:
             prop: The property.
             given: The models, as they were handed in.
             models: The same, read.
+            anew: Whether a certificate of another claim may be replaced.
 
         Raises:
             ValueError: If a model is no ONNX file.
-            CertificateError: If the path holds something else than a certificate of this claim.
+            CertificateError: If the path holds something else than a certificate of this claim, or if
+                it may be replaced, than a certificate.
         """
-        for one in given:
-            name = fspath(one).lower() if isinstance(one, (str, PathLike)) else ""
-            if not name.endswith((".onnx", ".onnx.gz")):
-                raise ValueError(
-                    "a certificate names the models' files: give paths of .onnx or .onnx.gz files."
-                )
+        require_files(given, path)
         made = cls(Path(path), prop, tuple(ModelFile.of(one) for one in given))
-        made._read()
+        if not anew:
+            made._read()
         for one, model in zip(given, models, strict=True):
             made._look_at(one, model)
         return made
@@ -122,12 +153,8 @@ class Certificate:
         """
         if not self.path.exists():
             return
-        try:
-            found, arrays = unpacked(self.path.read_bytes())
-            own, claimed = claim_of(self.prop, self.files, inner=found.get("verdict") == "violated")
-        except (CertificateError, OSError) as error:
-            reason = reason_of(error) if isinstance(error, OSError) else str(error)
-            raise CertificateError(f"{printable(str(self.path))}: {reason}.") from None
+        found, arrays = _unpacked_file(self.path)
+        own, claimed = claim_of(self.prop, self.files, inner=found.get("verdict") == "violated")
         for claim in (own, found):  # names and words are no part of what is claimed
             claim.update(models=[each.get("sha256") for each in claim["models"]], words="")
         same = all(found.get(key) == value for key, value in own.items()) and all(
@@ -183,14 +210,23 @@ class Certificate:
         note = "" if self._before is None else "went on from what it held; the checker checks all of it"
         return replace(answer, certificate=str(self.path), certificate_note=note)
 
+    def stored(self, verdict: str, arrays: Arrays, note: str) -> tuple[str, str]:
+        """Write a certificate with these arrays; return its name and the note, or why there is none."""
+        claim, claimed = claim_of(self.prop, self.files, inner=False)
+        try:
+            write_certificate(self.path, packed({**claim, "verdict": verdict}, claimed | arrays))
+        except CertificateError as error:
+            return "", f"no certificate was written: {error}"
+        return str(self.path), note
+
     def _bytes(self, answer: Verification, frontier: Frontier) -> bytes:
         violated = answer.verdict == "violated"
         claim, arrays = claim_of(self.prop, self.files, inner=violated)
         claim["verdict"] = answer.verdict
         if violated:
             assert answer.example is not None
-            claim["witness_set"] = int(answer.example.index)
-            arrays["witness"] = answer.example.x
+            arrays["witness_sets"] = np.array([answer.example.index], np.int32)
+            arrays["witness"] = answer.example.x[None]
             return packed(claim, arrays)
         arrays |= proof_arrays(self.log, self.prop, frontier)
         if self.log.refused:

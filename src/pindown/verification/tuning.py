@@ -267,3 +267,10 @@ DEDUCTION_MIN_PROVED = 0.25
 DEDUCTION_FIRST_PARTS = 64
 DEDUCTION_IDLE_PARTS = 16
 DEDUCTION_MAX_SETS = 64
+
+# How long, in multiples of the time it took to know the answer by steps that certificates do not have,
+# other ways may look for a proof that they do.
+LOGGED_PATIENCE = 5.0
+# Of the time that is left, times the number of questions that are, what one may take to be proved once
+# more for a certificate: most are proved by one linear bound.
+QUESTION_SHARE = 4.0

@@ -15,6 +15,7 @@ from pindown.affine import Affine, Array, dense
 from pindown.box import Box, as_box
 from pindown.deadline import Deadline, checked_budget
 from pindown.equivalence.comparison._around_rows import RowRun, look_around
+from pindown.equivalence.comparison._certificates import certified
 from pindown.equivalence.comparison._climbing import Climb
 from pindown.equivalence.comparison._graph_pairs import narrow_graphs
 from pindown.equivalence.comparison._joint_bounds import Joint
@@ -25,7 +26,7 @@ from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.comparison.graphs import LayerBlame, blame_of, graph_changes
 from pindown.equivalence.comparison.methods import decide, require_fit
 from pindown.equivalence.comparison.result import Diff, verdict_of
-from pindown.equivalence.tuning import CLOSING_PRECISION, ROWS_SHARE
+from pindown.equivalence.tuning import CERTIFICATE_SHARE, CLOSING_PRECISION, ROWS_SHARE
 from pindown.errors import UnsupportedModelError
 from pindown.model.from_network import model_of_network
 from pindown.model.graph import Model
@@ -37,6 +38,7 @@ from pindown.parallel import few_threads, n_workers
 from pindown.progress import Report, silent
 from pindown.text import printable
 from pindown.validation import integer, number, positive
+from pindown.verification.certificate_files import require_files
 
 AnyModel: TypeAlias = Model | ReluNetwork | str | PathLike[str] | Any
 
@@ -57,6 +59,7 @@ def diff(
     progress: Report | None = None,
     n_jobs: int | None = None,
     activation: str | None = None,
+    certificate: str | PathLike[str] | None = None,
 ) -> Diff:
     r"""Decide whether two networks are the same function, with a proof, a witness or an interval.
 
@@ -99,13 +102,17 @@ def diff(
             :func:`pindown.parallel.workers` says, else one.
         activation: ``"relu"``, if a path is that of a state dict: that is what lies between its layers,
             which the file does not say.
+        certificate: Where to write a proof that ``checker/pindown_check.py`` checks; models must be
+            given as paths of ONNX files. What was found is then proved once more, by steps that a
+            certificate has, in a part of the budget; ``certificate_note`` says what was not.
 
     Returns:
         The verdict with its proved interval. Ctrl-C returns what was proved so far.
 
     Raises:
         ValueError: If input or output sizes differ, or the box, data, radius, tolerances, ``budget`` or
-            ``n_jobs`` make no sense.
+            ``n_jobs`` make no sense, or a certificate is asked for and a model is no ONNX file.
+        CertificateError: If the certificate's path holds something else.
 
     Example:
         The same function, units in another order and rescaled:
@@ -127,7 +134,10 @@ def diff(
     Phuong and Lampert 2020 (which networks are equal only by permuting and rescaling units).
     """
     budget = checked_budget(budget, zero=True)
-    deadline = Deadline.after(budget)
+    whole = deadline = Deadline.after(budget)
+    if certificate is not None:
+        require_files((a, b), certificate)
+        deadline = whole.share(1.0 - CERTIFICATE_SHARE)
     given = _Given.of((a, b), activation)
     joint, margin = given.joint, _margin(labels)
     domain = _checked(joint, box, margin)
@@ -168,7 +178,7 @@ def diff(
         answer = unsearched(margin, run.state)
     if around is not None:
         tighten_rows(around, run.state, domain)
-    return replace(
+    found = replace(
         _answer(run, given, (tol, rtol, scale)),
         labels=answer,
         names=(_name(a, "the first network"), _name(b, "the second network")),
@@ -177,6 +187,10 @@ def diff(
         blame=blame,
         graph=graph_changes(*given.graphs),
     )
+    if certificate is None:
+        return found
+    networks = given.dense_networks()
+    return certified(found, certificate, (a, b), given.graphs, joint, networks, whole)
 
 
 @dataclass(frozen=True, eq=False)

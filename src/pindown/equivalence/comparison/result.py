@@ -109,6 +109,8 @@ class Diff:
         blame: With data, where both graphs are of one structure: the layers that changed, ordered by
             what changing only them does on the rows.
         graph: What was added, removed, fused and retyped from the first graph to the second, in words.
+        certificate: The file that a proof was written to; empty if none was.
+        certificate_note: Why none was written although it was asked for, or what it does not prove.
     """
 
     verdict: Verdict
@@ -133,6 +135,8 @@ class Diff:
     rows: RowDiff | None = None
     blame: tuple[LayerBlame, ...] = ()
     graph: tuple[str, ...] = ()
+    certificate: str = ""
+    certificate_note: str = ""
 
     @property
     def allowed(self) -> float:

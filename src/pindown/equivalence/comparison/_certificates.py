@@ -1,0 +1,251 @@
+"""Certificates of comparisons: what was found, proved once more by steps that a stranger can check.
+
+What decided a comparison (canonical forms, cells, integer programs, ...) is no step of a certificate.
+What it says is: no output differs by more than is allowed, on the box or around a row, or one class is
+ahead in both models around a row. That is proved again, with the second model written as the first one
+and what it has more (:mod:`pindown.relaxation.tied_models`), or with both side by side. An input that
+shows a difference needs no proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from pindown.affine import Array, dense
+from pindown.deadline import Deadline, OutOfTime
+from pindown.equivalence.comparison._joint_bounds import Joint
+from pindown.equivalence.comparison.matching import match
+from pindown.equivalence.comparison.result import Diff
+from pindown.equivalence.comparison.rows import RowDiff
+from pindown.model.from_network import model_of_network
+from pindown.model.graph import Model
+from pindown.model.operations.moves import Reshape
+from pindown.model.operations.relu import Relu
+from pindown.network import ReluNetwork
+from pindown.relaxation.lp_balls import Balls
+from pindown.relaxation.tied_models import Pairs, tied
+from pindown.rounding import add_down, add_up, norm_up, product_up
+from pindown.verification.proof_files import Arrays
+from pindown.verification.properties import Property, UnsafeSet
+from pindown.verification.questions import Question, Written, write_questions
+
+
+def certified(
+    answer: Diff,
+    path: str | PathLike[str],
+    given: Sequence[Any],
+    graphs: tuple[Model, Model],
+    joint: Joint,
+    networks: tuple[ReluNetwork, ReluNetwork] | None,
+    deadline: Deadline,
+) -> Diff:
+    """Write the certificate of a comparison; return the answer with its name, or with why there is none.
+
+    Args:
+        answer: What was found.
+        path: Where the certificate shall go.
+        given: The models, as paths.
+        graphs: The same, read.
+        joint: Both side by side.
+        networks: Their layers, if they are nothing else.
+        deadline: When to stop.
+    """
+    d, k = joint.first.in_features, joint.k
+    every = np.arange(d)
+    questions = _questions(answer, joint)
+    if not questions:
+        reason = "nothing was decided"
+        if answer.box is None and answer.verdict == "same":
+            reason = "what holds for all inputs is no claim that certificates have; give a box"
+        return replace(answer, certificate_note=f"no certificate was written: {reason}")
+    words = f"the gap of {' and '.join(answer.names)}"
+    prop = Property((), (d, d), (k, k), (every, every), (0, 1), words)
+    written = Written()
+    for graph, ties in _forms(joint, graphs, networks, deadline):
+        until = deadline if ties is None else deadline.share(0.7)
+        written = write_questions(
+            path, given, graphs, prop, questions, graph=graph, deadline=until, ties=ties
+        )
+        if written.file:
+            break
+    return replace(answer, certificate=written.file, certificate_note=written.note)
+
+
+# ---------------------------------------------------------------------- the two models as one
+
+
+def _forms(
+    joint: Joint,
+    graphs: tuple[Model, Model],
+    networks: tuple[ReluNetwork, ReluNetwork] | None,
+    deadline: Deadline,
+) -> list[tuple[Model, Arrays | None]]:
+    """Return how a certificate may have both: tied if they are of one structure, and apart."""
+    found: list[tuple[Model, Arrays | None]] = []
+    if _structure(graphs[0]) == _structure(graphs[1]):
+        pairs, models = None, (joint.first, joint.second)
+        if networks is not None:
+            layers = [[(dense(W), b) for W, b in net.layers] for net in networks]
+            first, second = (ReluNetwork.from_layers(each) for each in layers)
+            models, pairs = (
+                (model_of_network(first), model_of_network(second)),
+                _pairs(first, second, deadline),
+            )
+        made = tied(*models, pairs)
+        if made is not None:
+            found.append((made, _tie_arrays(pairs, models[1])))
+    return [*found, (joint.both, None)]
+
+
+def _structure(model: Model) -> list[tuple[str, int]]:
+    """Return what a reader of the file makes of it, but for its numbers: shapes alone change nothing."""
+    nodes = [node for node in model.nodes if not isinstance(node.operation, Reshape)]
+    return [(type(node.operation).__name__, int(np.prod(node.shape))) for node in nodes]
+
+
+def _pairs(first: ReluNetwork, second: ReluNetwork, deadline: Deadline) -> list[Pairs] | None:
+    """Return which units of the first network those of the second stand for."""
+    try:
+        symmetry = match(second, first, deadline=deadline.share(0.3)).symmetry
+    except OutOfTime:
+        return None
+    if symmetry is None:
+        return None
+    scales = [np.asarray(s, float) for s in symmetry.scales]
+    if not all(np.isfinite(s).all() and (s > 1e-20).all() and (s < 1e20).all() for s in scales):
+        return None
+    return [Pairs(np.asarray(p), s) for p, s in zip(symmetry.permutations, scales, strict=True)]
+
+
+def _tie_arrays(pairs: list[Pairs] | None, model: Model) -> Arrays:
+    if pairs is None:
+        entered = {node.inputs[0] for node in model.nodes if isinstance(node.operation, Relu)}
+        sizes = [int(np.prod(model.nodes[i - 1].shape)) for i in sorted(entered) if i > 0]
+        pairs = [Pairs.same(n) for n in sizes]
+    return {
+        "tie_places": np.concatenate([np.zeros(0, np.int32), *(p.places for p in pairs)]).astype(
+            np.int32
+        ),
+        "tie_scales": np.concatenate([np.zeros(0), *(p.scales for p in pairs)]),
+    }
+
+
+# ---------------------------------------------------------------------- what is claimed
+
+
+def _questions(answer: Diff, joint: Joint) -> list[Question]:
+    """Return what a comparison answers, row by row if there are rows, and on the box."""
+    found = [] if answer.rows is None else _around_rows(answer, answer.rows, joint)
+    if answer.verdict == "different" and answer.witness is not None:
+        found += _different(answer, joint)
+    elif answer.verdict == "same" and answer.box is not None:
+        corners = answer.box.lower, answer.box.upper
+        found.append(Question(_gap_sets(corners, joint.k, answer.allowed)))
+    elif answer.box is not None and isfinite(answer.gap_upper):  # what is proved of it
+        corners = answer.box.lower, answer.box.upper
+        found.append(Question(_gap_sets(corners, joint.k, answer.gap_upper)))
+    return found
+
+
+def _gap_sets(corners: tuple[Array, Array], k: int, allowed: float) -> tuple[UnsafeSet, ...]:
+    """Return the sets ``f_i - g_i > allowed`` and ``g_i - f_i > allowed`` for all outputs."""
+    forms = np.concatenate([np.eye(k), -np.eye(k)], axis=1)
+    strict, limit = np.ones(1, bool), np.array([-allowed])
+    return tuple(
+        UnsafeSet(*corners, 0.0 - sign * form[None], limit, None, strict)
+        for form in forms
+        for sign in (1.0, -1.0)
+    )
+
+
+def _shown(
+    joint: Joint, x: Array, corners: tuple[Array, Array], rows: Array, limits: Array
+) -> list[Question]:
+    """Return the question that an input answers, if intervals see that rows are below limits there."""
+    f, g = joint.enclosed(x[None])
+    low, high = (np.concatenate([f[side][0], g[side][0]]) for side in (0, 1))
+    most = np.maximum(rows, 0.0) @ high + np.minimum(rows, 0.0) @ low
+    size = np.abs(rows) @ np.maximum(np.abs(low), np.abs(high)) + np.abs(limits)
+    inside = ((x >= corners[0]) & (x <= corners[1])).all()
+    if not (inside and (most + 1e-12 * size < limits).all()):
+        return []
+    strict = np.ones(len(limits), bool)
+    return [Question((UnsafeSet(*corners, rows, limits, None, strict),), x)]
+
+
+def _gap_shown(joint: Joint, x: Array, corners: tuple[Array, Array], allowed: float) -> list[Question]:
+    """Return the question whether outputs differ by more than is allowed, if an input shows that."""
+    f, g = joint.values(x[None])
+    apart = (f - g)[0]
+    i = int(np.argmax(np.abs(apart)))
+    row = np.zeros((1, 2 * joint.k))
+    row[0, i], row[0, joint.k + i] = -np.sign(apart[i]), np.sign(apart[i])
+    return _shown(joint, x, corners, row, np.array([-allowed]))
+
+
+def _different(answer: Diff, joint: Joint) -> list[Question]:
+    x = answer.witness
+    assert x is not None
+    if answer.box is not None:
+        return _gap_shown(joint, x, (answer.box.lower, answer.box.upper), answer.allowed)
+    size = float(add_up(1.0, norm_up(x)))
+    return _gap_shown(joint, x, (x, x), float(product_up([answer.allowed, size])))
+
+
+def _around_rows(answer: Diff, rows: RowDiff, joint: Joint) -> list[Question]:
+    """Return questions about classes around rows, and about gaps."""
+    found: list[Question] = []
+    radius = np.full(len(rows), rows.radius)
+    balls = Balls.around(rows.X, radius, "linf", answer.box)
+    inner = add_up(rows.X, -rows.radius), add_down(rows.X, rows.radius)
+    inside = [np.clip(end, balls.lower, balls.upper) for end in inner]
+    for i, known in enumerate(rows.same_label if rows.margin is not None else ()):
+        corners, own = (balls.lower[i], balls.upper[i]), (inside[0][i], inside[1][i])
+        if known == "proved":
+            found.append(Question(_ahead(corners, joint.k, int(rows.labels[0][i]))))
+        elif known == "refuted":
+            found += _classes_shown(joint, rows.witnesses[i], own, rows.margin or 0.0)
+        else:
+            found.append(Question(_ahead(corners, joint.k, int(rows.labels[0][i])), known=False))
+    for i in range(len(rows)):
+        corners, own = (balls.lower[i], balls.upper[i]), (inside[0][i], inside[1][i])
+        if rows.gap_upper[i] <= answer.allowed:
+            found.append(Question(_gap_sets(corners, joint.k, answer.allowed)))
+        elif rows.gap_lower[i] > answer.allowed and rows.farthest is not None:
+            found += _gap_shown(joint, rows.farthest[i], own, answer.allowed)
+    return found
+
+
+def _ahead(corners: tuple[Array, Array], k: int, label: int) -> tuple[UnsafeSet, ...]:
+    """Return the sets in which another class is not behind, in one of the models."""
+    sets = []
+    for start in (0, k):
+        for j in range(k):
+            if j != label:
+                row = np.zeros((1, 2 * k))
+                row[0, start + label], row[0, start + j] = 1.0, -1.0
+                sets.append(UnsafeSet(*corners, row, np.zeros(1)))
+    return tuple(sets)
+
+
+def _classes_shown(
+    joint: Joint, x: Array, corners: tuple[Array, Array], margin: float
+) -> list[Question]:
+    """Return the question whether the models choose different classes, if an input shows that."""
+    k = joint.k
+    p, r = (int(np.argmax(made[0])) for made in joint.values(x[None]))
+    rows, limits = [], []
+    for start, best, other in ((0, p, r), (k, r, p)):
+        for j in range(k):
+            if j != best:
+                row = np.zeros(2 * k)
+                row[start + j], row[start + best] = 1.0, -1.0
+                rows.append(row)
+                limits.append(-margin if j == other else 0.0)
+    return _shown(joint, x, corners, np.array(rows), np.array(limits))

@@ -1,0 +1,197 @@
+"""What `diff` says, as certificates that the checker accepts, and what it does not accept."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import pindown as pn
+from pindown.equivalence.comparison._certificates import _ahead, _gap_sets
+from pindown.errors import CertificateError
+from pindown.model.from_network import model_of_network
+from pindown.relaxation.tied_models import Pairs, tied
+from pindown.verification import proof_files
+from tests.verification.checking import load_checker
+
+checker = load_checker()
+
+
+def network(rng, widths=(3, 8, 7, 3)):
+    return [
+        ((rng.standard_normal((m, n)) / np.sqrt(n)).astype(np.float32).astype(float), np.zeros(m))
+        for n, m in pairwise(widths)
+    ]
+
+
+def moved(rng, layers):
+    """Return the same function with units in another order and scaled."""
+    made, before = [], (np.arange(layers[0][0].shape[1]), np.ones(layers[0][0].shape[1]))
+    for i, (W, b) in enumerate(layers):
+        n = len(b)
+        last = i == len(layers) - 1
+        after = (np.arange(n), np.ones(n)) if last else (rng.permutation(n), rng.uniform(0.5, 2, n))
+        V = W[:, before[0]] / before[1]
+        made.append((V[after[0]] * after[1][:, None], b[after[0]] * after[1]))
+        before = after
+    return made
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """Write two networks, and return a function that compares them and checks the certificate."""
+
+    def compared(first, second, **options):
+        paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+        for path, layers in zip(paths, (first, second), strict=True):
+            pn.ReluNetwork.from_layers(layers).save(path, dtype="float64")
+        place = tmp_path / "proof"
+        answer = pn.diff(*paths, certificate=place, budget=20.0, **options)
+        lines, said = [], None
+        if answer.certificate:
+            models = [path.read_bytes() for path in paths]
+            with np.errstate(all="ignore"):
+                said = checker.check(place.read_bytes(), models, write=lines.append)
+        return answer, said, lines
+
+    return compared
+
+
+BOX = (-np.ones(3), np.ones(3))
+
+
+def test_the_same_function_in_another_order_is_proved_to_a_stranger(pair):
+    rng = np.random.default_rng(0)
+    layers = network(rng)
+    answer, said, lines = pair(layers, moved(rng, layers), box=BOX)
+    assert answer.verdict == "same" and said.startswith("holds: none of 6 unsafe sets")
+    assert any(line.startswith("network 2: model 2, reads X_0, X_1, X_2") for line in lines)
+    facts = json.loads(answer.to_json())["certificate"]
+    assert facts["check"] == f"python pindown_check.py {answer.certificate} a.onnx b.onnx"
+    assert "pindown_check.py" in answer.to_html()
+
+
+def test_a_difference_is_shown_to_a_stranger(pair):
+    layers = network(np.random.default_rng(1))
+    other = [*layers[:-1], (layers[-1][0], layers[-1][1] + [0.0, 1e-3, 0.0])]
+    answer, said, lines = pair(layers, other, box=BOX)
+    assert answer.verdict == "different" and said.startswith("violated: 1 of 1")
+    assert any("Y_1" in line and "Y_4" in line for line in lines)
+    answer, said, _ = pair(layers, other)  # all inputs: what is claimed is about the witness
+    assert answer.verdict == "different" and said.startswith("violated")
+
+
+def test_rows_are_counted(pair):
+    rng = np.random.default_rng(2)
+    layers = network(rng)
+    other = [(W + 1e-4 * rng.standard_normal(W.shape), b) for W, b in layers]
+    X = rng.uniform(-0.9, 0.9, (5, 3))
+    options = {"box": BOX, "data": X, "radius": 1e-3, "labels": True, "tol": 1e-2}
+    answer, said, _ = pair(layers, other, **options)
+    proved = answer.rows.same_label.count("proved")
+    assert proved >= 3 and said.split(":")[0] in ("holds", "counted")
+    # One question for the classes and one for the gap of each row, and one for the box.
+    assert "unsafe sets" in said or "of 11 questions" in said
+
+
+def test_what_holds_for_all_inputs_has_no_certificate(pair):
+    layers = network(np.random.default_rng(3))
+    answer, said, _ = pair(layers, layers)
+    assert answer.verdict == "same" and said is None
+    assert "give a box" in answer.certificate_note
+
+
+def test_models_that_are_no_files_are_refused(tmp_path):
+    net = pn.ReluNetwork.from_layers(network(np.random.default_rng(4)))
+    with pytest.raises(ValueError, match="a certificate names the models"):
+        pn.diff(net, net, certificate=tmp_path / "proof")
+    net.save(tmp_path / "net.onnx")
+    with pytest.raises(CertificateError, match="no certificate"):  # what is there stays
+        pn.diff(tmp_path / "net.onnx", tmp_path / "net.onnx", certificate=tmp_path / "net.onnx")
+
+
+@pytest.mark.parametrize("fault", ["limit", "box", "places", "scales"])
+def test_a_tied_claim_that_is_false_is_rejected(pair, tmp_path, fault):
+    rng = np.random.default_rng(5)
+    layers = network(rng)
+    other = moved(rng, layers)
+    other[-1] = other[-1][0], other[-1][1] + 1e-3  # the gap is 1e-3 everywhere
+    answer, said, _ = pair(layers, other, box=BOX, tol=2e-3)
+    assert answer.verdict == "same" and said is not None
+    claim, arrays = proof_files.unpacked((tmp_path / "proof").read_bytes())
+    arrays = {name: values.copy() for name, values in arrays.items()}
+    assert "tie_places" in arrays
+    if fault == "limit":
+        arrays["limits"][:] = -0.5e-3  # gap <= 0.0005
+    elif fault == "box":
+        arrays["boxes"] *= 1e18  # what rounding leaves is no longer small there
+    elif fault == "places":
+        arrays["tie_places"][0] = arrays["tie_places"][1]
+    else:
+        arrays["tie_scales"][0] = -1.0
+    models = [(tmp_path / name).read_bytes() for name in ("a.onnx", "b.onnx")]
+    with np.errstate(all="ignore"), pytest.raises(checker.Rejected):
+        checker.check(proof_files.packed(claim, arrays), models, write=lambda line: None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tied_models_have_the_outputs_of_both(seed):
+    """In the library and in the checker, at points and between bounds on boxes."""
+    rng = np.random.default_rng(seed)
+    layers = network(rng)
+    other = [(W + 0.1 * rng.standard_normal(W.shape), b + 0.1) for W, b in moved(rng, layers)]
+    nets = [pn.ReluNetwork.from_layers(each) for each in (layers, other)]
+    pairs = [Pairs(rng.permutation(n), rng.uniform(0.5, 2, n)) for n in (8, 7)]
+
+    both = tied(*map(model_of_network, nets), pairs)
+    X = rng.uniform(-1, 1, (200, 3))
+    truth = np.concatenate([net(X) for net in nets], axis=1)
+    assert np.allclose(both(X), truth, atol=1e-12)
+    low, high = pn.relaxation.bounds(both, -np.ones(3), np.ones(3), method="linear")
+    assert (low <= truth).all() and (truth <= high).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_checkers_tie_bounds_what_it_should(seed, tmp_path):
+    rng = np.random.default_rng(10 + seed)
+    layers = network(rng)
+    other = [(W + 0.1 * rng.standard_normal(W.shape), b + 0.1) for W, b in layers]
+    nets = [pn.ReluNetwork.from_layers(each) for each in (layers, other)]
+    pairs = {"tie_places": [], "tie_scales": []}
+    for n in (8, 7):
+        pairs["tie_places"] += rng.permutation(n).tolist()
+        pairs["tie_scales"] += rng.uniform(0.5, 2, n).tolist()
+
+    def take(name, n):
+        values, pairs[name] = np.array(pairs[name][:n]), pairs[name][n:]
+        return values
+
+    made, others = checker.Network(3), checker.Network(3)
+    for net, network_ in zip(nets, (made, others), strict=True):
+        net.save(tmp_path / "net.onnx", dtype="float64")
+        checker.Reader(network_, (tmp_path / "net.onnx").read_bytes(), np.arange(3))
+    checker.tie(made, others, take)
+    X = rng.uniform(-1, 1, (50, 3))
+    low, high = checker.Bounds(made, X, X).complete()
+    assert (low <= nets[1](X) + 1e-12).all() and (nets[1](X) <= high + 1e-12).all()
+    assert np.max(high - low) < 1e-10  # at points nothing is lost but rounding
+    bounds = checker.Bounds(made, -np.ones((1, 3)), np.ones((1, 3)))
+    bounds.carry()
+    (low, high), values = bounds.values[-1], nets[1](X)
+    assert (low <= values).all() and (values <= high).all()
+    rows = np.concatenate([np.eye(3), -np.eye(3)])[None]
+    most = bounds.largest(*bounds.upper(len(made.nodes), rows))[0]
+    assert (values @ rows[0].T <= most).all()
+
+
+def test_a_gap_is_claimed_to_both_sides():
+    sets = _gap_sets((np.zeros(1), np.ones(1)), 2, 0.25)
+    for f, g, inside in (([0, 0], [0, 0.2], 0), ([0, 0], [0, 0.3], 1), ([0.3, 0], [0, 0.3], 2)):
+        assert sum(each.contains([0.5], [*f, *g]) for each in sets) == inside
+
+
+def test_classes_are_claimed_of_both_models():
+    sets = _ahead((np.zeros(1), np.ones(1)), 3, 1)
+    assert not any(each.contains([0.5], [0, 1, 0.5, 0, 2, 1]) for each in sets)
+    assert any(each.contains([0.5], [0, 1, 0.5, 0, 2, 2]) for each in sets)
+    assert any(each.contains([0.5], [3, 1, 0.5, 0, 2, 1]) for each in sets)
