@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
+from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ from pindown.network import ReluNetwork
 from pindown.parallel import each
 from pindown.progress import watched
 from pindown.relaxation.lp_balls import Balls, Norm, as_norm
+from pindown.verification.accuracy_certificates import write_accuracy
 from pindown.verification.ball_proofs import (
     Ball,
     bounded_form,
@@ -45,6 +47,7 @@ from pindown.verification.ball_proofs import (
     surely_other,
     together,
 )
+from pindown.verification.certificate_files import require_files
 from pindown.verification.classes import (
     BoxLike,
     as_classes,
@@ -55,6 +58,7 @@ from pindown.verification.classes import (
     predicted,
 )
 from pindown.verification.counterexamples import gradient_attack
+from pindown.verification.questions import Written
 from pindown.verification.tuning import (
     ACCURACY_ATTACK_SHARE,
     ACCURACY_BLOCK_INPUTS,
@@ -78,6 +82,8 @@ class CertifiedAccuracy:
         attacked_radius: The smallest at which it is wrong or was attacked; infinite: none, (n,).
         norm: In which lengths are measured.
         complete: Whether the budget sufficed.
+        certificate: The file that a proof was written to; empty if none was.
+        certificate_note: Why none was written although it was asked for, or what it does not prove.
         kind: ``"exact"``: both ends are proved for the real-number network, the upper one by inputs that
             are surely wrong; at radius 0 the class is the one that float64 gives.
     """
@@ -89,6 +95,8 @@ class CertifiedAccuracy:
     attacked_radius: Array
     norm: Norm
     complete: bool
+    certificate: str = ""
+    certificate_note: str = ""
     kind: Kind = "exact"
 
     @property
@@ -119,6 +127,7 @@ def certified_accuracy(
     n_jobs: int | None = None,
     seed: int = 0,
     verbose: int = 1,
+    certificate: str | PathLike[str] | None = None,
 ) -> CertifiedAccuracy:
     """Enclose the accuracy under all input changes of given lengths.
 
@@ -136,12 +145,18 @@ def certified_accuracy(
             else one. What comes out does not depend on it, unless time runs out.
         seed: Of the attacks.
         verbose: 0 shows no progress bar.
+        certificate: Where to write a proof that ``checker/pindown_check.py`` checks; the model must be
+            given as the path of an ONNX file, and the norm be ``"linf"``. Balls are then proved once
+            more, by steps that a certificate has, in half of the budget; ``certificate_note`` says what
+            was not.
 
     Returns:
         The two ends of the curve and what is known about each input.
 
     Raises:
-        ValueError: If X is empty, or shapes, labels, radii, norm or box do not fit.
+        ValueError: If X is empty, or shapes, labels, radii, norm or box do not fit, or a certificate is
+            asked for and the model is no ONNX file.
+        CertificateError: If the certificate's path holds something else.
 
     >>> from pindown import ReluNetwork
     >>> net = ReluNetwork.from_layers([([[1.0]], [0])])  # the class is the sign
@@ -150,6 +165,10 @@ def certified_accuracy(
 
     Zhang et al. 2018 and Wang et al. 2021 (certificates); Madry et al. 2018 (attacks).
     """
+    whole = deadline = Deadline.of(budget)
+    if certificate is not None:
+        require_files((net,), certificate)
+        deadline = whole.share(0.5)
     deep, kind = classifier(bounded_form(net, "certified_accuracy")), as_norm(norm)
     inputs, limits = as_inputs(deep, X, box)
     if not len(inputs):
@@ -158,9 +177,16 @@ def certified_accuracy(
     ascending = np.unique(as_radii(radii, np.size(radii)))
     if not len(ascending):
         raise ValueError("radii is empty; give at least one radius.")
-    deadline = Deadline.of(budget)
     run = _Run(deep, inputs, labels, kind, limits, optimise, seed, deadline)
     safe, broken, complete = _Curve(run, ascending, n_jobs, verbose).decided()
+    written = Written()
+    if certificate is not None:
+        if kind == "linf":
+            reached = run.reached(broken, whole)
+            given = inputs, labels, limits, safe, reached
+            written = write_accuracy(certificate, net, *given, whole)
+        else:
+            written = Written("", f"no certificate was written: balls of {kind} are no boxes")
     return CertifiedAccuracy(
         ascending,
         np.array([float(np.mean(safe >= radius)) for radius in ascending]),
@@ -169,6 +195,8 @@ def certified_accuracy(
         broken,
         kind,
         complete,
+        written.file,
+        written.note,
     )
 
 
@@ -268,17 +296,34 @@ class _Run:
         self, rows: NDArray[np.intp], radius: float, effort: tuple[int, int]
     ) -> NDArray[np.bool_]:
         """Return which inputs have a changed input that is surely wrong; effort: restarts, steps."""
+        found, _ = self._attack(rows, radius, effort, self.deadline.share(ACCURACY_ATTACK_SHARE))
+        return found
+
+    def reached(self, broken: Array, deadline: Deadline) -> dict[int, tuple[float, Array]]:
+        """Return inputs of other classes by row, with the radius, where attacks find them once more."""
+        made = {int(i): (0.0, self.X[i]) for i in np.flatnonzero(broken == 0.0)}
+        for radius in np.unique(broken[(broken > 0.0) & np.isfinite(broken)]):
+            rows = np.flatnonzero(broken == radius)
+            for effort in (ACCURACY_QUICK_ATTACK, ACCURACY_STRONG_ATTACK):
+                found, points = self._attack(rows, float(radius), effort, deadline.share(0.3))
+                made |= {int(rows[i]): (float(radius), points[i]) for i in np.flatnonzero(found)}
+                rows = rows[~found]
+        return made
+
+    def _attack(
+        self, rows: NDArray[np.intp], radius: float, effort: tuple[int, int], deadline: Deadline
+    ) -> tuple[NDArray[np.bool_], Array]:
+        """Return which inputs have a changed input that is surely wrong, and these."""
         restarts, steps = effort
         attack = gradient_attack(
             self.net, self.X[rows], self.y[rows], radius=_WITHIN * radius, norm=self.norm,
-            restarts=restarts, steps=steps, box=self.box, seed=self.seed,
-            deadline=self.deadline.share(ACCURACY_ATTACK_SHARE),
+            restarts=restarts, steps=steps, box=self.box, seed=self.seed, deadline=deadline,
         )  # fmt: skip
         found = attack.success.copy()
         for i in np.flatnonzero(found):
             ball = Ball(self.X[rows[i]], int(self.y[rows[i]]), radius, self.norm, self.box)
             found[i] = surely_other(self.net, ball, attack.X[i])
-        return found
+        return found, attack.X
 
 
 @dataclass(eq=False)

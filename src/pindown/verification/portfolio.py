@@ -51,6 +51,7 @@ from pindown.verification.tuning import (
     FEW_INPUTS,
     FORWARD_MAX_INPUTS,
     LOGGED_DEDUCTION_TURN,
+    LOGGED_PATIENCE,
     PORTFOLIO_TURNS,
     ROOT_INNER_STEPS,
     ROOT_MAX_WORK,
@@ -156,6 +157,9 @@ class Run:
     _units: _Units | None = None
     _deductions: Deductions | None = None
     _falsifier: Falsifier | None = None
+    # Sets that are known to be out of reach by steps that a log does not have: other ways go on.
+    _concluded: set[int] = field(default_factory=set)
+    _concluded_at: float = 0.0
     _searched: list[int] = field(default_factory=list)
     _refused: dict[int, float] = field(default_factory=dict)
 
@@ -210,6 +214,8 @@ class Run:
             self.interrupted = True
         if self.example is not None and self.example.proved:
             return self._answer("violated", self.example.by)
+        if self.open.keys() <= self._concluded:
+            self._drop(set(self.open), "cutting and concluding")
         if self.open:
             return self._answer("undecided", ", ".join(self.tried))
         return self._answer("holds", self.method)
@@ -245,7 +251,13 @@ class Run:
     @property
     def _over(self) -> bool:
         found = self.example is not None and self.example.proved
-        return found or not self.open or self.deadline.passed
+        return found or not self.open or self.deadline.passed or self._known_otherwise
+
+    @property
+    def _known_otherwise(self) -> bool:
+        """Whether all is known, and steps that a log has did not prove it in some time more."""
+        known = bool(self._concluded) and self.open.keys() <= self._concluded
+        return known and self.deadline.spent > LOGGED_PATIENCE * (self._concluded_at + 1.0)
 
     @property
     def _exhausted(self) -> bool:
@@ -300,7 +312,11 @@ class Run:
                 break
             deductions.round(self.open, self.deadline)
             self._try(deductions.corners)
-            self._drop(deductions.proved & set(self.open), "cutting and concluding")
+            if self.log is None:
+                self._drop(deductions.proved & set(self.open), "cutting and concluding")
+            elif new := deductions.proved & set(self.open) - self._concluded:
+                self._concluded |= new
+                self._concluded_at = self.deadline.spent
             self._tell("cutting and concluding")
 
     def _split_units(self, parts: int) -> None:
