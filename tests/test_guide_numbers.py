@@ -19,7 +19,10 @@ from pindown.io._onnx.ops import OPERATIONS
 ROOT = Path(__file__).parents[1]
 RECORD = tomllib.loads(Path(__file__).with_name("guide_numbers.toml").read_text("utf-8"))
 # Runs and tests themselves.
-RESULTS = {ROOT / f"docs/{page}.md" for page in ("reproduction", "errata", "verification-results")}
+RESULTS = {
+    ROOT / f"docs/{page}.md" for page in ("reproduction", "errata", "verification-results", "theorems")
+}
+RESULTS |= set(ROOT.glob("docs/sources/*.md"))  # made from the tables of results and of errata
 PAGES = sorted({ROOT / "README.md", *ROOT.glob("docs/**/*.md")} - RESULTS - {*ROOT.glob("docs/api/*")})
 BENCHMARKS = (ROOT / "benchmarks/RESULTS.md").read_text("utf-8")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

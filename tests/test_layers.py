@@ -32,7 +32,7 @@ LAYERS = (
     "probes symmetry learn",
     "bias",
     "findings",
-    "_audit report",
+    "_audit report theorems",
     "cli testing",
 )
 LEVEL = {room: level for level, line in enumerate(LAYERS) for room in line.split()}

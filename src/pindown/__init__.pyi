@@ -37,6 +37,7 @@ from pindown import parallel as parallel
 from pindown import probes as probes
 from pindown import relaxation as relaxation
 from pindown import symmetry as symmetry
+from pindown import theorems as theorems
 from pindown import verification as verification
 
 __version__: str

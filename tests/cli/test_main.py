@@ -345,7 +345,7 @@ def test_the_model_before_training_tells_lazy_from_rich(run, model, data, tmp_pa
     assert code == 3 and "initial must be the same network before training" in err
 
 
-COMMANDS = ["audit", "diff", "shrink", "canonical", "reproduce", "doctor", "demo", "detect"]
+COMMANDS = ["audit", "diff", "shrink", "canonical", "theorem", "reproduce", "doctor", "demo", "detect"]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from pindown.cli.doctor import doctor
 from pindown.cli.equivalence import canonical, diff, shrink
 from pindown.cli.options import OWN_FAULT
 from pindown.cli.reproduce import reproduce
+from pindown.cli.theorem import theorem
 from pindown.cli.verification import verify
 from pindown.text import printable
 
@@ -116,6 +117,7 @@ for _command, _example in (
     (verify, "pindown verify model.onnx property.vnnlib --witness counterexample.txt"),
     (shrink, "pindown shrink model.onnx -o small.onnx --box 0,1"),
     (canonical, "pindown canonical model.onnx -o canonical.onnx"),
+    (theorem, 'pindown theorem "is my kernel positive definite"'),
     (reproduce, "pindown reproduce identifiability --scale quick --out results"),
     (doctor, "pindown doctor --json doctor.json"),
 ):

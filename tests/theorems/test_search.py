@@ -1,0 +1,59 @@
+"""Results are found by number, by id and by plain words."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pindown.theorems import find, results
+
+QUESTIONS = tomllib.loads((Path(__file__).parent / "questions.toml").read_text())
+ASKED = [(question, ids) for part in QUESTIONS.values() for question, ids in part]
+
+
+@pytest.mark.parametrize(("question", "answers"), ASKED, ids=lambda value: str(value)[:40])
+def test_the_answer_is_among_the_first_three(question, answers):
+    assert {one.id for one in find(question)[:3]} & set(answers)
+
+
+def test_there_are_enough_questions_and_they_are_about_all_sources():
+    assert len(QUESTIONS["tuning"]) == len(QUESTIONS["held_out"]) == 25 and len(ASKED) >= 75
+    assert {i[0] for _, ids in ASKED for i in ids} == set("KRULM")
+    assert all(i in results() for _, ids in ASKED for i in ids)
+
+
+def test_a_result_is_found_by_its_id_and_by_its_title():
+    for one in results().values():
+        assert find(one.id.lower()) == [one]
+        assert one in find(one.title)[:3], one
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("Mukherjee 3.3.1", "R26"),
+        ("theorem 6.3.1", "R63"),
+        ("Phuong Lemma B.6", "U25"),
+        ("lemma A.11", "U7"),
+        ("Wolf Theorem 1", "L5"),
+        ("Mukherjee Algorithm 7", "R42"),
+        ("Brutzkus Lemma 5.2", "M4"),
+        ("Phuong Corollary 5.2", "U43"),
+    ],
+)
+def test_numbers_are_found(asked, found):
+    assert find(asked)[0].id == found
+
+
+def test_an_author_leaves_only_results_of_the_source():
+    assert {one.source for one in find("margin Phuong")} == {"Phuong 2021"}
+    assert {one.source for one in find("PAC-Bayes bound wolf")} == {"Wolf et al. 2019"}
+
+
+def test_words_that_are_misspelt_or_unknown():
+    assert find("represnter theorem")[0].id == "K14"
+    assert find("xyzzy") == [] and find("") == [] and find("the of a") == []
+
+
+def test_no_more_than_asked_for():
+    assert len(find("network", n=4)) == 4
