@@ -29,6 +29,7 @@ from pindown.model.operations.moves import Concat, Constant, Fill, Move
 from pindown.model.operations.operation import Interval, dot_up
 from pindown.model.operations.relu import Relu, Triangles
 from pindown.relaxation.descent import Descent
+from pindown.relaxation.difference_models import ReluDifference
 from pindown.relaxation.relaxed_model import Choice, RelaxedModel
 from pindown.relaxation.tuning import (
     INNER_SLOPE_STEPS,
@@ -114,11 +115,11 @@ def tighten(
     for i, node in enumerate(relaxed.model.nodes, 1):
         values = relaxed.values
         if not isinstance(node.operation, _EXACT):
-            for j in set(node.inputs):
+            for j in dict.fromkeys(node.inputs):
                 # On a box intervals are exact before anything bends; on a ball they are not.
                 bends = relaxed.balls is not None or _bends_below(relaxed.model, j)
                 if j > 0 and not deadline.passed and bends:
-                    helps = _worth_bounding(node.operation, values[j], most)
+                    helps = _worth_bounding(relaxed, i, j, most)
                     tighten_entries(relaxed, j, helps, steps=steps, deadline=deadline)
         relaxed.forget(i)
         values[i] = _within(values[i], node.operation.interval(*relaxed.into(i)))
@@ -129,13 +130,22 @@ def bends_at_relus_only(model: Model) -> bool:
     return all(isinstance(node.operation, (*_EXACT, Relu)) for node in model.nodes)
 
 
-def _worth_bounding(operation: object, box: Interval, most: int) -> NDArray[np.bool_]:
-    """Say which entries (n, size), counted flat, better bounds can help: for a ReLU those of open sign.
+def _worth_bounding(relaxed: RelaxedModel, i: int, j: int, most: int) -> NDArray[np.bool_]:
+    """Say which entries (n, size) of tensor j, counted flat, better bounds can help at node i.
 
-    None of a box that has more than ``most`` of them.
+    For a ReLU those of open sign, for the difference of two those where it is not the difference of what
+    enters. None of a box that has more than ``most`` of them.
     """
-    low, high = (end.reshape(len(end), -1) for end in box)
-    helps = (low < 0) & (high > 0) if isinstance(operation, Relu) else low < high
+    low, high = (end.reshape(len(end), -1) for end in relaxed.values[j])
+    operation = relaxed.model.nodes[i - 1].operation
+    if isinstance(operation, Relu):
+        helps = (low < 0) & (high > 0)
+    elif isinstance(operation, ReluDifference):
+        own, apart = relaxed.model.nodes[i - 1].inputs
+        bends = operation.bends(relaxed.values[own], relaxed.values[apart]).reshape(low.shape)
+        helps = bends & (low < high) & (j == apart)  # the ReLU before saw to the other
+    else:
+        helps = low < high
     return helps & (np.count_nonzero(helps, axis=1) <= most)[:, None]
 
 

@@ -249,10 +249,13 @@ def _linear_bounds(run: RowRun, rows: Rows, steps: int = 0) -> None:
 
 def _tied_bounds(run: RowRun) -> None:
     """Bound the difference itself, units at equal places tied."""
-    assert run.networks is not None
+    dense = run.networks is not None and run.networks[0].widths == run.networks[1].widths
     for some in run.batches(_gaps_first(run), "differences of units"):
         ends = run.balls.lower[some], run.balls.upper[some]
-        run.take_gap(some, gap_bounds(*run.networks, *ends, deadline=run.deadline)[0])
+        if dense and run.networks is not None:
+            run.take_gap(some, gap_bounds(*run.networks, *ends, deadline=run.deadline)[0])
+        else:
+            run.take_gap(some, run.joint.tied_gap(*ends, deadline=run.deadline))
 
 
 def _gaps_first(run: RowRun) -> Rows:
@@ -374,7 +377,11 @@ def _wide(run: RowRun) -> bool:
 
 
 def _tied(run: RowRun) -> bool:
-    return _wide(run) and run.networks is not None and run.networks[0].widths == run.networks[1].widths
+    if not _wide(run):
+        return False
+    if run.networks is not None and run.networks[0].widths == run.networks[1].widths:
+        return True
+    return run.joint.tied is not None
 
 
 AROUND_ROWS = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -9,9 +11,10 @@ import numpy as np
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline
+from pindown.equivalence.comparison._branching import branch
 from pindown.equivalence.comparison._joint_bounds import Joint
 from pindown.equivalence.comparison._run import Run
-from pindown.equivalence.tuning import GRAPH_STARTS
+from pindown.equivalence.tuning import GRAPH_STARTS, MAX_BRANCH_INPUTS
 from pindown.evidence import Bracket
 from pindown.rounding import gamma, norm_up
 
@@ -30,9 +33,33 @@ def narrow_graphs(run: Run, joint: Joint, points: Array | None = None) -> None:
     run.take("search", _found(joint, run.box, run.deadline, run.seed, points))
     if run.box is None or run.over:
         return
-    relaxed = joint.relaxed(run.box.lower[None], run.box.upper[None], deadline=run.deadline)
-    upper = float(joint.gap_upper(relaxed, deadline=run.deadline)[0])
-    run.take("linear bounds", Bracket(0.0, upper))
+    box, deadline = run.box, run.deadline
+    ends = box.lower[None], box.upper[None]
+    steps: tuple[tuple[str, Callable[[], Array]], ...] = (
+        ("differences carried along", lambda: joint.tied_gap(*ends, deadline=deadline)),
+        (
+            "linear bounds",
+            lambda: joint.gap_upper(joint.relaxed(*ends, deadline=deadline), deadline=deadline),
+        ),
+    )
+    for name, bound in steps:
+        if not run.over:
+            run.take(name, Bracket(0.0, float(bound()[0])))
+    if not run.over and run.climb is not None and run.differ:
+        run.take("search", run.climb.go_on(run.state, deadline))
+    if run.over or box.dim > MAX_BRANCH_INPUTS:
+        return
+
+    def proved(point: Array) -> float:
+        return float(joint.gaps_between(point[None])[0][0])
+
+    bounder = partial(joint.gap_forms, deadline=deadline)
+    for found in branch(
+        bounder, joint.gaps, proved, box, tol=run.tol, precision=None, deadline=deadline
+    ):
+        run.take("branch and bound", found)
+        if run.decided:
+            return
 
 
 def _found(

@@ -20,6 +20,8 @@ from pindown.model.gradients import gradients, outputs
 from pindown.model.graph import Model, interval_walk
 from pindown.model.joining import joined
 from pindown.model.operations.operation import Interval
+from pindown.relaxation.difference_models import difference_model
+from pindown.relaxation.linear import LinearForms, largest
 from pindown.relaxation.model_bounds import output_bounds, tighten, upper_ends
 from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.relaxation.tuning import MODEL_BLOCK_ENTRIES
@@ -45,6 +47,11 @@ class Joint:
         """The model with the outputs of both, those of f first."""
         every = np.arange(self.first.in_features)
         return joined([self.first, self.second], [every, every], len(every))
+
+    @cached_property
+    def tied(self) -> Model | None:
+        """The model f - g with like operations tied; None if the two are not of one structure."""
+        return difference_model(self.first, self.second)
 
     @property
     def k(self) -> int:
@@ -98,6 +105,31 @@ class Joint:
         low, high = output_bounds(relaxed, self.gap_rows, "linear", deadline)
         return np.maximum(np.maximum(high, -low).max(axis=1), 0.0)
 
+    def tied_gap(self, lower: Array, upper: Array, *, deadline: Deadline = NEVER) -> Array:
+        """Return upper bounds on the gap on n boxes, (n,), by differences carried along, or infinite.
+
+        What is proved: on every box, of the model :attr:`tied`, no output is larger in absolute value.
+        """
+        if self.tied is None:
+            return np.full(len(lower), np.inf)
+        made = RelaxedModel.by_intervals(self.tied, Interval(lower, upper))
+        tighten(made, deadline=deadline)
+        low, high = output_bounds(made, None, "linear", deadline)
+        return np.maximum(np.maximum(high, -low).max(axis=1), 0.0)
+
+    def gap_forms(
+        self, lower: Array, upper: Array, *, deadline: Deadline = NEVER
+    ) -> tuple[Array, LinearForms]:
+        """Return upper bounds on the gap on n boxes, (n,), and linear forms of the input above it."""
+        model = self.both if self.tied is None else self.tied
+        rows = self.gap_rows if self.tied is None else np.eye(self.k)
+        made = RelaxedModel.by_intervals(model, Interval(lower, upper))
+        tighten(made, deadline=deadline)
+        n, form = len(lower), np.concatenate([rows, -rows]).reshape(1, -1, *model.output_shape)
+        slope, offset = made.upper_forms(len(made.values) - 1, np.repeat(form, n, axis=0))
+        forms = LinearForms(slope.reshape(n, 2 * self.k, -1), offset)
+        return np.maximum(largest(forms, lower, upper).max(axis=1), 0.0), forms
+
     def leads(
         self, relaxed: RelaxedModel, labels: Labels, *, steps: int = 0, deadline: Deadline = NEVER
     ) -> Array:
@@ -126,7 +158,7 @@ class Joint:
     def ascended(self, X: Array, lower: Array, upper: Array, deadline: Deadline = NEVER) -> Array:
         """Return points of n boxes with larger gaps than the rows that are given, one for each."""
         best, k = np.array(X), self.k
-        top = self._gaps(best)
+        top = self.gaps(best)
         points, half = np.array(X), upper / 2 - lower / 2
         for step in ASCENT_STEPS:
             if deadline.passed:
@@ -143,12 +175,13 @@ class Joint:
 
             _, slopes = gradients(self.both, points, steepest)
             points = np.clip(points + 2.0 * step * half * np.sign(slopes), lower, upper)
-            gaps = self._gaps(points)
+            gaps = self.gaps(points)
             better = gaps > top
             best[better], top[better] = points[better], gaps[better]
         return best
 
-    def _gaps(self, X: Array) -> Array:
+    def gaps(self, X: Array) -> Array:
+        """Return the gaps at rows in float64, (n,); 0 where an output is not finite."""
         f, g = self.values(X)
         with np.errstate(invalid="ignore", over="ignore"):
             gaps = np.abs(f - g).max(axis=1)
