@@ -14,10 +14,12 @@ from pindown.model.operations.dense import Dense
 from pindown.model.operations.operation import as_fractions
 from pindown.model.operations.smooth import Tanh
 from pindown.rounding import fraction_up
+from pindown.verification import box_splitting as module
 from pindown.verification.box_splitting import BoxSplitting, _cut, contracted
 from pindown.verification.properties import UnsafeSet
 from tests.model.properties import mixed
 from tests.verification.brute_force import reaches
+from tests.verification.nets import random_network
 from tests.verification.small_problems import known, unsafe_set, whole_network
 
 
@@ -278,3 +280,24 @@ def test_sets_on_one_box_share_its_parts_and_not_their_answers():
         if len(safe) == len(sets):
             together, apart = together + search.n_parts, apart + sum(one.n_parts for one in alone)
     assert {"safe", "reached"} <= seen and together < apart
+
+
+def test_boxes_that_wait_keep_to_their_memory(monkeypatch):
+    """With room for one box the answer is the same, and no more wait than there are cuts above one."""
+    net = random_network(np.random.default_rng(6), [3, 8, 8, 1])
+    y = net(np.stack(np.meshgrid(*[np.linspace(-1, 1, 21)] * 3), axis=-1).reshape(-1, 3))[:, 0]
+    unsafe = below([-1] * 3, [1] * 3, -(y.max() + 0.01 * np.ptp(y)), [[-1.0]])
+    parts, most = [], []
+    for crowded in (False, True):
+        search = BoxSplitting(model_of_network(net), [unsafe], _closely=0)
+        if crowded:
+            monkeypatch.setattr(module, "WAITING_BYTES", search._box_bytes)
+        held = [0]
+        while not search.done and search.n_parts < 200:
+            search.round(NEVER)
+            held.append(search.held)
+        assert search.done and search._box_bytes == 8 * (3 + 3 + 1 + 2)
+        parts.append(search.n_parts)
+        most.append(max(held) / search._box_bytes)
+    assert parts[0] == parts[1] > 40
+    assert most[1] <= 6 < most[0]

@@ -2,6 +2,7 @@
 
 # properties that hold on a whole box
 from pindown.verification.portfolio import verify as verify
+from pindown.verification.output_ranges import output_range as output_range
 from pindown.verification.verdicts import Verification as Verification
 
 # what properties say

@@ -43,6 +43,7 @@ from pindown.verification.tuning import (
     BOX_TIGHTENED_ENTRIES,
     CUT_WIDTH_SHARE,
     FORWARD_MAX_INPUTS,
+    WAITING_BYTES,
 )
 
 
@@ -169,6 +170,16 @@ class BoxSplitting:
         return len(self._lower)
 
     @property
+    def _box_bytes(self) -> int:
+        """What one box that waits takes: its corners, its sets, its bound and its number."""
+        return 8 * (2 * self._lower.shape[1] + self._owner.shape[1] + 2)
+
+    @property
+    def held(self) -> int:
+        """Bytes of the boxes that wait."""
+        return len(self._lower) * self._box_bytes
+
+    @property
     def batch(self) -> int:
         """How many boxes to bound together."""
         widest = max(
@@ -183,8 +194,8 @@ class BoxSplitting:
     @np.errstate(over="ignore", invalid="ignore")  # boxes as wide as float64
     def round(self, deadline: Deadline) -> None:
         """Bound the last boxes, and cut those that are not proved."""
-        step = self.batch
-        # The last boxes first: what waits stays short.
+        # The last boxes first, and fewer of them if much waits: what waits stays short.
+        step = int(max(1, min(self.batch, (WAITING_BYTES - self.held) // self._box_bytes)))
         low, high, owner = self._lower[-step:], self._upper[-step:], self._owner[-step:]
         node = self._node[-step:]
         chunks = np.array_split(

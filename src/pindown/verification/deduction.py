@@ -40,6 +40,7 @@ from pindown.verification.tuning import (
     DEDUCTION_MIN_PROVED,
     DEDUCTION_SUM_SHARE,
     DEDUCTION_THIN,
+    WAITING_BYTES,
 )
 
 
@@ -115,6 +116,15 @@ class Deduction:
         return not self.waiting and not self.n_stuck
 
     @property
+    def _part_bytes(self) -> int:
+        return 16 * int(self.starts[-1])
+
+    @property
+    def held(self) -> int:
+        """Bytes of the bounds of parts that wait, at most: halves share theirs."""
+        return len(self.waiting) * self._part_bytes
+
+    @property
     def batch(self) -> int:
         """How many parts to look at together."""
         numbers = int(self.starts[-1]) + sum(math.prod(node.shape) for node in self.model.nodes)
@@ -122,7 +132,8 @@ class Deduction:
 
     def round(self) -> None:
         """Look at the last parts, and cut those that are left."""
-        size = min(self.batch, 1 + self.n_parts // 4)
+        room = (WAITING_BYTES - self.held) // self._part_bytes
+        size = int(max(1, min(self.batch, 1 + self.n_parts // 4, room)))
         taken = self.waiting[-size:]
         chunks = np.array_split(np.arange(len(taken)), min(self.threads, len(taken)))
         found = in_threads(lambda few: self._halves([taken[k] for k in few]), chunks, self.threads)
@@ -150,9 +161,10 @@ class Deduction:
             axis=1,
         )
         at, limit, first = self._cuts(few, ends)
+        own = {k: ends[k].copy() for k in np.flatnonzero(at >= 0)}  # a view would keep those of all
         halves = [
-            _Part(ends[k], int(at[k]), float(limit[k, at[k]]), int(side))
-            for k in np.flatnonzero(at >= 0)
+            _Part(own[k], int(at[k]), float(limit[k, at[k]]), int(side))
+            for k in own
             for side in (1 - first[k, at[k]], first[k, at[k]])  # the last is looked at first
         ]
         low, high, first = ends[:, 0, :d], ends[:, 1, :d], first[:, :d]

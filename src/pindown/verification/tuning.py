@@ -188,6 +188,9 @@ WALK_MAX_WORK = 1e9
 
 # Cutting boxes.
 
+# Bytes of boxes that wait, and of parts that wait for conclusions: near that, fewer are taken at a time.
+# The last come first, so that one at a time leaves no more than one for every cut above it.
+WAITING_BYTES = 2**29
 # Boxes bounded together, at most and by the numbers of forms of the widest tensor (64 MB).
 BOX_MAX_BATCH = 128
 BOX_BATCH_NUMBERS = 2**22
@@ -247,6 +250,14 @@ ROOT_INNER_STEPS = 8
 # Multiplications up to which they are taken: about half a minute in float32. They decide networks with
 # convolutions and 16 inputs, which splitting does not.
 ROOT_MAX_WORK = 2_000_000_000_000
+
+# Output ranges.
+
+# Random inputs to begin with, turns of the portfolio that the last questions get, and questions about
+# one end in a row: halvings until it is known to a share of 1e-3, and a few more.
+RANGE_SAMPLES = 256
+RANGE_TURNS = 12
+RANGE_QUESTIONS = 14
 
 # Cutting and concluding.
 
