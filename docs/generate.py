@@ -1,10 +1,14 @@
 """Write the pages that are made from the tables of results: ``python docs/generate.py``.
 
 ``docs/theorems.md`` by source and by subject, a reading guide for each source in ``docs/sources``, the table of
-``docs/errata.md``, and the list of results at the end of each guide. A test compares them with what stands here.
+``docs/errata.md``, the list of results at the end of each guide, and the course companion in ``docs/course``, as pages and as
+notebooks. A test compares them with what stands here.
 """
 
+import doctest
+import json
 import re
+import tomllib
 from pathlib import Path
 
 from pindown.theorems import Chapter, Result, Source, errata, results, sources
@@ -53,7 +57,110 @@ def pages() -> dict[str, str]:
         "sources/index.md": sources_index(),
     }
     made |= {f"sources/{slug(source.key)}.md": source_page(source) for source in sources()}
-    return made | {f"{name}.md": guide_page(name) for name in GUIDES}
+    made |= {f"{name}.md": guide_page(name) for name in GUIDES}
+    course = sources()[0]
+    made["course/index.md"] = course_index(course)
+    for number, chapter in enumerate(course.chapters, 1):
+        name = lecture(number, chapter)
+        made |= {
+            f"course/{name}.md": lecture_page(course, number),
+            f"course/{name}.ipynb": notebook(chapter),
+        }
+    return made
+
+
+EXERCISES = tomllib.loads((HERE / "course" / "exercises.toml").read_text(encoding="utf-8"))
+
+
+def lecture(number: int, chapter: Chapter) -> str:
+    """Return the file name of a part of the course."""
+    words = re.findall("[a-z]+", chapter.title.lower())
+    return f"{number:02d}-{'-'.join(words[:3])}"
+
+
+def course_index(course: Source) -> str:
+    """Return the page that leads through the course."""
+    lines = [
+        MARK,
+        "# Course companion",
+        "",
+        "The lectures in their order, K1 to K109: each topic under its usual name with what it says, a cell that runs, the correction if "
+        "the slides need one, a picture where there is one, and an exercise whose answer is a check. Every part is a page and a "
+        "notebook of the same cells. The course as a table: [reading guide](../sources/course.md).",
+        "",
+    ]
+    names = [lecture(i, chapter) for i, chapter in enumerate(course.chapters, 1)]
+    for name, chapter in zip(names, course.chapters, strict=True):
+        lines.append(
+            f"- [{chapter.title}]({name}.md) ({chapter.first} to {chapter.last}; {{download}}`notebook <{name}.ipynb>`): {chapter.about}"
+        )
+    return "\n".join([*lines, "", "```{toctree}", ":hidden:", "", *names, "```", ""])
+
+
+def lecture_page(course: Source, number: int) -> str:
+    """Return a part of the course as a page."""
+    chapter = course.chapters[number - 1]
+    name = lecture(number, chapter)
+    lines = [
+        MARK,
+        f"# {chapter.title}",
+        "",
+        chapter.about,
+        "",
+        f"The same cells as a {{download}}`notebook <{name}.ipynb>`.",
+        "",
+    ]
+    for one in chapter.results:
+        lines += [f"## {one.id}. {one.title}", "", one.statement, ""]
+        for each in one.errata:
+            lines += [
+                f"*Correction* ({each.where}). Printed: {each.printed}. Holds: {each.corrected}.",
+                "",
+            ]
+        lines += ["```pycon", one.example, "```", ""]
+        if one.picture:
+            lines += [f"![{one.title}](../gallery/{one.picture}.png)", ""]
+        exercise = EXERCISES[one.id]
+        lines += [f"**Exercise.** {exercise['ask']}", "", f"*Answer.* {exercise['answer']}", ""]
+        lines += ["```python", exercise["check"].strip("\n"), "```", ""]
+    if number < len(course.chapters):
+        following = course.chapters[number]
+        lines.append(f"Read on: [{following.title}]({lecture(number + 1, following)}.md).")
+    else:
+        lines.append(
+            "Read on: [all results by subject](../theorems.md), [the other sources](../sources/index.md)."
+        )
+    return "\n".join([*lines, ""])
+
+
+def notebook(chapter: Chapter) -> str:
+    """Return a part of the course as a notebook, format 4.5, without outputs."""
+    cells: list[dict[str, object]] = []
+
+    def add(kind: str, text: str) -> None:
+        lines = text.strip("\n").splitlines(keepends=True)
+        cell: dict[str, object] = {
+            "cell_type": kind,
+            "id": f"cell-{len(cells)}",
+            "metadata": {},
+            "source": lines,
+        }
+        cells.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
+
+    add("markdown", f"# {chapter.title}\n\n{chapter.about}")
+    for one in chapter.results:
+        wrong = "".join(
+            f"\n\n*Correction* ({e.where}). Printed: {e.printed}. Holds: {e.corrected}."
+            for e in one.errata
+        )
+        add("markdown", f"## {one.id}. {one.title}\n\n{one.statement}{wrong}")
+        add("code", "".join(each.source for each in doctest.DocTestParser().get_examples(one.example)))
+        exercise = EXERCISES[one.id]
+        add("markdown", f"**Exercise.** {exercise['ask']}\n\n*Answer.* {exercise['answer']}")
+        add("code", exercise["check"])
+    about = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    book = {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
 
 def guide_page(name: str) -> str:

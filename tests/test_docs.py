@@ -44,7 +44,14 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return [(kind, code) for kind, code in FENCE.findall(page.read_text())]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def cases():
+    """All pages; those of the course are run by `make slow`, their cells also as examples of results."""
+    course = ROOT / "docs" / "course"
+    marks = {page: [pytest.mark.slow] if course in page.parents else [] for page in PAGES}
+    return [pytest.param(page, marks=marks[page], id=str(page.relative_to(ROOT))) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", cases())
 def test_code_blocks_run(page, workplace):
     namespace: dict = {"__name__": "__docs__"}
     for kind, code in blocks(page):

@@ -22,7 +22,8 @@ RECORD = tomllib.loads(Path(__file__).with_name("guide_numbers.toml").read_text(
 RESULTS = {
     ROOT / f"docs/{page}.md" for page in ("reproduction", "errata", "verification-results", "theorems")
 }
-RESULTS |= set(ROOT.glob("docs/sources/*.md"))  # made from the tables of results and of errata
+# Made from the tables of results and of errata.
+RESULTS |= {*ROOT.glob("docs/sources/*.md"), *ROOT.glob("docs/course/*.md")}
 PAGES = sorted({ROOT / "README.md", *ROOT.glob("docs/**/*.md")} - RESULTS - {*ROOT.glob("docs/api/*")})
 BENCHMARKS = (ROOT / "benchmarks/RESULTS.md").read_text("utf-8")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

@@ -1,8 +1,11 @@
 """Generated pages are those of the tables, and no page of the documentation is a dead end."""
 
 import importlib.util
+import json
 import re
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -48,3 +51,24 @@ def test_words_that_people_look_for_are_in_guides():
     guides = " ".join((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in generate.GUIDES)
     wanted = "kernel PCA;representer;RKHS;KKT;support vector;Haar;spectral bias;Xavier;DeepSets;GNN;FGSM"
     assert [word for word in wanted.split(";") if word not in guides] == []
+
+
+BOOKS = sorted((DOCS / "course").glob("*.ipynb"))
+
+
+def test_the_course_is_whole():
+    assert len(BOOKS) == len(generate.sources()[0].chapters) == 10
+    assert list(generate.EXERCISES) == [f"K{i}" for i in range(1, 110)]
+    for exercise in generate.EXERCISES.values():
+        assert exercise["ask"].endswith("?") and exercise["answer"] and "assert " in exercise["check"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("book", BOOKS, ids=lambda book: book.stem)
+def test_cells_of_a_notebook_run_from_top_to_bottom(book):
+    cells = json.loads(book.read_text(encoding="utf-8"))["cells"]
+    namespace = {"__name__": "__main__"}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), f"{book.name} {cell['id']}", "exec"), namespace)
+    assert sum(cell["cell_type"] == "code" for cell in cells) >= 6
