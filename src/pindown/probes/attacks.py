@@ -170,10 +170,20 @@ def searched(
     radii = as_radii(radius, n)
     if method == "fgsm":
         return gradient_sign(model, asked, Balls.around(asked.rows, radii, norm, asked.box))
-    return gradient_attack(
+    found = gradient_attack(
         model, asked.rows, asked.labels, radius=radii, norm=norm, target=asked.target,
         bounds=method == "auto", box=asked.box, seed=seed, deadline=deadline,
     )  # fmt: skip
+    left = np.flatnonzero(~found.success)
+    if method != "auto" or not len(left) or deadline.passed:
+        return found
+    few = asked.pick(left)  # those that come near the boundary on other ways
+    more = nearest_attack(
+        model, few.rows, few.labels, norm=norm, target=few.target, method="boundary", box=few.box,
+        seed=seed, deadline=deadline,
+    )  # fmt: skip
+    hit = np.flatnonzero(more.distance <= radii[left])
+    return _joined(found, more, left, hit)
 
 
 def is_affine(model: Model) -> bool:
@@ -231,18 +241,19 @@ def _closed_form(
     rest = np.flatnonzero(~inside)
     some = None if radii is None else radii[rest]
     more = searched(model, asked.pick(rest), norm, some, strength, "auto", seed, deadline)
-    return _joined(found, more, rest)
+    return _joined(found, more, rest, np.arange(len(rest)))
 
 
-def _joined(found: AttackResult, more: AttackResult, at: Classes) -> AttackResult:
-    """Return results with some of their entries replaced."""
+def _joined(found: AttackResult, more: AttackResult, rows: Classes, which: Classes) -> AttackResult:
+    """Return results with some entries replaced: those ``which`` of the others, made for ``rows``."""
     by = list(found.by)
-    for i, word in zip(at.tolist(), more.by, strict=True):
-        by[i] = word
+    for i in which.tolist():
+        by[int(rows[i])] = more.by[i]
     columns = {name: getattr(found, name).copy() for name in ("X", "success", "distance", "margin")}
     for name, column in columns.items():
-        column[at] = getattr(more, name)
-    return replace(found, **columns, by=tuple(by), n_gradients=more.n_gradients)
+        column[rows[which]] = getattr(more, name)[which]
+    used = found.n_gradients + more.n_gradients
+    return replace(found, **columns, by=tuple(by), n_gradients=used)
 
 
 def _affine_map(model: Model) -> tuple[Array, Array]:

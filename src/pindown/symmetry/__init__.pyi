@@ -40,6 +40,9 @@ from pindown.symmetry.measure.errors import SymmetryError as SymmetryError
 from pindown.symmetry.measure.errors import equivariance as equivariance
 from pindown.symmetry.measure.errors import invariance as invariance
 from pindown.symmetry.measure.errors import symmetry_change as symmetry_change
+from pindown.symmetry.measure.proofs import ElementProof as ElementProof
+from pindown.symmetry.measure.proofs import InvarianceProof as InvarianceProof
+from pindown.symmetry.measure.proofs import prove_invariance as prove_invariance
 from pindown.symmetry.measure.labels import LabelSymmetry as LabelSymmetry
 from pindown.symmetry.measure.labels import is_label_symmetry as is_label_symmetry
 from pindown.symmetry.measure.labels import label_symmetry as label_symmetry

@@ -74,3 +74,7 @@ GONE_WIDTHS = 9.0
 DIVERGED_RATIO = 1e6
 # Points of the history.
 RECORDS = 50
+
+# Proved invariance: random points at which an element is compared with its affine map, and the error
+# that counts as rounding.
+AFFINE_CHECKS, AFFINE_CHECK_ERROR = 8, 1e-12

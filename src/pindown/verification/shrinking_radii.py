@@ -66,7 +66,8 @@ def nearest_attack(
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.
         target: The class to reach, for all inputs or for each; any other than y if not given.
         method: ``"deepfool"``, ``"cw"`` for Carlini and Wagner's, ``"pgd"`` for projected gradient
-            descent within shrinking radii, or ``"auto"`` for all, with linear bounds beside gradients.
+            descent within shrinking radii, ``"auto"`` for all, with linear bounds beside gradients, or
+            ``"boundary"`` for all but what shrinks radii.
         box: Where changed inputs must lie; X must lie in it.
         seed: Of random starts.
         deadline: When to stop.
@@ -83,12 +84,12 @@ def nearest_attack(
     asked = asked_of(model, X, y, target, box)
     state = _State(model, asked, kind)
     state.tried(np.arange(len(asked.rows)), asked.rows, "the input itself")
-    if method in ("auto", "deepfool") and len(asked.rows):
+    if method in ("auto", "boundary", "deepfool") and len(asked.rows):
         found = deepfool(model, asked.rows, asked.labels, norm=kind, target=asked.target, box=asked.box)
         state.tried(np.arange(len(found.X)), found.X, "steps to linearised boundaries (DeepFool)")
-    if method in ("auto", "cw") and not deadline.passed:
+    if method in ("auto", "boundary", "cw") and not deadline.passed:
         state.priced(deadline)
-    if method == "auto":
+    if method in ("auto", "boundary"):
         _slid(state, deadline)
     if method in ("auto", "pgd"):
         state.bounds = method == "auto"
