@@ -43,9 +43,13 @@ EXIT_CODES = {"same": 0, "different": 1, "undecided": 2}
 New = Annotated[
     Path, typer.Argument(help="The model to compare it with.", autocompletion=complete_model)
 ]
-Tolerance = Annotated[float, typer.Option(help="The largest gap that counts as the same.")]
+Tolerance = Annotated[
+    str,
+    typer.Option(help="The largest gap that counts as the same; 1e-5,1e-3,... for each output its own."),
+]
 RelativeTolerance = Annotated[
-    float, typer.Option(help="The part of it that grows with the largest output that is met.")
+    str,
+    typer.Option(help="The part of it that grows with the largest output that is met, or of each."),
 ]
 Rows = Annotated[
     Path | None,
@@ -124,8 +128,8 @@ def diff(
     radius: Radius = 0.0,
     labels: Labels = None,
     fail_on: FailOn = None,
-    tol: Tolerance = 1e-5,
-    rtol: RelativeTolerance = 1e-5,
+    tol: Tolerance = "1e-5",
+    rtol: RelativeTolerance = "1e-5",
     precision: Precision = None,
     budget: Budget = 60.0,
     html: Html = None,
@@ -177,7 +181,8 @@ def diff(
     rows = None if data is None else load_table(data).X
     with progress_bar() as report:
         how: dict[str, Any] = {"labels": labels, "seed": seed, "progress": report, "n_jobs": jobs}
-        how |= {"box": domain, "data": rows, "radius": radius, "tol": tol, "rtol": rtol}
+        how |= {"box": domain, "data": rows, "radius": radius}
+        how |= {"tol": _numbers("--tol", tol), "rtol": _numbers("--rtol", rtol)}
         how["precision"] = precision
         given = models if certificate is None else (old, new)
         answer = compare(*given, budget=budget, certificate=certificate, **how)
@@ -190,6 +195,17 @@ def diff(
     if answer.interrupted and answer.answer == "undecided":  # else the answer is known all the same
         return INTERRUPTED
     return EXIT_CODES[answer.answer]
+
+
+def _numbers(option: str, text: str) -> float | list[float]:
+    """Return a number, or the several that commas part."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"{option} takes a number, or one for each output with commas between; got {text!r}."
+        ) from None
+    return found[0] if len(found) == 1 else found
 
 
 def _check_conditions(

@@ -268,6 +268,7 @@ def diff_as_dict(diff: Diff) -> dict[str, Any]:
         "rtol": diff.rtol,
         "scale": diff.scale,
         "allowed": diff.allowed,
+        "tolerances": list(diff.tolerances),
         "proof": diff.proof,
         "assumptions": list(diff.assumptions),
         "domain": diff.domain,

@@ -1,6 +1,7 @@
 """diff: the interval holds the truth, and the verdict is what the interval says."""
 
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from pindown.equivalence.comparison._cells import gap_by_cells
 from pindown.equivalence.comparison._climbing import Climb
 from pindown.equivalence.comparison._integer_programs import gap_by_milp
 from pindown.equivalence.comparison._joint_bounds import Joint
+from pindown.equivalence.comparison.gates import failing_rows
 from pindown.equivalence.comparison.matching import align_exactly, match
+from pindown.equivalence.comparison.tolerances import factors_of
 from pindown.equivalence.weight_symmetry import apply, random_symmetry
 from pindown.model.from_network import model_of_network
 from tests.equivalence.shrinking.redundancy import KINDS, pairs, random_net, redundant
@@ -307,6 +310,64 @@ def test_the_search_for_violations_climbs_to_the_largest_gap():
     assert 0.99 * exact.lower <= state.lower <= exact.upper
     there = np.abs(a(state.witness) - b(state.witness)).max()
     assert state.lower <= there and box.contains(state.witness[None])[0]
+
+
+def two_outputs(shift):
+    """|x| and x, the second moved."""
+    out = [[1.0, 1.0], [1.0, -1.0]]
+    return ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), (out, [0, shift])])
+
+
+@pytest.mark.parametrize("box", [Box([-1.0], [1.0]), None])
+def test_tolerances_of_each_output_decide(box):
+    a, b = two_outputs(0.0), two_outputs(0.01)
+    how = {"box": box, "rtol": 0.0, "budget": 10}
+    same = diff(a, b, tol=[1e-6, 0.0101], **how)  # only the second output may differ that much
+    assert same.verdict == "same" and same.tolerances == (1e-6, 0.0101) and same.allowed == 0.0101
+    assert same.gap_lower <= 0.01 <= same.gap_upper * (1 + 1e-9)
+    other = diff(a, b, tol=[0.0101, 1e-6], **how)
+    assert other.verdict == "different" and 0.009 <= other.gap_lower <= 0.01 <= other.gap_upper
+    assert diff(a, b, tol=[0.02, 0.02], **how).tolerances == ()
+    tight = diff(a, b, tol=[0.02, 0.0099], **how)
+    assert tight.verdict == "different"
+
+
+def test_tolerances_of_outputs_never_refute_what_they_allow():
+    # Numbers of 53 digits are scaled by powers of two: what the scaled gap exceeds, no output does.
+    a, b = (ReluNetwork.from_layers([([[1 / 3], [1 / 7]], [0, c])]) for c in (0.0, 0.01))
+    answer = diff(a, b, box=Box([-1.0], [1.0]), tol=[1.0, 0.013], rtol=0.0, budget=5)
+    assert answer.verdict != "different" and answer.gap_lower <= 0.01 <= answer.gap_upper * (1 + 1e-9)
+
+
+def test_tolerances_of_outputs_leave_rows_and_classes_alone():
+    a, b = two_outputs(0.0), two_outputs(0.01)
+    X = np.array([[0.5], [-0.5], [0.0]])
+    how = {"box": Box([-1.0], [1.0]), "data": X, "radius": 0.01, "labels": True, "rtol": [0.0, 0.0]}
+    plain, each = (diff(a, b, tol=tol, **how) for tol in (0.02, [1e-3, 0.02]))
+    np.testing.assert_array_equal(plain.rows.outputs[1], each.rows.outputs[1])
+    np.testing.assert_array_equal(plain.rows.flipped, each.rows.flipped)
+    assert plain.rows.same_label == each.rows.same_label
+    assert plain.labels.verdict == each.labels.verdict
+    assert failing_rows(each, "gap").tolist() == []
+    assert failing_rows(diff(a, b, tol=[1e-3, 1e-4], **how), "gap").tolist() == [0, 1, 2]
+
+
+def test_factors_serve_all_tolerances():
+    rng = np.random.default_rng(0)
+    for bits in (1, 12):
+        allowed = 10.0 ** rng.uniform(-9, 3, (50, 4))
+        for own in allowed:
+            factors = factors_of(own, bits)
+            exact = [Fraction(s) * Fraction(t) for s, t in zip(factors, own, strict=True)]
+            assert min(exact) >= Fraction(own.max()) and factors.min() == 1.0
+            assert max(exact) <= Fraction(own.max()) * (2 if bits == 1 else Fraction(1025, 1024))
+
+
+@pytest.mark.parametrize("tol", [[1e-3], [1e-3, -1.0], [[1e-3, 1e-3]], [0.0, 1e-3], ["a", "b"]])
+def test_bad_tolerances_are_refused_in_one_line(tol):
+    with pytest.raises((ValueError, TypeError)) as told:
+        diff(two_outputs(0.0), two_outputs(0.01), tol=tol, rtol=0.0)
+    assert "\n" not in str(told.value)
 
 
 def test_negative_seeds_are_refused():

@@ -315,7 +315,7 @@ def unsearched(margin: float, gap: GapState) -> LabelDiff:
     return LabelDiff(verdict_of(0.0, gap.upper, margin), margin, 0.0, gap.upper, None, None)
 
 
-def compare_labels(run: Run, margin: float) -> LabelDiff:
+def compare_labels(run: Run, margin: float, networks: tuple[ReluNetwork, ReluNetwork]) -> LabelDiff:
     r"""Bound the largest disagreement of two classifiers, in the time that a comparison has left.
 
     With :math:`g = \max_k |a_k - b_k|` a disagreement is at most g, because
@@ -325,9 +325,9 @@ def compare_labels(run: Run, margin: float) -> LabelDiff:
     Args:
         run: The comparison of the values, done; networks with two or more outputs.
         margin: The disagreement asked about.
+        networks: The two.
     """
-    assert run.given is not None
-    a, b, box, upper = run.given.a, run.given.b, run.box, run.state.upper
+    (a, b), box, upper = networks, run.box, run.state.upper
     if upper <= margin:
         lower, witness = 0.0, None
     elif box is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -26,6 +27,14 @@ from pindown.equivalence.comparison.bracket import GapState
 from pindown.equivalence.comparison.graphs import LayerBlame, blame_of, graph_changes
 from pindown.equivalence.comparison.methods import decide, require_fit
 from pindown.equivalence.comparison.result import Diff, verdict_of
+from pindown.equivalence.comparison.tolerances import (
+    factors_of,
+    gaps_at,
+    of_outputs,
+    scaled_model,
+    scaled_network,
+    scales_exactly,
+)
 from pindown.equivalence.tuning import CERTIFICATE_SHARE, CLOSING_PRECISION, ROWS_SHARE
 from pindown.errors import UnsupportedModelError
 from pindown.model.from_network import model_of_network
@@ -51,8 +60,8 @@ def diff(
     data: ArrayLike | None = None,
     radius: float = 0.0,
     labels: bool | float | None = False,
-    tol: float = 1e-5,
-    rtol: float = 1e-5,
+    tol: float | ArrayLike = 1e-5,
+    rtol: float | ArrayLike = 1e-5,
     precision: float | None = None,
     budget: float = 60.0,
     seed: int = 0,
@@ -87,9 +96,10 @@ def diff(
         radius: Of the balls around rows, in the largest change of any input; cut to the box.
         labels: Whether to ask for classes as well: True, or a margin by which both must be sure of
             different ones. On the box, or for all inputs, and around each row of data.
-        tol: The networks count as the same if the gap is at most ``tol + rtol * scale``.
+        tol: The networks count as the same if the gap is at most ``tol + rtol * scale``; a number, or
+            one for each output.
         rtol: The part of that which grows with ``scale``, the largest absolute output on the data, else
-            on samples of the box, else 0.
+            on samples of the box, else 0; a number, or one for each output.
         precision: Once the networks are proved different, what is left of the budget narrows the
             interval until ``gap_upper - gap_lower <= precision * gap_upper``; None stands for 0.5, an
             upper end of at most twice the lower one (1.2 times in the first ten seconds), and 1 stops at
@@ -143,20 +153,19 @@ def diff(
     domain = _checked(joint, box, margin)
     X = None if data is None else as_data(data, joint.first, domain)
     size = positive("radius", radius, zero=True)
-    tol, rtol = positive("tol", tol, zero=True), positive("rtol", rtol, zero=True)
-    if precision is None:
-        precision = CLOSING_PRECISION
-    closing = number("precision", precision, 0.0, 1.0)
+    own = of_outputs("tol", tol, joint.k), of_outputs("rtol", rtol, joint.k)
+    closing = number("precision", CLOSING_PRECISION if precision is None else precision, 0.0, 1.0)
     seed = integer("seed", seed, least=0)
     n_workers(n_jobs)  # complains now, not after minutes
-    scale = scale_of(joint, X, domain, seed) if rtol > 0.0 or X is not None else 0.0
+    scale = scale_of(joint, X, domain, seed) if own[1].any() or X is not None else 0.0
+    allowed = own[0] + own[1] * scale
+    compared = given.scaled(allowed)
     how: dict[str, Any] = {"seed": seed, "report": progress or silent}
     around = None
     if X is not None:
         share = deadline.share(ROWS_SHARE)
         around = RowRun(joint, X, size, domain, margin, share, given.dense_networks(), **how)
-    run = Run(joint.first, joint.second, domain, deadline, tol=tol + rtol * scale, n_jobs=n_jobs, **how)
-    run.climb = None if domain is None else Climb(joint, domain, seed)
+    run = compared.run(domain, deadline, tol=float(allowed.max()), n_jobs=n_jobs, **how)
     blame: tuple[LayerBlame, ...] = ()
     interrupted, answer = False, None
     try:
@@ -167,9 +176,9 @@ def diff(
                 look_around(around)
             if margin is None:
                 run.close(closing)
-            exact = _everywhere(run, given, X)
+            exact = _everywhere(run, compared, X)
             if margin is not None and exact:
-                answer = compare_labels(run, margin)
+                answer = compare_labels(run, margin, given.networks)
                 run.close(closing)
                 decide(run)
     except KeyboardInterrupt:
@@ -179,7 +188,7 @@ def diff(
     if around is not None:
         tighten_rows(around, run.state, domain)
     found = replace(
-        _answer(run, given, (tol, rtol, scale)),
+        _answer(run, given, compared, (*own, scale)),
         labels=answer,
         names=(_name(a, "the first network"), _name(b, "the second network")),
         interrupted=interrupted,
@@ -200,6 +209,7 @@ class _Given:
     models: tuple[AnyModel, AnyModel]
     graphs: tuple[Model, Model]
     joint: Joint
+    factors: Array | None = None
 
     @classmethod
     def of(cls, models: tuple[AnyModel, AnyModel], activation: str | None) -> _Given:
@@ -207,6 +217,22 @@ class _Given:
 
         first, second = (as_model(model, "diff", activation) for model in models)
         return cls(models, (first, second), Joint(first.scores(), second.scores()))
+
+    def scaled(self, allowed: Array) -> _Given:
+        """Return both with outputs multiplied so that one tolerance serves all; itself if it does."""
+        factors = factors_of(allowed)
+        if (factors == 1.0).all():
+            return self
+        with suppress(UnsupportedModelError):
+            if not all(map(scales_exactly, self.networks)):
+                factors = factors_of(allowed, bits=1)
+        first, second = (scaled_model(model, factors) for model in (self.joint.first, self.joint.second))
+        return replace(self, joint=Joint(first, second), factors=factors)
+
+    def run(self, box: Box | None, deadline: Deadline, **how: Any) -> Run:
+        """Return a comparison that has not begun."""
+        climb = None if box is None else Climb(self.joint, box, how["seed"])
+        return Run(self.joint.first, self.joint.second, box, deadline, climb=climb, **how)
 
     @cached_property
     def networks(self) -> tuple[ReluNetwork, ReluNetwork]:
@@ -219,6 +245,8 @@ class _Given:
             model if isinstance(model, ReluNetwork) else graph.relu_network()
             for model, graph in zip(self.models, self.graphs, strict=True)
         )
+        if self.factors is not None:
+            return scaled_network(first, self.factors), scaled_network(second, self.factors)
         return first, second
 
     def layered(self) -> tuple[Model, Model]:
@@ -253,7 +281,7 @@ def _everywhere(run: Run, given: _Given, X: Array | None) -> bool:
     return True
 
 
-def _answer(run: Run, given: _Given, tolerance: tuple[float, float, float]) -> Diff:
+def _answer(run: Run, given: _Given, compared: _Given, tolerance: tuple[Array, Array, float]) -> Diff:
     """Return what was proved about the values."""
     state = run.state
     if state.lower > state.upper:
@@ -263,23 +291,38 @@ def _answer(run: Run, given: _Given, tolerance: tuple[float, float, float]) -> D
         )
     tol, rtol, scale = tolerance
     allowed = tol + rtol * scale
+    top, factors = float(allowed.max()), compared.factors
+    verdict = verdict_of(state.lower, state.upper, top)
+    first, second = run.first, run.second
+    if factors is not None:  # what is proved of scaled outputs holds for them all the more from above
+        first, second = given.networks if isinstance(run.first, ReluNetwork) else given.graphs
+        gaps = (
+            np.zeros(1)
+            if state.witness is None
+            else gaps_at(given.joint, state.witness, run.box is None)
+        )
+        if verdict == "different" and not (gaps > allowed).any():
+            verdict = "undecided"
+        steps = (step._replace(lower=step.lower / factors.max()) for step in state.history)
+        state = replace(state, lower=float(gaps.max()), history=tuple(steps))
     return Diff(
-        verdict=verdict_of(state.lower, state.upper, allowed),
+        verdict=verdict,
         gap_lower=state.lower,
         gap_upper=state.upper,
         witness=state.witness,
-        proof=_proof(state, allowed),
-        tol=tol,
+        proof=_proof(run.state, top),
+        tol=float(tol.max()),
         box=run.box,
-        first=run.first,
-        second=run.second,
+        first=first,
+        second=second,
         layers=run.layers,
         steps=run.steps,
         history=state.history,
         seconds=run.deadline.spent,
         by_programs=run.by_programs or state.by_programs,
-        rtol=rtol,
+        rtol=float(rtol.max()),
         scale=scale,
+        tolerances=() if factors is None else tuple(allowed.tolist()),
     )
 
 

@@ -41,7 +41,7 @@ def failing_rows(diff: Diff, condition: str) -> NDArray[np.intp]:
     if rows is None:
         raise ValueError(f"{condition!r} is a condition on rows; compare with data.")
     if condition == "gap":
-        return np.flatnonzero(rows.gap > diff.allowed)
+        return np.flatnonzero((rows.gaps > (diff.tolerances or diff.allowed)).any(axis=1))
     if condition == "flips":
         if not rows.classified:
             raise ValueError("models with one output choose no classes; ask for 'gap' instead.")

@@ -111,6 +111,7 @@ class Diff:
         graph: What was added, removed, fused and retyped from the first graph to the second, in words.
         certificate: The file that a proof was written to; empty if none was.
         certificate_note: Why none was written although it was asked for, or what it does not prove.
+        tolerances: What is allowed of each output, if not the same of all; the verdict is about these.
     """
 
     verdict: Verdict
@@ -137,11 +138,12 @@ class Diff:
     graph: tuple[str, ...] = ()
     certificate: str = ""
     certificate_note: str = ""
+    tolerances: tuple[float, ...] = ()
 
     @property
     def allowed(self) -> float:
-        """The largest gap that counts as the same: ``tol + rtol * scale``."""
-        return self.tol + self.rtol * self.scale
+        """The largest gap of any output that counts as the same: ``tol + rtol * scale``."""
+        return max(self.tolerances, default=self.tol + self.rtol * self.scale)
 
     @property
     def flip_rate(self) -> float | None:
@@ -194,12 +196,16 @@ class Diff:
             return f"[{low[0]:g}, {high[0]:g}]^{self.box.dim}"
         return f"a box of {self.box.dim} dimensions"
 
+    @property
+    def _each(self) -> str:
+        return f" ({min(self.tolerances):g} and more, by output)" if self.tolerances else ""
+
     _repr_html_ = card
 
     def __str__(self) -> str:
         upper = rounded_up(self.gap_upper, 4) if isfinite(self.gap_upper) else "unknown"
         text = (
-            f"{self.verdict.upper()} at tolerance {self.allowed:g}: largest gap between "
+            f"{self.verdict.upper()} at tolerance {self.allowed:g}{self._each}: largest gap between "
             f"{rounded_down(self.gap_lower, 4)} and {upper} on {self.domain} ({self.proof})"
         )
         if self.labels is not None:
