@@ -45,5 +45,5 @@ def test_jumps_free_the_breakpoints_that_one_outlier_holds():
     start = np.array([100, 130, 160, 190])
     loss, mask = best_in_gaps(x, blocks, start, np.inf)
     near, near_mask, gaps = improve(x, blocks, start, loss, mask)
-    far, _, _ = jump(x, blocks, gaps, near, near_mask)
+    _, far, _, _ = jump(x, blocks, gaps, near, near_mask)
     assert far < 2.0 and near > 4.0  # the noise alone has 201 times 0.01

@@ -1,8 +1,9 @@
 # What pindown.learn.segmented offers; lazy.py reads this list.
 
-# The estimator, and one number of pieces it tried.
+# The estimator, one number of pieces it tried, and a breakpoint with its interval.
 from pindown.learn.segmented.estimator import SegmentedRegressor as SegmentedRegressor
 from pindown.learn.segmented.estimator import Trial as Trial
+from pindown.learn.segmented.inference import Breakpoint as Breakpoint
 
 # The published convex programs, one by one: slow, for checks.
 from pindown.learn.segmented.convex_programs import crossing_constraints as crossing_constraints

@@ -1,25 +1,30 @@
 r"""Global optimum of continuous piecewise-linear least squares, with a proof.
 
-An upper bound comes from the same search on a coarse grid of gaps, and local moves; a tight lower bound
-from :mod:`~pindown.learn.segmented._compiled.relaxation`; the tuples of gaps between the two are solved
-exactly.
+An upper bound comes from the same search on a coarse grid of gaps, and local moves. Gaps that hold no
+breakpoint of a better fit are left out (:mod:`~pindown.learn.segmented._compiled.screening`); on the
+others a tight lower bound comes from :mod:`~pindown.learn.segmented._compiled.relaxation`, and the
+tuples of gaps between the two bounds are solved exactly.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from pindown.affine import Array, Integers
-from pindown.deadline import NEVER, Deadline, OutOfTime
+from pindown.deadline import Deadline, OutOfTime
 from pindown.learn.segmented._compiled import branch_and_bound as branching
 from pindown.learn.segmented._compiled import breakpoints as joints
-from pindown.learn.segmented._compiled import relaxation
+from pindown.learn.segmented._compiled import relaxation, screening
 from pindown.learn.segmented._compiled.parabolas import moment_blocks, two_passes
 from pindown.learn.segmented._problem import RESOLUTION, Fit
 from pindown.learn.segmented.tuning import (
+    BLOCK_REFINEMENT,
     BROAD_PIECE_SHARE,
     COARSE_GRID_SPACING,
     COARSE_GRIDS,
+    MAX_COARSE_GRID,
     NO_IMPROVEMENT,
     ROWS_PER_CHECK,
     SQUARED_NODES_PER_CHECK,
@@ -56,18 +61,75 @@ def least_squares(
     slack = _slack(one, w)
     bound, leaves = max(min(one, cap) - slack, 0.0), 0
     for coarse, patience in COARSE_GRIDS if n_pieces > 1 and one > slack else ():
-        rival = _upper_bound(x, y, w, n_pieces, one + slack, coarse)
+        rival = _upper_bound(x, y, w, n_pieces, one + slack, coarse, deadline)
         best = rival if rival.loss < best.loss or not len(best.gaps) else best
         slack = _slack(best.loss, w)
         if best.loss <= slack:
             return _fit(x, y, w, best, 0.0, leaves)
-        tree = _Tree(x, y, w, np.arange(len(x) - 1), n_pieces, slack, cap)
-        tree.tie(best)
-        bound, more, done = tree.prove(best, deadline, patience)
-        leaves += more
+        gaps, floor = possible_gaps(x, y, w, n_pieces, min(best.loss, cap), deadline)
+        bound, done = max(min(best.loss, cap) - slack, 0.0), True
+        if len(gaps):
+            tree = _Tree(x, y, w, gaps, n_pieces, slack, cap)
+            tree.tie(best)
+            bound, more, done = tree.prove(best, floor, deadline, patience)
+            leaves += more
         if done:
             break
     return _fit(x, y, w, best, bound, leaves)
+
+
+def possible_gaps(
+    x: Array, y: Array, w: Array, n_pieces: int, ceiling: float, deadline: Deadline
+) -> tuple[Integers, float]:
+    """Return the gaps that may hold a breakpoint of a fit with a loss below ``ceiling``.
+
+    Also a number that no fit with so many pieces is below. Blocks begin with about as many gaps as there
+    are blocks, and get smaller until they are single gaps or time is over.
+    """
+    n, breaks = len(x), n_pieces - 1
+    moments = moment_blocks(x, y, w)
+    size = max(int(np.sqrt(n) / 2), 1)
+    low = np.arange(0, n - 1, size)
+    high = np.minimum(low + size - 1, n - 2)
+    floor = 0.0
+    while len(low):
+        try:
+            sums = _least_sums(moments, low, high, n, breaks, ceiling, deadline)
+        except OutOfTime:
+            break
+        floor = max(floor, min(float(sums.min()), ceiling))
+        low, high = low[sums < ceiling], high[sums < ceiling]
+        if size == 1:
+            break
+        size = max(size // BLOCK_REFINEMENT, 1)
+        parts = [np.arange(a, b + 1, size) for a, b in zip(low, high, strict=True)]
+        ends = [np.minimum(part + size - 1, b) for part, b in zip(parts, high, strict=True)]
+        low, high = (np.concatenate([*part, np.empty(0, np.int64)]) for part in (parts, ends))
+    inside = [np.arange(a, b + 1) for a, b in zip(low, high, strict=True)]
+    return np.concatenate([*inside, np.empty(0, np.int64)]), floor
+
+
+def _least_sums(
+    moments: Array,
+    low: Integers,
+    high: Integers,
+    n: int,
+    breaks: int,
+    ceiling: float,
+    deadline: Deadline,
+) -> Array:
+    """Return the least loss of separate lines with a breakpoint in each block."""
+    inside, prefix, suffix = (np.full((breaks + 1, len(low)), np.inf) for _ in range(3))
+    chunks = [(row, min(row + ROWS_PER_CHECK, len(low))) for row in range(0, len(low), ROWS_PER_CHECK)]
+    short, long = screening.runs(moments, low, high, n)
+    for rows in chunks:
+        deadline.check()
+        screening.inside_losses(moments, low, high, inside, rows)
+        screening.forwards(moments, low, short, long, inside, ceiling, prefix, rows)
+    for rows in reversed(chunks):
+        deadline.check()
+        screening.backwards(moments, high, n, short, long, inside, ceiling, suffix, rows)
+    return (prefix[1:] + suffix[::-1][1:]).min(axis=0)
 
 
 def _slack(loss: float, w: Array) -> float:
@@ -99,27 +161,29 @@ def _fit(x: Array, y: Array, w: Array, best: _Best, bound: float, leaves: int) -
     return Fit(best.gaps, best.mask, lines, best.loss, bound, leaves)
 
 
-def _upper_bound(x: Array, y: Array, w: Array, n_pieces: int, cap: float, coarse: int) -> _Best:
+def _upper_bound(
+    x: Array, y: Array, w: Array, n_pieces: int, cap: float, coarse: int, deadline: Deadline
+) -> _Best:
     """Best tuple on a coarse grid of gaps, then local moves and jumps."""
     last = len(x) - 2
-    grid = np.unique(
-        np.linspace(0, last, min(last + 1, max(coarse, last // COARSE_GRID_SPACING)))
-        .round()
-        .astype(np.int64)
-    )
+    places = min(last + 1, max(coarse, min(last // COARSE_GRID_SPACING, MAX_COARSE_GRID)))
+    grid = np.unique(np.linspace(0, last, places).round().astype(np.int64))
     tree = _Tree(x, y, w, grid, n_pieces, 0.0)
     blocks = tree.blocks
     best = _Best(np.zeros(n_pieces - 1, dtype=np.int64), -1, cap)
-    tree.grow(best, NEVER)
-    while tree.height and best.mask < 0:
-        tree.run(best, 1)
-    if best.mask < 0:  # no relaxed tuple keeps its promise: begin with evenly spread breakpoints
+    with suppress(OutOfTime):
+        tree.grow(best, deadline)
+        while tree.height and best.mask < 0:
+            deadline.check()
+            tree.run(best, 1)
+    if best.mask < 0:  # no time, or no relaxed tuple keeps its promise: evenly spread breakpoints
         spread = np.linspace(0, last, n_pieces + 1)[1:-1].round().astype(np.int64)
         loss, mask = joints.best_in_gaps(x, blocks, spread, np.inf)
         best = _Best(spread, mask, loss)
     loss, mask, gaps = joints.improve(x, blocks, best.gaps, best.loss, best.mask)
-    if loss > _slack(loss, w):  # else it is rounding, and not worth a steeper fit
-        loss, mask, gaps = joints.jump(x, blocks, gaps, loss, mask)
+    better = loss > _slack(loss, w)  # else it is rounding, and not worth a steeper fit
+    while better and not deadline.passed:
+        better, loss, mask, gaps = joints.jump(x, blocks, gaps, loss, mask)
     return _Best(gaps, int(mask), float(loss))
 
 
@@ -180,7 +244,11 @@ class _Tree:
         x, y, w = self.data
         K, G = self.n_pieces, len(self.grid)
         ceiling = min(best.loss, self.cap)
-        floors = relaxation.suffix_floors(x, y, w, self.grid, self.ties, self.sizes, K)
+        floors = np.full((K + 1, G), np.inf)
+        for row in range(G, 0, -ROWS_PER_CHECK):
+            deadline.check()
+            rows = (max(row - ROWS_PER_CHECK, 0), row)
+            relaxation.suffix_floors(x, y, w, self.grid, self.ties, self.sizes, floors, rows)
         counts, parabolas, untied = relaxation.first_level(
             x, y, w, self.grid, self.ties, self.sizes, ceiling - floors[K - 1]
         )
@@ -222,17 +290,6 @@ class _Tree:
         starts = np.concatenate([[0], np.cumsum(counts)])
         return starts, parabolas, untied, relaxation.least(starts, parabolas, untied)
 
-    def untied(self) -> float:
-        """Return the least loss of separate lines: a bound that is quick to have."""
-        x, y, w = self.data
-        loose = self.ties * np.array([1.0, 1.0, 0.0, 0.0, 0.0])[:, None]
-        floors = relaxation.suffix_floors(x, y, w, self.grid, loose, self.sizes, self.n_pieces)
-        unlimited = np.full(len(self.grid), np.inf)
-        first = self._level(*relaxation.first_level(x, y, w, self.grid, loose, self.sizes, unlimited))[
-            -1
-        ]
-        return max(float((first + floors[self.n_pieces - 1]).min()), 0.0)
-
     def run(self, best: _Best, steps: int) -> int:
         """Take nodes off the stack, improve the best fit in place; return the tuples solved."""
         path = (
@@ -257,13 +314,16 @@ class _Tree:
             best.loss, best.mask, best.gaps = float(loss), int(mask), path
         return int(leaves)
 
-    def prove(self, best: _Best, deadline: Deadline, patience: float) -> tuple[float, int, bool]:
+    def prove(
+        self, best: _Best, floor: float, deadline: Deadline, patience: float
+    ) -> tuple[float, int, bool]:
         """Search until nothing is left; return the lower bound, the tuples solved, and whether to stop.
 
+        ``floor`` is a bound known before.
         After more than ``patience`` tuples a better fit to compare with would pay off: do not stop then.
         """
         leaves = 0
-        bound = min(self.untied(), best.loss)
+        bound = min(floor, best.loss)
         try:
             bound = max(self.grow(best, deadline), bound)
             while self.height:

@@ -31,7 +31,8 @@ from pindown.affine import Array
 from pindown.deadline import Deadline, checked_budget
 from pindown.learn._inputs import checked_weights
 from pindown.learn.segmented._problem import Function, SegmentedFit, as_network, compile_loops, solve
-from pindown.validation import choice, integer, refuse
+from pindown.learn.segmented.inference import Breakpoint, breakpoints
+from pindown.validation import choice, integer, number, refuse
 
 LOSSES = ("squared", "absolute")
 SELECTIONS = ("bic", "cv")
@@ -202,6 +203,45 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Evaluate the function; outside the data its outer pieces go on."""
         check_is_fitted(self, "network_")
         return self._function(self._one_variable(X, reset=False))
+
+    def breakpoint_intervals(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        confidence: float = 0.95,
+    ) -> list[Breakpoint]:
+        """Return each breakpoint with its standard error, confidence interval and p-value.
+
+        They are asymptotic, for independent errors of one variance around a function with as many pieces
+        as the fit has; the p-value is Davies' bound for no change of slope there. Choosing the number of
+        pieces on the same data is not accounted for.
+
+        Args:
+            X: The variable that was fitted.
+            y: The targets that were fitted.
+            sample_weight: The weights that were used.
+            confidence: Of each interval, between 0 and 1.
+
+        Raises:
+            ValueError: If the loss is absolute, or the data do not fit the estimator.
+
+        >>> rng = np.random.default_rng(0)
+        >>> x = np.linspace(0, 10, 200)
+        >>> y = np.abs(x - 4) + 0.1 * rng.normal(size=200)
+        >>> (bend,) = SegmentedRegressor(2).fit(x, y).breakpoint_intervals(x, y)
+        >>> round(bend.at, 1), bend.lower < 4 < bend.upper, round(bend.change, 1), bend.p_value < 1e-9
+        (4.0, True, 2.0, True)
+        """
+        check_is_fitted(self, "network_")
+        confidence = number("confidence", confidence, 0.0, 1.0, above=True, below=True)
+        if self.loss != "squared":
+            refuse("loss", '"squared" for intervals of breakpoints', self.loss)
+        x = self._one_variable(X, reset=False)
+        target = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        check_consistent_length(x, target)
+        return breakpoints(self._function, x, target, checked_weights(sample_weight, x), confidence)
 
     def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None) -> Any:
         """Draw the function, its breakpoints, and the data if given; return the axes."""

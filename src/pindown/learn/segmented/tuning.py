@@ -12,8 +12,11 @@ CLOSED_GAP = 1e-6
 
 # Gaps of the coarse grid for the upper bound, and how many tuples to solve before a finer one is tried.
 COARSE_GRIDS = ((40, 20_000), (160, inf))
-# On many points the first grid has at least one gap in this many: still a small part of the cost.
+# The first grid has one gap in this many, up to so many: still a small part of the cost.
 COARSE_GRID_SPACING = 16
+MAX_COARSE_GRID = 160
+# Blocks of gaps that may hold a breakpoint are cut into so many.
+BLOCK_REFINEMENT = 4
 
 # How often the clock is read: rows of the dynamic program, nodes of the two searches.
 ROWS_PER_CHECK = 64
@@ -29,3 +32,9 @@ BROAD_PIECE_SHARE = 0.1
 
 # An improvement of this fraction of the loss is not looked for.
 NO_IMPROVEMENT = 1e-7
+
+# Places between the neighbours at which a breakpoint is looked for, for its p-value.
+DAVIES_PLACES = 40
+# Places within so many standard errors at which the loss is profiled, for an interval.
+PROFILE_PLACES = 400
+PROFILE_REACH = 8.0

@@ -183,23 +183,23 @@ def improve(
 
 
 @compiled
-def jump(x: Array, blocks: Array, gaps: Integers, best: float, mask: int) -> tuple[float, int, Integers]:
-    """Let one breakpoint jump anywhere or three surround an outlier, and improve; while it helps."""
+def jump(
+    x: Array, blocks: Array, gaps: Integers, best: float, mask: int
+) -> tuple[bool, float, int, Integers]:
+    """Let one breakpoint jump anywhere or three surround an outlier, and improve: did it help?"""
     last = len(x) - 2
-    while True:
-        trials = np.concatenate((_elsewhere(gaps, last), _spikes(x, blocks, gaps, mask)))
-        losses = np.empty(len(trials))
-        for i in range(len(trials)):
-            losses[i], _ = best_in_gaps(x, blocks, trials[i], np.inf)
-        start = best
-        for i in np.argsort(losses)[:_FOLLOWED]:
-            loss, found = best_in_gaps(x, blocks, trials[i], np.inf)
-            if found >= 0:
-                loss, found, trial = improve(x, blocks, trials[i], loss, found)
-                if loss < best:
-                    best, mask, gaps = loss, found, trial
-        if best >= start:
-            return best, mask, gaps
+    trials = np.concatenate((_elsewhere(gaps, last), _spikes(x, blocks, gaps, mask)))
+    losses = np.empty(len(trials))
+    for i in range(len(trials)):
+        losses[i], _ = best_in_gaps(x, blocks, trials[i], np.inf)
+    start = best
+    for i in np.argsort(losses)[:_FOLLOWED]:
+        loss, found = best_in_gaps(x, blocks, trials[i], np.inf)
+        if found >= 0:
+            loss, found, trial = improve(x, blocks, trials[i], loss, found)
+            if loss < best:
+                best, mask, gaps = loss, found, trial
+    return best < start, best, mask, gaps
 
 
 @compiled

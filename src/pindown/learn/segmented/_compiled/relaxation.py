@@ -62,13 +62,19 @@ def line_loss(Sxx: float, Sxy: float, Syy: float) -> float:
 
 @compiled
 def suffix_floors(
-    x: Array, y: Array, w: Array, gaps: Integers, ties: Array, sizes: Array, pieces: int
-) -> Array:
-    """Least loss of the points after each gap with 1, 2, ... untied lines: a bound for every suffix."""
-    n, G = len(x), len(gaps)
-    floors = np.full((pieces + 1, G), np.inf)
+    x: Array,
+    y: Array,
+    w: Array,
+    gaps: Integers,
+    ties: Array,
+    sizes: Array,
+    floors: Array,
+    rows: tuple[int, int],
+) -> None:
+    """Fill ``floors[k, a]``: least loss after gap a with k untied lines; last rows first."""
+    n, G, pieces = len(x), len(gaps), len(floors) - 1
     stats = np.empty(6)
-    for a in range(G - 1, -1, -1):
+    for a in range(rows[1] - 1, rows[0] - 1, -1):
         stats[:] = 0.0
         for b in range(a + 1, G):
             add_points(stats, x, y, w, gaps[b - 1] + 1, gaps[b] + 1)
@@ -81,7 +87,6 @@ def suffix_floors(
         floors[1, a] = line_loss(Sxx, Sxy, Syy)
         for k in range(2, pieces + 1):
             floors[k, a] = min(floors[k, a], floors[k - 1, a])
-    return floors
 
 
 @compiled
