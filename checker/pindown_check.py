@@ -810,6 +810,9 @@ class Certificate:
         if "set_group" in self.arrays:
             self.group = self.array("set_group", "i", len(counts))
         finite = all(np.isfinite(a).all() for a in (self.boxes, self.rows, self.limits))
+        growth = self.claim.get("growth")
+        good = growth is None or (len(counts) == 0 and type(growth) is float and growth >= 0)
+        require(good, "a claim about all inputs has no sets, and a number.")
         good = finite and (self.boxes[:, 0] <= self.boxes[:, 1]).all() and len(self.set_box) == len(counts)
         good = good and ((counts >= 0) & (self.set_box >= 0) & (self.set_box < len(self.boxes))).all()
         require(good, "the claim's sets are bad, or a box is empty.")
@@ -846,6 +849,10 @@ class Certificate:
         if "reads" in self.arrays:
             for i, (model, reads) in enumerate(zip(self.networks, self.reads)):
                 write(f"network {i + 1}: model {model + 1}, reads " + ", ".join(f"X_{r}" for r in reads))
+        if "growth" in self.claim:
+            k = self.n_outputs[0]
+            t = self.claim["growth"]
+            write(f"for all X and i = 0 to {k - 1}: |Y_i - Y_(i + {k})| <= {t!r} (1 + |X|_2)")
         for b, box in enumerate(self.boxes.tolist()):
             sides = [f"{low!r} <= X_{i} <= {high!r}" for i, (low, high) in enumerate(zip(*box))]
             write(f"box {b + 1}: " + ", ".join(sides))
@@ -1088,6 +1095,22 @@ def check_ends(certificate, network, wanted):
     return done
 
 
+def check_growth(network):
+    """A number t with |f_i(x) - g_i(x)| <= t (1 + |x|_2) for all inputs x and outputs of tied networks.
+
+    Every tensor has |y(x)| <= m (1 + |x|_2), also what the second network has more.
+    """
+    most = [np.ones((1, network.sizes[0]))]
+    for node in network.nodes[:-1]:
+        if isinstance(node, Affine):
+            total = node.sums(most, "positive") + node.sums(most, "negative") + np.abs(node.bias)
+            most.append(up(total, error(node.sizes(most), node.n)))
+        else:
+            most.append(most[node.inputs[0]])  # |max(0, z)| <= |z|, and a Gap lies between 0 and d
+    both = network.nodes[-2]  # of the first network, and what the second one has more
+    return float(most[both.inputs[1]].max()) if len(both.inputs) == 2 else 0.0
+
+
 def check_witness(certificate, network, s, x):
     """Whether an input and its outputs satisfy all rows of a set: by intervals, else in rationals."""
     low, high, rows = certificate.set(s)
@@ -1272,6 +1295,13 @@ def check(data, models, text=None, seconds=3600.0, write=print):
         require(same, f"model {i + 1} is another file than the one that the certificate is about.")
     network, n_sets, verdict = certificate.network(models), len(certificate.set_box), certificate.verdict
     require(verdict in ("holds", "violated", "counted"), "the proof is not finished.")
+    if "growth" in certificate.claim:
+        good = verdict == "holds" and "tie_places" in certificate.arrays and text is None
+        good = good and len(set(certificate.n_outputs)) == 1
+        require(good, "a claim about all inputs needs tied networks.")
+        good = check_growth(network) <= certificate.claim["growth"]
+        require(good, "the gap of the networks may grow faster than the certificate says.")
+        return "holds: the gap of the networks grows no faster with the input"
     if text is not None:
         require(verdict != "counted", "--property takes proofs that a property holds or is violated.")
         compare(certificate, text)

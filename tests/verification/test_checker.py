@@ -12,8 +12,8 @@ import pytest
 import pindown as pn
 from pindown.model.operations import affine_operation, operation, relu
 from pindown.relaxation import forward_bounds
-from pindown.verification import portfolio, proof_files
-from tests.verification.checking import Problem, certified, load_checker, problems
+from pindown.verification import certified_accuracy, portfolio, proof_files
+from tests.verification.checking import Problem, certified, load_checker, problems, wide_network
 
 checker = load_checker()
 SHARED_MODELS = Path(__file__).parents[2].parent / "shared" / "models"
@@ -41,7 +41,42 @@ def originals():
             _, models, data = certified(problems()[name], folder)
         assert said(data, models)[0]
         found[name] = *proof_files.unpacked(data), models, problems()[name].models[0]
+    with TemporaryDirectory() as folder:
+        found["pair"], found["everywhere"] = (_pair(Path(folder), box) for box in (True, False))
+        found["counted"] = _counted(Path(folder))
+    for claim, arrays, models, _ in found.values():
+        assert said(proof_files.packed(claim, arrays), models)[0]
     return found
+
+
+def _pair(folder, box):
+    """Return the certificate of two networks that differ by rounding, and both outputs."""
+    nets = [wide_network(np.random.default_rng(4), 2, (6, 5), 2)]
+    layers = [(np.asarray(W)[::-1][:, ::-1], b[::-1]) for W, b in nets[0].layers]
+    layers[0] = layers[0][0][:, ::-1], layers[0][1]
+    layers[-1] = layers[-1][0][::-1], layers[-1][1][::-1] + 1e-6
+    nets.append(pn.ReluNetwork.from_layers(layers))
+    paths = [folder / f"{i}.onnx" for i in (0, 1)]
+    for net, path in zip(nets, paths, strict=True):
+        net.save(path, dtype="float64")
+    corners = (-np.ones(2), np.ones(2)) if box else None
+    answer = pn.diff(*paths, box=corners, certificate=folder / "proof", budget=20.0)
+    assert answer.certificate, answer.certificate_note
+    data = (folder / "proof").read_bytes()
+    models = [path.read_bytes() for path in paths]
+    return *proof_files.unpacked(data), models, lambda x: np.concatenate([n(x) for n in nets], axis=-1)
+
+
+def _counted(folder):
+    """Return the certificate of an accuracy: a class that stays, one that is wrong, one that changes."""
+    net = pn.ReluNetwork.from_layers([([[1.0, 0.5]], [0])])  # the class is the sign
+    net.save(folder / "sign.onnx")
+    X, y = [[1.0, 1.0], [0.5, 0.5], [-1.0, 0.0]], [1, 1, 1]
+    given = {"certificate": folder / "counted", "verbose": 0}
+    found = certified_accuracy(folder / "sign.onnx", X, y, [0.2, 0.6], **given)
+    assert found.certificate
+    data = (folder / "counted").read_bytes()
+    return *proof_files.unpacked(data), [(folder / "sign.onnx").read_bytes()], net
 
 
 def mutated(rng, claim, arrays):
@@ -91,7 +126,14 @@ def _mutate_claim(rng, claim, arrays):
 def refuted(data, net, rng):
     """Return whether an accepted claim is false, as far as corners and samples tell."""
     claimed = checker.Certificate(data)
+    if "growth" in claimed.claim:
+        k, d = claimed.n_outputs[0], claimed.d
+        points = rng.standard_normal((300, d)) * rng.choice([0.0, 1.0, 1e3], (300, 1))
+        gaps = np.abs(net(points)[:, :k] - net(points)[:, k:]).max(axis=1)
+        return bool((gaps > claimed.claim["growth"] * (1 + np.linalg.norm(points, axis=1))).any())
     for s, box in enumerate(claimed.set_box):
+        if claimed.verdict == "counted" and not claimed.arrays["proof"][s]:
+            continue  # nothing is claimed, or there is a witness, which the checker evaluates
         low, high = claimed.boxes[box]
         points = rng.uniform(low, high, (300, len(low)))
         if len(low) <= 8:
@@ -99,7 +141,7 @@ def refuted(data, net, rng):
                 [points, [np.where(c, low, high) for c in product((0, 1), repeat=len(low))]]
             )
         _, _, (rows, limits, strict) = claimed.set(s)
-        values = net(points) @ rows.T
+        values = net(points) @ rows[:, : len(net(points[0]))].T
         inside = np.where(strict, values < limits - 1e-9, values <= limits - 1e-9).all(axis=1)
         if claimed.verdict == "violated":
             for reached, x in zip(

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.model.builder import Builder, Tensor
 from pindown.model.graph import Model
+from pindown.model.operations.affine_operation import AffineOperation
 from pindown.model.operations.convolution import Convolution
 from pindown.model.operations.dense import Add, Dense, Scale
 from pindown.model.operations.moves import Concat, Gather, Move, Reshape
@@ -40,7 +41,7 @@ from pindown.model.operations.operation import (
     Writer,
 )
 from pindown.model.operations.relu import Relu, triangle_lines
-from pindown.rounding import add_down, add_up
+from pindown.rounding import add_down, add_up, gamma
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +169,41 @@ def tied(first: Model, second: Model, pairs: Sequence[Pairs] | None = None) -> M
         for each in (base, other)
     ]
     return builder.model(builder.add(Concat(axis=1), *outputs), input_shape=first.input_shape)
+
+
+def growth(model: Model) -> float:
+    r"""Return t with :math:`|f_k(x) - g_k(x)| \le t (1 + \|x\|_2)` for all x, of :func:`tied` models.
+
+    Every tensor has :math:`|y(x)| \le m (1 + \|x\|_2)`, with m = 1 for the input, |W| m + |b| behind an
+    affine operation, and m again behind a ReLU; and so has what the second model has more.
+
+    >>> from pindown import ReluNetwork
+    >>> from pindown.model.from_network import model_of_network
+    >>> nets = [ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [c])]) for c in (0, 0.125)]
+    >>> round(growth(tied(*map(model_of_network, nets))), 6)
+    0.125
+    """
+    most: list[Array] = [np.ones((1, *model.literal_shape))]
+    found = 0.0
+    for i, node in enumerate(model.nodes, 1):
+        given = [most[j] for j in node.inputs]
+        operation = node.operation
+        if isinstance(operation, AffineOperation):
+            made = sum(part.linear(given[0]) for part in operation.signed())
+            offset = 0.0 if operation.offset is None else np.abs(operation.offset)
+            made = (made + offset) * (1.0 + 4.0 * gamma(operation.n_terms(given[0].shape[1:]) + 8))
+        elif isinstance(operation, Move):
+            made = operation.move(given[0], 1)
+        elif isinstance(operation, Add):
+            made = sum(given) * (1.0 + 2.0**-50)
+            last = i >= len(model.nodes) - 2
+            found = float(given[1].max()) if last else found  # what the second has more
+        elif isinstance(operation, Concat):
+            made = np.concatenate(given, axis=1 + operation.axis)
+        else:
+            made = given[0]
+        most.append(np.asarray(made))
+    return found
 
 
 def _own_pairs(given: Iterator[Pairs], shape: Shape) -> Pairs | None:

@@ -210,11 +210,19 @@ class Certificate:
         note = "" if self._before is None else "went on from what it held; the checker checks all of it"
         return replace(answer, certificate=str(self.path), certificate_note=note)
 
-    def stored(self, verdict: str, arrays: Arrays, note: str) -> tuple[str, str]:
-        """Write a certificate with these arrays; return its name and the note, or why there is none."""
+    def stored(self, verdict: str, arrays: Arrays, note: str = "", **more: float) -> tuple[str, str]:
+        """Write a certificate with these arrays; return its name and the note, or why there is none.
+
+        Args:
+            verdict: What it says.
+            arrays: The proof.
+            note: Returned if it is written.
+            **more: Further entries of the claim.
+        """
         claim, claimed = claim_of(self.prop, self.files, inner=False)
         try:
-            write_certificate(self.path, packed({**claim, "verdict": verdict}, claimed | arrays))
+            whole = {**claim, **more, "verdict": verdict}
+            write_certificate(self.path, packed(whole, claimed | arrays))
         except CertificateError as error:
             return "", f"no certificate was written: {error}"
         return str(self.path), note

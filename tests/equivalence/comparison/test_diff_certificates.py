@@ -10,7 +10,7 @@ import pindown as pn
 from pindown.equivalence.comparison._certificates import _ahead, _gap_sets
 from pindown.errors import CertificateError
 from pindown.model.from_network import model_of_network
-from pindown.relaxation.tied_models import Pairs, tied
+from pindown.relaxation.tied_models import Pairs, growth, tied
 from pindown.verification import proof_files
 from tests.verification.checking import load_checker
 
@@ -94,11 +94,29 @@ def test_rows_are_counted(pair):
     assert "unsafe sets" in said or "of 11 questions" in said
 
 
-def test_what_holds_for_all_inputs_has_no_certificate(pair):
-    layers = network(np.random.default_rng(3))
-    answer, said, _ = pair(layers, layers)
-    assert answer.verdict == "same" and said is None
-    assert "give a box" in answer.certificate_note
+def test_what_holds_for_all_inputs_is_proved_to_a_stranger(pair, tmp_path):
+    rng = np.random.default_rng(3)
+    layers = network(rng)
+    answer, said, lines = pair(layers, moved(rng, layers))
+    assert answer.verdict == "same" and said.startswith("holds: the gap")
+    assert "for all X and i = 0 to 2: |Y_i - Y_(i + 3)| <= 1e-05 (1 + |X|_2)" in lines
+    claim, arrays = proof_files.unpacked((tmp_path / "proof").read_bytes())
+    models = [(tmp_path / name).read_bytes() for name in ("a.onnx", "b.onnx")]
+    for forged in ({"growth": 1e-19}, {"growth": -1.0}, {"growth": "x"}, {"verdict": "counted"}):
+        data = proof_files.packed({**claim, **forged}, arrays)
+        with np.errstate(all="ignore"), pytest.raises(checker.Rejected):
+            checker.check(data, models, write=lambda line: None)
+
+
+def test_growth_is_at_least_what_samples_show():
+    rng = np.random.default_rng(6)
+    layers = network(rng)
+    other = [(W + 0.01 * rng.standard_normal(W.shape), b + 0.01) for W, b in layers]
+    nets = [pn.ReluNetwork.from_layers(each) for each in (layers, other)]
+    most = growth(tied(*map(model_of_network, nets)))
+    X = rng.standard_normal((500, 3)) * rng.choice([0.01, 1.0, 1e3], (500, 1))
+    gaps = np.abs(nets[0](X) - nets[1](X)).max(axis=1) / (1 + np.linalg.norm(X, axis=1))
+    assert gaps.max() < most < 100 * gaps.max()
 
 
 def test_models_that_are_no_files_are_refused(tmp_path):
