@@ -11,6 +11,9 @@ and the second lies between 0 and :math:`\delta`. What both have in common cance
 gap of two models that hardly differ are of the size of the gap. Units may be paired in another order,
 and scaled.
 
+Bounds are those that ``checker/pindown_check.py`` makes, so that what is proved with them is proved to a
+stranger; :mod:`~pindown.relaxation.difference_models` has tighter ones, of the difference alone.
+
 Paulsen et al. 2020, "ReluDiff: differential verification of deep neural networks".
 """
 
