@@ -188,19 +188,20 @@ def growth(model: Model) -> float:
     """
     most: list[Array] = [np.ones((1, *model.literal_shape))]
     found = 0.0
-    for i, node in enumerate(model.nodes, 1):
+    for node in model.nodes:
         given = [most[j] for j in node.inputs]
         operation = node.operation
         if isinstance(operation, AffineOperation):
-            made = sum(part.linear(given[0]) for part in operation.signed())
+            positive, negative = (np.asarray(part.linear(given[0])) for part in operation.signed())
             offset = 0.0 if operation.offset is None else np.abs(operation.offset)
-            made = (made + offset) * (1.0 + 4.0 * gamma(operation.n_terms(given[0].shape[1:]) + 8))
+            made = (positive + negative + offset) * (
+                1.0 + 4.0 * gamma(operation.n_terms(given[0].shape[1:]) + 8)
+            )
         elif isinstance(operation, Move):
             made = operation.move(given[0], 1)
         elif isinstance(operation, Add):
-            made = sum(given) * (1.0 + 2.0**-50)
-            last = i >= len(model.nodes) - 2
-            found = float(given[1].max()) if last else found  # what the second has more
+            made = (given[0] + given[1]) * (1.0 + 2.0**-50)
+            found = float(given[1].max())  # in the last sum: what the second has more
         elif isinstance(operation, Concat):
             made = np.concatenate(given, axis=1 + operation.axis)
         else:
