@@ -44,7 +44,7 @@ from pindown.model.operations.operation import (
     Writer,
 )
 from pindown.model.operations.relu import Relu, triangle_lines
-from pindown.rounding import add_down, add_up, gamma
+from pindown.rounding import UNIT_ROUNDOFF, add_down, add_up, gamma
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +201,8 @@ def growth(model: Model) -> float:
             made = operation.move(given[0], 1)
         elif isinstance(operation, Add):
             made = (given[0] + given[1]) * (1.0 + 2.0**-50)
-            found = float(given[1].max())  # in the last sum: what the second has more
+            # In the last sum: what the second has more, and what differences of weights are rounded by.
+            found = float(given[1].max() + 16.0 * len(model.nodes) * UNIT_ROUNDOFF * given[0].max())
         elif isinstance(operation, Concat):
             made = np.concatenate(given, axis=1 + operation.axis)
         else:
