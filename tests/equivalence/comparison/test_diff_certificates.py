@@ -203,9 +203,19 @@ def test_the_checkers_tie_bounds_what_it_should(seed, tmp_path):
 
 
 def test_a_gap_is_claimed_to_both_sides():
-    sets = _gap_sets((np.zeros(1), np.ones(1)), 2, 0.25)
+    sets = _gap_sets((np.zeros(1), np.ones(1)), np.full(2, 0.25))
     for f, g, inside in (([0, 0], [0, 0.2], 0), ([0, 0], [0, 0.3], 1), ([0.3, 0], [0, 0.3], 2)):
         assert sum(each.contains([0.5], [*f, *g]) for each in sets) == inside
+
+
+def test_tolerances_of_each_output_are_claimed(pair):
+    layers = network(np.random.default_rng(7))
+    other = [*layers[:-1], (layers[-1][0], layers[-1][1] + [0.0, 1e-3, 0.0])]
+    answer, said, lines = pair(layers, other, box=BOX, tol=[1e-5, 2e-3, 1e-5], rtol=0.0)
+    assert answer.verdict == "same" and said.startswith("holds")
+    assert sum(line.endswith("< -0.002") for line in lines) == 2
+    answer, said, _ = pair(layers, other, box=BOX, tol=[2e-3, 1e-5, 1e-5], rtol=0.0)
+    assert answer.verdict == "different" and said.startswith("violated")
 
 
 def test_classes_are_claimed_of_both_models():

@@ -68,11 +68,12 @@ def certified(
         if answer.box is None and answer.verdict == "same":
             reason = "weights alone do not show it for all inputs; give a box"
             graph, ties = forms[0]
-            if ties is not None and growth(graph) * (1.0 + 1e-9) <= answer.allowed:
+            most = float(_allowed(answer, k).min())
+            if ties is not None and growth(graph) * (1.0 + 1e-9) <= most:
                 made = Certificate.at(path, prop, given, graphs, anew=True)
                 reason = made.log.refused
                 if not reason:
-                    file, note = made.stored("holds", ties, growth=float(answer.allowed))
+                    file, note = made.stored("holds", ties, growth=most)
                     return replace(answer, certificate=file, certificate_note=note)
         return replace(answer, certificate_note=f"no certificate was written: {reason}")
     written = Written()
@@ -155,20 +156,25 @@ def _questions(answer: Diff, joint: Joint) -> list[Question]:
         found += _different(answer, joint)
     elif answer.verdict == "same" and answer.box is not None:
         corners = answer.box.lower, answer.box.upper
-        found.append(Question(_gap_sets(corners, joint.k, answer.allowed)))
+        found.append(Question(_gap_sets(corners, _allowed(answer, joint.k))))
     elif answer.box is not None and isfinite(answer.gap_upper):  # what is proved of it
         corners = answer.box.lower, answer.box.upper
-        found.append(Question(_gap_sets(corners, joint.k, answer.gap_upper)))
+        found.append(Question(_gap_sets(corners, np.full(joint.k, answer.gap_upper))))
     return found
 
 
-def _gap_sets(corners: tuple[Array, Array], k: int, allowed: float) -> tuple[UnsafeSet, ...]:
-    """Return the sets ``f_i - g_i > allowed`` and ``g_i - f_i > allowed`` for all outputs."""
-    forms = np.concatenate([np.eye(k), -np.eye(k)], axis=1)
-    strict, limit = np.ones(1, bool), np.array([-allowed])
+def _allowed(answer: Diff, k: int) -> Array:
+    """Return the largest gap that counts as the same, of every output."""
+    return np.array(answer.tolerances or (answer.allowed,) * k, dtype=np.float64)
+
+
+def _gap_sets(corners: tuple[Array, Array], allowed: Array) -> tuple[UnsafeSet, ...]:
+    """Return the sets ``f_i - g_i > allowed_i`` and ``g_i - f_i > allowed_i`` for all outputs."""
+    eye, strict = np.eye(len(allowed)), np.ones(1, bool)
+    forms = np.concatenate([eye, -eye], axis=1)
     return tuple(
-        UnsafeSet(*corners, 0.0 - sign * form[None], limit, None, strict)
-        for form in forms
+        UnsafeSet(*corners, 0.0 - sign * form[None], np.array([-limit]), None, strict)
+        for form, limit in zip(forms, allowed, strict=True)
         for sign in (1.0, -1.0)
     )
 
@@ -188,23 +194,24 @@ def _shown(
     return [Question((UnsafeSet(*corners, rows, limits, None, strict),), x)]
 
 
-def _gap_shown(joint: Joint, x: Array, corners: tuple[Array, Array], allowed: float) -> list[Question]:
+def _gap_shown(joint: Joint, x: Array, corners: tuple[Array, Array], allowed: Array) -> list[Question]:
     """Return the question whether outputs differ by more than is allowed, if an input shows that."""
     f, g = joint.values(x[None])
     apart = (f - g)[0]
-    i = int(np.argmax(np.abs(apart)))
+    i = int(np.argmax(np.abs(apart) - allowed))
     row = np.zeros((1, 2 * joint.k))
     row[0, i], row[0, joint.k + i] = -np.sign(apart[i]), np.sign(apart[i])
-    return _shown(joint, x, corners, row, np.array([-allowed]))
+    return _shown(joint, x, corners, row, np.array([-allowed[i]]))
 
 
 def _different(answer: Diff, joint: Joint) -> list[Question]:
     x = answer.witness
     assert x is not None
     if answer.box is not None:
-        return _gap_shown(joint, x, (answer.box.lower, answer.box.upper), answer.allowed)
+        return _gap_shown(joint, x, (answer.box.lower, answer.box.upper), _allowed(answer, joint.k))
     size = float(add_up(1.0, norm_up(x)))
-    return _gap_shown(joint, x, (x, x), float(product_up([answer.allowed, size])))
+    limits = [float(product_up([limit, size])) for limit in _allowed(answer, joint.k)]
+    return _gap_shown(joint, x, (x, x), np.array(limits))
 
 
 def _around_rows(answer: Diff, rows: RowDiff, joint: Joint) -> list[Question]:
@@ -222,12 +229,13 @@ def _around_rows(answer: Diff, rows: RowDiff, joint: Joint) -> list[Question]:
             found += _classes_shown(joint, rows.witnesses[i], own, rows.margin or 0.0)
         else:
             found.append(Question(_ahead(corners, joint.k, int(rows.labels[0][i])), known=False))
+    allowed = _allowed(answer, joint.k)
     for i in range(len(rows)):
         corners, own = (balls.lower[i], balls.upper[i]), (inside[0][i], inside[1][i])
-        if rows.gap_upper[i] <= answer.allowed:
-            found.append(Question(_gap_sets(corners, joint.k, answer.allowed)))
-        elif rows.gap_lower[i] > answer.allowed and rows.farthest is not None:
-            found += _gap_shown(joint, rows.farthest[i], own, answer.allowed)
+        if rows.gap_upper[i] <= allowed.min():
+            found.append(Question(_gap_sets(corners, allowed)))
+        elif rows.gap_lower[i] > allowed.min() and rows.farthest is not None:
+            found += _gap_shown(joint, rows.farthest[i], own, allowed)
     return found
 
 
