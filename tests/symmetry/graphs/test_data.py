@@ -1,11 +1,22 @@
 """Graphs as arrays: renaming, batches, and the way to networkx and back."""
 
+from types import SimpleNamespace
+
 import networkx
 import numpy as np
 import pytest
 
 from pindown.symmetry.axioms import permutation_matrices
-from pindown.symmetry.graphs import Graph, block_diagonal, from_edges, from_networkx, padded, relabel
+from pindown.symmetry.graphs import (
+    Graph,
+    block_diagonal,
+    from_edges,
+    from_networkx,
+    from_pyg,
+    padded,
+    relabel,
+)
+from pindown.symmetry.graphs import data as module
 
 
 def some_graph(n=5, *, directed=False, seed=0):
@@ -93,3 +104,48 @@ def test_bad_names_and_batches_are_refused():
         padded([graph, Graph([[0.0]], [[1.0, 2.0]])])
     with pytest.raises(ValueError, match="one number of node features"):
         padded([])
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_way_to_pytorch_geometric_and_back(directed, monkeypatch):
+    """With the library where it is installed, else with what its Data keeps of what it is given."""
+    pytest.importorskip("torch")
+    try:
+        import torch_geometric  # noqa: F401
+    except ImportError:
+        monkeypatch.setattr(module, "_pyg", lambda: SimpleNamespace(Data=SimpleNamespace))
+    graph = some_graph(directed=directed, seed=3)
+    made = graph.to_pyg()
+    source, target = np.asarray(made.edge_index)
+    assert len(source) == np.count_nonzero(graph.A) and np.asarray(made.edge_weight).all()
+    for u, v, features in zip(source, target, np.asarray(made.edge_attr), strict=True):
+        assert graph.A[v, u] and np.array_equal(features, graph.Y[v, u])  # v listens to u
+    back = from_pyg(made)
+    for name in ("A", "X", "Y", "g"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(graph, name))
+    plain = from_pyg(Graph(graph.A).to_pyg())
+    assert plain.Y is None and plain.g is None and np.array_equal(plain.A, graph.A)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (SimpleNamespace(), "edge_index"),
+        (SimpleNamespace(edge_index=np.zeros((3, 2), int), num_nodes=2), r"\(2, m\)"),
+        (SimpleNamespace(edge_index=np.array([[0], [5]]), num_nodes=2), "nodes 0 to 1"),
+        (SimpleNamespace(edge_index=np.array([[0, 0], [1, 1]]), num_nodes=2), "several times"),
+    ],
+)
+def test_what_is_no_graph_of_pytorch_geometric_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        from_pyg(given)
+
+
+def test_without_pytorch_geometric_the_message_says_what_to_do(monkeypatch):
+    import sys
+
+    pytest.importorskip("torch")
+    monkeypatch.setitem(sys.modules, "torch_geometric", None)
+    monkeypatch.setitem(sys.modules, "torch_geometric.data", None)
+    with pytest.raises(ImportError, match="pip install torch_geometric"):
+        Graph([[0, 1], [1, 0]]).to_pyg()

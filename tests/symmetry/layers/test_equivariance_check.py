@@ -141,3 +141,52 @@ def test_every_part_is_left_in_the_mode_it_was_in():
     block[1].eval()
     validate_blueprint([("block", block)], cyclic(4), samples(5, 4))
     assert block.training and block[0].training and not block[1].training
+
+
+class Residual(nn.Module):
+    """Goes its own way: a skip, a part that is called twice, and at the end a place that is picked."""
+
+    def __init__(self, pick):
+        super().__init__()
+        self.lift, self.body, self.head = convolution(2, 4), convolution(4, 4), nn.Linear(4, 3)
+        self.pick = pick
+
+    def forward(self, x):
+        x = self.lift(x).relu()
+        x = x + self.body(x)
+        x = x + self.body(x)
+        return self.head(x[:, :, 0] if self.pick else x.mean(-1))
+
+
+def test_first_layer_that_breaks_is_named_inside_any_module():
+    kept, broken = (Residual(pick).double() for pick in (False, True))
+    report = validate_blueprint(kept, cyclic(8).permuting(), samples(5, 2, 8))
+    assert report.invariant
+    assert [s.name for s in report.stages] == [
+        "lift Conv1d",
+        "body Conv1d",
+        "body Conv1d call 2",
+        "head Linear",
+    ]
+    named = validate_blueprint(broken, cyclic(8).permuting(), samples(5, 2, 8))
+    assert named.broken_at == "head Linear" and named.stages[2].behaviour != "broken"
+    deep = nn.Sequential(convolution(2, 2), nn.Sequential(nn.ReLU(), Residual(True)), nn.ReLU()).double()
+    inside = validate_blueprint(deep, cyclic(8).permuting(), samples(5, 2, 8))
+    assert inside.broken_at == "1.1.head Linear" and not deep._modules["1"]._forward_hooks
+
+
+def test_what_a_module_does_after_its_last_part_is_seen():
+    class Picks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = convolution(2, 3)
+
+        def forward(self, x):
+            return self.layer(x)[:, :, 0]
+
+    report = validate_blueprint(Picks().double(), cyclic(8).permuting(), samples(5, 2, 8))
+    assert report.broken_at == "the answer of Picks"
+    within = validate_blueprint(
+        nn.Sequential(Picks(), nn.ReLU()).double(), cyclic(8).permuting(), samples(5, 2, 8)
+    )
+    assert within.broken_at == "0 Picks"

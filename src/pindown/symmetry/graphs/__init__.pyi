@@ -6,6 +6,7 @@ from pindown.symmetry.graphs.data import GraphBatch as GraphBatch
 from pindown.symmetry.graphs.data import block_diagonal as block_diagonal
 from pindown.symmetry.graphs.data import from_edges as from_edges
 from pindown.symmetry.graphs.data import from_networkx as from_networkx
+from pindown.symmetry.graphs.data import from_pyg as from_pyg
 from pindown.symmetry.graphs.data import padded as padded
 from pindown.symmetry.graphs.data import relabel as relabel
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,30 @@ class Graph:
             made.graph["g"] = self.g.tolist()
         return made
 
+    def to_pyg(self) -> Any:
+        """Return a ``torch_geometric.data.Data``, if PyTorch Geometric is installed.
+
+        ``x`` are the node features, ``edge_index`` runs from source to target, ``edge_weight`` is A, and
+        ``edge_attr`` and ``g`` are there if Y and g are; all in float64.
+
+        Raises:
+            ImportError: If PyTorch Geometric is not installed.
+        """
+        import torch
+
+        source, target = index = self.edge_index()
+        made = _pyg().Data(
+            x=torch.tensor(self.X),
+            edge_index=torch.tensor(index),
+            edge_weight=torch.tensor(self.A[target, source]),
+            num_nodes=self.n_nodes,
+        )
+        if self.Y is not None:
+            made.edge_attr = torch.tensor(self.Y[target, source])
+        if self.g is not None:
+            made.g = torch.tensor(self.g)
+        return made
+
     def __repr__(self) -> str:
         kind = "undirected" if self.undirected else "directed"
         features = f"{self.X.shape[1]} node features"
@@ -183,6 +208,51 @@ def from_networkx(graph: Any) -> Graph:
         for way, values in features.items():
             Y[way] = values
     return Graph(A, X, Y, graph.graph.get("g"))  # type: ignore[arg-type]
+
+
+def from_pyg(data: Any) -> Graph:
+    """Return a graph from a ``torch_geometric.data.Data``; reads what :meth:`Graph.to_pyg` writes.
+
+    Args:
+        data: With ``edge_index`` (2, m), and where they are there ``x`` (n, d), ``edge_weight`` (m,),
+            ``edge_attr`` (m,) or (m, e), and ``g``. Edges that are there several times are refused.
+
+    Raises:
+        ValueError: If it has no edges' index, or an edge twice.
+
+    >>> from types import SimpleNamespace
+    >>> ring = SimpleNamespace(edge_index=np.array([[0, 1, 2], [1, 2, 0]]), num_nodes=3)
+    >>> from_pyg(ring)
+    Graph(3 nodes, 3 edges, 1 node features, directed)
+    """
+    if getattr(data, "edge_index", None) is None:
+        raise ValueError(f"a graph of PyTorch Geometric has an edge_index; got {type(data).__name__}.")
+    index = np.asarray(data.edge_index)
+    if index.ndim != 2 or len(index) != 2 or index.dtype.kind not in "iu":
+        raise ValueError(f"edge_index holds integers (2, m); got {index.dtype} {index.shape}.")
+    n, (source, target) = int(data.num_nodes), index
+    if index.size and not (index.min() >= 0 and index.max() < n):
+        raise ValueError(f"edge_index names nodes 0 to {n - 1}; got {index.min()} to {index.max()}.")
+    if len(np.unique(index, axis=1).T) != index.shape[1]:
+        raise ValueError("an edge is there several times; an adjacency matrix holds it once.")
+    weight, attributes = (getattr(data, name, None) for name in ("edge_weight", "edge_attr"))
+    A, Y = np.zeros((n, n)), None
+    A[target, source] = 1.0 if weight is None else np.asarray(weight, dtype=float).ravel()
+    if attributes is not None:
+        values = np.asarray(attributes, dtype=float).reshape(index.shape[1], -1)
+        Y = np.zeros((n, n, values.shape[1]))
+        Y[target, source] = values
+    x, g = (getattr(data, name, None) for name in ("x", "g"))
+    return Graph(A, None if x is None else np.asarray(x, dtype=float), Y, g)  # type: ignore[arg-type]
+
+
+def _pyg() -> Any:
+    try:
+        return import_module("torch_geometric.data")
+    except ImportError as error:
+        raise ImportError(
+            "to_pyg needs PyTorch Geometric: pip install torch_geometric; to_networkx needs less."
+        ) from error
 
 
 def padded(graphs: Sequence[Graph]) -> GraphBatch:

@@ -1,7 +1,9 @@
 r"""Is a stack of layers what it claims to be: equivariant up to some stage, invariant from there on?
 
 At every stage the outputs on x and on gx are compared, :math:`f_\ell(gx)` with :math:`\rho_\ell(g)
-f_\ell(x)`, for all actions :math:`\rho_\ell` that the shape of the outputs allows.
+f_\ell(x)`, for all actions :math:`\rho_\ell` that the shape of the outputs allows. The stages of a torch
+module are the calls of its parts, seen by hooks in the order in which they are made, whatever way its
+``forward`` goes.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pindown.evidence import Kind
 from pindown.symmetry.groups import Group
 from pindown.symmetry.measure.models import evaluating
 from pindown.symmetry.tuning import MAX_TRIED_ELEMENTS
+from pindown.torch_modules import is_module
 
 Layer: TypeAlias = Callable[[Any], Any]
 
@@ -100,8 +103,8 @@ def validate_blueprint(
     """Check at every stage of a model that it keeps a symmetry, and name the layer that does not.
 
     Args:
-        model: A ``torch.nn.Sequential``, a list of functions or of pairs (name, function), or one
-            function or module, which counts as one stage.
+        model: A torch module, whose stages are the calls of its parts, innermost first, and its answer
+            if no part makes that; a list of functions or of pairs (name, function); or one function.
         group: The group with its action on inputs.
         X: Inputs to try, ``(n, ...)``.
         actions: Actions on the outputs of layers, by name of the layer. Without one, it is tried whether
@@ -126,12 +129,19 @@ def validate_blueprint(
     samples = np.asarray(X, dtype=float)
     if samples.ndim < 2 or not len(samples) or not np.isfinite(samples).all():
         raise ValueError(f"X must hold finite inputs (n, ...), n >= 1; got shape {samples.shape}.")
-    layers = _layers(model)
     elements = _elements(group, random_state)
-    runs = [_outputs(layers, samples), *(_outputs(layers, group.act(g, samples)) for g in elements)]
+    names, first = _stages(model, samples)
+    runs = [first]
+    for g in elements:
+        again, outputs = _stages(model, group.act(g, samples))
+        if again != names:
+            raise ValueError(
+                "the model calls other layers for moved inputs; its stages cannot be compared."
+            )
+        runs.append(outputs)
     tolerance = TOLERANCES[_precision(runs[0])] if tol is None else float(tol)
     stages = []
-    for i, (name, _) in enumerate(layers):
+    for i, name in enumerate(names):
         still = runs[0][i]
         given = None if actions is None else actions.get(name)
         tried = [
@@ -143,14 +153,58 @@ def validate_blueprint(
     return Blueprint(tuple(stages), tolerance, len(elements), len(samples))
 
 
+def _stages(model: Any, samples: Array) -> tuple[list[str], list[Any]]:
+    """Return the names of a model's stages and what each makes of samples."""
+    if is_module(model):
+        return _watched(model, samples)
+    layers = _layers(model)
+    return [name for name, _ in layers], _outputs(layers, samples)
+
+
+def _watched(module: Any, samples: Array) -> tuple[list[str], list[Any]]:
+    """Run a module, and return what the calls of its parts made, in order.
+
+    What a part made of others makes is a stage of its own only where its last part did not make it.
+    """
+    import torch
+
+    names: list[str] = []
+    made: list[Any] = []
+
+    def note(name: str, output: Any, whole: bool) -> None:
+        if torch.is_tensor(output) and output.ndim and len(output) == len(samples):
+            values = np.asarray(output.detach().cpu())
+            if whole and made and np.array_equal(values, made[-1]):  # its last part said so already
+                return
+            again = sum(known.split(" call ")[0] == name for known in names)
+            names.append(f"{name} call {again + 1}" if again else name)
+            made.append(values.copy())
+
+    def watch(name: str, whole: bool) -> Callable[[Any, Any, Any], None]:
+        return lambda _part, _inputs, output: note(name, output, whole)
+
+    hooks = [
+        part.register_forward_hook(watch(f"{name} {_name(part)}", any(True for _ in part.children())))
+        for name, part in module.named_modules()
+        if part is not module
+    ]
+    try:
+        answer = _through_torch(module, samples)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    note(f"the answer of {_name(module)}", answer, True)
+    if not made:
+        raise ValueError("the module gives no tensor with one row for each input.")
+    return names, made
+
+
 def _layers(model: Any) -> list[tuple[str, Layer]]:
     if isinstance(model, Sequence):
         pairs = [
             each if isinstance(each, tuple) else (f"{i} {_name(each)}", each)
             for i, each in enumerate(model)
         ]
-    elif type(model).__name__ == "Sequential" and hasattr(model, "named_children"):
-        pairs = [(f"{name} {_name(layer)}", layer) for name, layer in model.named_children()]
     else:
         pairs = [(_name(model), model)]
     if not pairs or not all(callable(layer) for _, layer in pairs):
