@@ -1035,17 +1035,16 @@ class Root:
 
 
 def check_signs(certificate, network, wanted, deadline):
-    sets, take, n_leaves, made = certificate.array("sign_sets", "i", -1).tolist(), certificate.take, 0, {}
+    sets, take, n_leaves = certificate.array("sign_sets", "i", -1).tolist(), certificate.take, 0
     roots = certificate.array("sign_root", "i", len(sets)).tolist()
     batch = max(1, min(64, BLOCK // max(network.sizes)))
+    require(all(s in wanted for s in sets), "a tree of signs belongs to no set that it proves.")
+    box_of = {r: certificate.set_box[s] for s, r in zip(sets, roots)}
+    require(set(box_of) == set(range(len(box_of))), "a root of trees is used by no set.")
+    made = [Root(network, *certificate.boxes[box_of[r]], take, deadline) for r in range(len(box_of))]
     for s, r in zip(sets, roots):
-        require(s in wanted, "a tree of signs belongs to no set that it proves.")
-        *box, rows = certificate.set(s)
-        if r not in made:
-            require(r == len(made), "the roots of trees are not in order.")
-            made[r] = certificate.set_box[s], Root(network, *box, take, deadline)
-        require(made[r][0] == certificate.set_box[s], "a root is used on two boxes.")
-        root, leaves = made[r][1], []
+        rows, root, leaves = certificate.set(s)[2], made[r], []
+        require(box_of[r] == certificate.set_box[s], "a root is used on two boxes.")
         for units, signs in leaves_of(take, root.n_units):
             numbers = take("sign_multipliers", len(units)), take("sign_weights", len(rows[1]))
             leaves.append((units, signs, take("sign_slopes", root.n_units), *numbers))

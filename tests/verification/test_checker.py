@@ -281,3 +281,18 @@ def test_matrices_that_stand_on_the_left_are_read(name):
     x = np.random.default_rng(3).uniform(-0.5, 0.5, (20, 5))
     (low, high) = (end for end in checker.Bounds(network, x, x).complete())
     assert output == len(network.nodes) and (low <= net(x)).all() and (net(x) <= high).all()
+
+
+def test_roots_may_be_used_in_any_order(tmp_path):
+    """A later set may be proved with the first bounds, and the first one with the later ones."""
+    problem = problems()["signs"]
+    _, models, data = certified(problem, tmp_path)
+    claim, arrays = proof_files.unpacked(data)
+    assert len(arrays["sign_sets"]) == 2
+    double = {name: np.concatenate([v, v]) for name, v in arrays.items() if name.startswith("root_")}
+    n = int(arrays["sign_root"].max()) + 1
+    for roots in ([n, *arrays["sign_root"][1:]], [*arrays["sign_root"][:1], n]):
+        order = np.array(roots, np.int32)
+        if set(order) == set(range(n + 1)):
+            moved = {**arrays, **double, "sign_root": order}
+            assert said(proof_files.packed(claim, moved), models)[0]
