@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from pindown.equivalence.comparison.gates import CONDITIONS, failing_rows
+from pindown.equivalence.comparison.graphs import LayerBlame
 from pindown.findings.wording import at_most, count, percent
 from pindown.report.pages import image_of, png_of
 from pindown.report.tuning import MAX_BLAMED, MAX_INPUTS_SHOWN, MAX_ROWS_PRINTED, MAX_ROWS_SHOWN
@@ -101,7 +102,7 @@ def rows_lines(diff: Diff, rows: RowDiff) -> list[str]:
         lines.append(f"flipped       {_listed(rows, rows.flips)}")
     lines.append(f"worst rows    {_listed(rows, rows.worst)}")
     lines += [
-        f"{'to blame' if not i else '':<14}{printable(layer.layer)}: changed alone it makes a gap of "
+        f"{'to blame' if not i else '':<14}{_blamed(layer)}: changed alone it makes a gap of "
         f"{layer.alone:.3g}, changed back it leaves {layer.without:.3g}"
         for i, layer in enumerate(diff.blame[:MAX_BLAMED])
     ]
@@ -166,11 +167,16 @@ def rows_page(diff: Diff, rows: RowDiff) -> dict[str, Any]:
             for k in range(min(rows.gaps.shape[1], MAX_ROWS_SHOWN))
         ],
         "blame": [
-            (layer.layer, f"{layer.alone:.3g}", f"{layer.without:.3g}", f"{layer.change:.3g}")
+            (_blamed(layer), f"{layer.alone:.3g}", f"{layer.without:.3g}", f"{layer.change:.3g}")
             for layer in diff.blame[:MAX_ROWS_SHOWN]
         ],
         "shown": [_shown(diff, rows, row) for row in list(rows.witnesses)[:MAX_ROWS_PRINTED]],
     }
+
+
+def _blamed(layer: LayerBlame) -> str:
+    """Name a layer, and how its weight is stored if that is special."""
+    return printable(layer.layer) + (f" ({layer.stored})" if layer.stored else "")
 
 
 def _table_row(rows: RowDiff, row: int) -> tuple[str, ...]:

@@ -6,12 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pindown import Box, ReluNetwork
+from pindown import Box, ReluNetwork, load, shrink
 from pindown.equivalence.comparison import GapState, diff
 from pindown.equivalence.comparison._cells import gap_by_cells
 from pindown.equivalence.comparison._climbing import Climb
 from pindown.equivalence.comparison._integer_programs import gap_by_milp
 from pindown.equivalence.comparison._joint_bounds import Joint
+from pindown.equivalence.comparison._witness_search import search
 from pindown.equivalence.comparison.gates import failing_rows
 from pindown.equivalence.comparison.matching import align_exactly, match
 from pindown.equivalence.comparison.tolerances import factors_of
@@ -271,6 +272,51 @@ def test_a_short_budget_is_kept_on_large_networks():
         answer = diff(first, second, box=Box([0.0] * 784, [1.0] * 784), tol=tol, budget=0.5)
         assert answer.seconds < 3.0
         assert answer.gap_lower <= answer.gap_upper
+
+
+@needs_models
+@pytest.mark.slow
+def test_folds_that_nearly_coincide_do_not_stall_the_comparison():
+    model, box = load(SHARED / "tll_2d_n16_0.onnx.gz"), ([-2, -2], [2, 2])
+    answer = diff(model, shrink(model, box=box).model, box=box, budget=120)
+    assert answer.verdict == "same" and answer.gap_upper < 1e-7
+
+
+def rounded(net, bits):
+    """The network with weights on a grid of so many bits for each layer, as quantised files have them."""
+    layers = []
+    for W, b in pairs(net):
+        scale = np.abs(W).max() / 2 ** (bits - 1) or 1.0
+        layers.append((np.rint(W / scale) * scale, b))
+    return ReluNetwork.from_layers(layers)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_intervals_of_quantised_copies_hold_what_longer_searches_find(seed):
+    check_quantised(seed, 6)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_intervals_of_many_quantised_copies_hold_what_longer_searches_find():
+    check_quantised(99, 300)
+
+
+def check_quantised(seed, n):
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        net = random_net(rng, drawn_widths(rng))
+        other = rounded(net, int(rng.integers(3, 16)))
+        box = Box.cube(net.in_features, -1, 1)
+        tol = 10.0 ** rng.uniform(-6, -1)
+        answer = diff(net, other, box=box, tol=tol, rtol=0.0, precision=1.0, budget=2, seed=seed)
+        found = max(
+            sampled_gap(net, other, box, rng),
+            search(net, other, box, budget=0.3, seed=seed + 1).gap,
+        )
+        assert answer.gap_lower <= answer.gap_upper and found <= answer.gap_upper * (1 + 1e-9) + 1e-12
+        assert answer.verdict != "same" or found <= tol * (1 + 1e-9) + 1e-12
+        assert answer.verdict != "different" or answer.gap_lower > tol
 
 
 @pytest.mark.parametrize("precision", [None, 0.02, 1.0])

@@ -74,6 +74,26 @@ def test_numbers_stored_as_integers_are_retyped():
     )
 
 
+def test_quantised_layers_are_blamed_with_their_scale():
+    rng = np.random.default_rng(2)
+    net = random_net((6, 8, 8, 3), rng)
+    exact = model_of_network(net)
+    scales = [2.0**-20, 0.25, 2.0**-20]  # the second layer's grid is far too coarse
+    nodes, left = list(exact.nodes), iter(scales)
+    for i, node in enumerate(nodes):
+        if isinstance(node.operation, Dense):
+            grid = Dequantize(next(left), 0, kind="int32")
+            integers = np.rint(node.operation.weight / grid.scale)
+            made = IntegerWeights.of(Dense, integers, grid, node.operation.bias)
+            nodes[i] = node._replace(operation=made)
+    coarse = replace(exact, nodes=tuple(nodes))
+    X = rng.normal(size=(40, 6))
+    gap = np.abs(exact(X) - coarse(X)).max(axis=1)
+    first = blame_of(exact, coarse, X, gap)[0]
+    assert first.stored == "int32 weight, scale 0.25" and first.without < 1e-3 < first.alone
+    assert first == diff(exact, coarse, data=X, budget=2).blame[0]
+
+
 def test_a_reshape_more_or_less_does_not_matter():
     rng = np.random.default_rng(0)
     net = random_net((4, 5, 3), rng)

@@ -42,12 +42,14 @@ class LayerBlame:
         alone: The largest gap on the rows if only this layer is changed.
         without: The largest gap on the rows if only this layer is changed back.
         change: The largest change of a number in it.
+        stored: How the second model stores its weight, if as integers: their type and their scale.
     """
 
     layer: str
     alone: float
     without: float
     change: float
+    stored: str = ""
 
 
 def graph_changes(a: Model, b: Model) -> tuple[str, ...]:
@@ -106,7 +108,7 @@ def blame_of(
         with np.errstate(all="ignore"):
             alone, without = (float(np.abs(truth - made).max()) for made in both)
         name = p.name or f"operation {i + 1} ({p.operation.name})"
-        found.append(LayerBlame(name, alone, without, change))
+        found.append(LayerBlame(name, alone, without, change, _stored(q.operation)))
     return tuple(sorted(found, key=lambda layer: -np.nan_to_num(layer.alone, nan=np.inf)))
 
 
@@ -117,7 +119,24 @@ def _with(model: Model, i: int, operation: Operation) -> Model:
 
 
 def _alike(p: Node, q: Node) -> bool:
-    return type(p.operation) is type(q.operation) and p.inputs == q.inputs and p.shape == q.shape
+    kinds = (type(_plain(node.operation)) for node in (p, q))
+    return next(kinds) is next(kinds) and p.inputs == q.inputs and p.shape == q.shape
+
+
+def _plain(operation: Operation) -> Operation:
+    """Return the operation that one with integers as weights stands for."""
+    return operation.inner if isinstance(operation, IntegerWeights) else operation
+
+
+def _stored(operation: Operation) -> str:
+    """Say how a weight is stored, if as integers."""
+    if not isinstance(operation, IntegerWeights):
+        return ""
+    scale = np.ravel(operation.weight.scale)
+    several = f"{len(scale):,} scales from {scale.min():.3g} to {scale.max():.3g}"
+    return f"{operation.weight.kind} weight, " + (
+        f"scale {scale[0]:.3g}" if len(scale) == 1 else several
+    )
 
 
 def _aligned(a: Model, b: Model) -> Iterator[tuple[tuple[Node, ...], tuple[Node, ...]]]:
@@ -162,7 +181,7 @@ def _changed(pairs: list[tuple[Operation, Operation]]) -> list[str]:
 
 def _change(p: Operation, q: Operation) -> float:
     """Return the largest change of a number from one operation to another; infinite if more differs."""
-    p, q = (op.inner if isinstance(op, IntegerWeights) else op for op in (p, q))
+    p, q = _plain(p), _plain(q)
     if p is q:
         return 0.0
     if type(p) is not type(q):

@@ -407,6 +407,8 @@ ON_WEIGHTS = (
     Method("interval bounds", _on_box, 1.0, _intervals),
     Method("units paired", _same_widths, PAIRED_SHARE, paired, informs=True),
     Method("linear bounds", _few_inputs, LINEAR_BOUNDS_SHARE, _linear_bounds),
+    # Before anything is made smaller: folds that nearly coincide are far harder than those that do.
+    Method("cells", _few_cells, CELLS_SHARE, _cells),
     Method("branch and bound", _few_inputs, BRANCHING_FIRST_SHARE, _branch),
 )
 
