@@ -283,7 +283,7 @@ def test_folds_that_nearly_coincide_do_not_stall_the_comparison():
 
 
 def rounded(net, bits):
-    """The network with weights on a grid of so many bits for each layer, as quantised files have them."""
+    """The network with weights on a grid of so many bits for each layer, as in quantised files."""
     layers = []
     for W, b in pairs(net):
         scale = np.abs(W).max() / 2 ** (bits - 1) or 1.0
