@@ -779,7 +779,7 @@ class Certificate:
             require(name in self.arrays, f"the certificate has no array {name!r}.")
             self.cursors[name] = [self.array(name, self.arrays[name].dtype.kind, -1), 0]
         values, at = self.cursors[name]
-        require(at + n <= len(values), f"the array {name!r} ends too early.")
+        require(0 <= n <= len(values) - at, f"the array {name!r} ends too early.")
         self.cursors[name][1] = at + n
         return values[at : at + n]
 
@@ -877,6 +877,11 @@ class BoxCheck:
         self.batch = max(1, min(64, BLOCK // (max(network.sizes) * (network.sizes[0] + UNKNOWNS))))
 
     def bound(self, low, high):
+        """What `bound_few` says of any number of boxes."""
+        parts = np.array_split(np.arange(len(low)), -(-len(low) // self.batch))
+        return [np.concatenate(made) for made in zip(*(self.bound_few(low[p], high[p]) for p in parts))]
+
+    def bound_few(self, low, high):
         """Whether boxes are proved, what linear bounds leave of them, and along which input to cut it."""
         require(time.monotonic() < self.deadline, "checking takes longer than --seconds allows.")
         self.n_boxes += len(low)
@@ -904,8 +909,8 @@ class BoxCheck:
             require(((kinds > OPEN) & (kinds <= SHRUNK_AND_CUT)).all(), "a part of the set is open.")
             steep = np.zeros(len(low), np.int64)
             some = np.flatnonzero((kinds != CUT) & ~done)
-            for part in np.array_split(some, -(-len(some) // self.batch)) if len(some) else ():
-                done[part], low[part], high[part], steep[part] = self.bound(low[part], high[part])
+            if len(some):
+                done[some], low[some], high[some], steep[some] = self.bound(low[some], high[some])
             for k in np.flatnonzero((kinds == LEAF) & ~done):
                 self.cut_on(low[k], high[k], steep[k])
             cut = np.flatnonzero(np.isin(kinds, (CUT, SHRUNK_AND_CUT)))
@@ -1298,8 +1303,8 @@ def check(data, models, text=None, seconds=3600.0, write=print):
     require(verdict in ("holds", "violated", "counted"), "the proof is not finished.")
     if "growth" in certificate.claim:
         good = verdict == "holds" and "tie_places" in certificate.arrays and text is None
-        good = good and len(set(certificate.n_outputs)) == 1
-        require(good, "a claim about all inputs needs tied networks.")
+        good = good and len(certificate.networks) == 2 and len(set(certificate.n_outputs)) == 1
+        require(good, "a claim about all inputs needs two tied networks.")
         good = check_growth(network) <= certificate.claim["growth"]
         require(good, "the gap of the networks may grow faster than the certificate says.")
         return "holds: the gap of the networks grows no faster with the input"

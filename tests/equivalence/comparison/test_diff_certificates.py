@@ -102,8 +102,10 @@ def test_what_holds_for_all_inputs_is_proved_to_a_stranger(pair, tmp_path):
     assert "for all X and i = 0 to 2: |Y_i - Y_(i + 3)| <= 1e-05 (1 + |X|_2)" in lines
     claim, arrays = proof_files.unpacked((tmp_path / "proof").read_bytes())
     models = [(tmp_path / name).read_bytes() for name in ("a.onnx", "b.onnx")]
-    for forged in ({"growth": 1e-19}, {"growth": -1.0}, {"growth": "x"}, {"verdict": "counted"}):
-        data = proof_files.packed({**claim, **forged}, arrays)
+    third = {"networks": [0, 1, 0], "network_inputs": [3, 3, 3], "network_outputs": [3, 3, 3]}
+    wide = {**arrays, "rows": np.zeros((0, 9)), "reads": np.tile(np.arange(3, dtype=np.int32), 3)}
+    for forged in ({"growth": 1e-19}, {"growth": -1.0}, {"growth": "x"}, {"verdict": "counted"}, third):
+        data = proof_files.packed({**claim, **forged}, wide if forged is third else arrays)
         with np.errstate(all="ignore"), pytest.raises(checker.Rejected):
             checker.check(data, models, write=lambda line: None)
 
