@@ -3,13 +3,32 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test slow soundness mutants test-lowest lint bench vnncomp experiments gallery docs build clean
+.PHONY: demo test check test-all test-lowest coverage slow soundness mutants lint bench vnncomp experiments gallery docs \
+	build release-check clean
 
 demo: $(VENV)/.installed
 	$(BIN)/pindown demo
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15
+
+# Before a commit, in a minute or so: formats, types, what changed files are tested by, and a quick core.
+check: lint
+	$(BIN)/python -m pytest -q -x -p no:cacheprovider --timeout 60 $$($(BIN)/python -m tests.touched)
+
+# With every Python of these that is here, each in an environment of its own.
+PYTHONS ?= 3.11 3.12 3.13
+test-all:
+	@for version in $(PYTHONS); do \
+	  python=$$(command -v python$$version || true); \
+	  if [ -z "$$python" ]; then echo "Python $$version is not here: left out"; continue; fi; \
+	  echo "Python $$version: $$python"; \
+	  $(MAKE) test PYTHON=$$python VENV=$(VENV)-$$version || exit 1; \
+	done
+
+# Which lines the tests run: a table, and coverage.json.
+coverage: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q --cov=pindown --cov-report=term:skip-covered --cov-report=json
 
 # With the oldest releases that pyproject.toml allows, in an environment of their own.
 test-lowest: $(VENV)-lowest/.installed
@@ -45,10 +64,10 @@ soundness: $(VENV)/.installed-test
 	$(BIN)/python -m tests.soundness.attack --seed $(SEED) --count $(COUNT) --start $(START) --jobs 2
 
 # All published results at quick scale, and the page that sets them beside what was published.
-experiments: $(VENV)/.installed
+experiments: $(VENV)/.installed-all
 	$(BIN)/pindown reproduce --all --jobs 2 --resume --out pindown-experiments --ledger docs/reproduction.md
 
-gallery: $(VENV)/.installed
+gallery: $(VENV)/.installed-all
 	$(BIN)/python gallery/render.py
 
 docs: $(VENV)/.installed-docs
@@ -59,15 +78,19 @@ build: $(VENV)/.installed-test
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/python -m build --no-isolation --outdir dist reproduction
 
+# What strangers will get: both files built, each installed alone, and tried where nothing of this folder is.
+release-check: build
+	PYTHON=$(abspath $(BIN))/python .ci/release_check
+
 clean:
-	rm -rf $(VENV) $(VENV)-lowest site dist pindown-demo pindown-experiments
+	rm -rf $(VENV) $(VENV)-* site dist pindown-demo pindown-experiments
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pindown needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml reproduction/pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . -e reproduction
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plots]"
 	touch $@
 
 $(VENV)/.installed-%: pyproject.toml reproduction/pyproject.toml constraints.txt | $(BIN)/python

@@ -15,8 +15,9 @@ SOURCE = Path(pindown.__file__).parent
 # From the ground up. A room may import what stands in a line above its own. Rooms in one line do not
 # know each other, except for those in the first line.
 FOUNDATION = (
-    "affine atomic_files box compiling confidence deadline errors evidence interrupts json_files lazy "
-    "parallel programs progress rounding text torch_modules validation"
+    "affine atomic_files box compiling confidence deadline deprecation errors evidence extras "
+    "interrupts json_files lazy machine_code parallel programs progress rounding text torch_modules "
+    "validation"
 )
 LAYERS = (
     FOUNDATION,

@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pindown.extras import explained
+
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return a package's ``__getattr__``, ``__dir__`` and ``__all__``, as its stub lists them.
@@ -34,7 +36,10 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         module, original = homes[name]
         if module == package:  # a room, not a name
             return import_module(f"{package}.{original}")
-        value = getattr(import_module(module), original)
+        try:
+            value = getattr(import_module(module), original)
+        except ModuleNotFoundError as error:
+            raise explained(error, f"{package}.{name}") from None
         # Kept, so that a module of the same name, which importing binds here, does not hide it.
         setattr(sys.modules[package], name, value)
         return value

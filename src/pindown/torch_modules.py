@@ -26,7 +26,7 @@ def own_torch() -> Iterator[None]:
     One thread, for these networks the fastest number; single precision, gradients and the processor
     where nothing else is said.
     """
-    import torch
+    from pindown.extras import torch
 
     threads, precision = torch.get_num_threads(), torch.get_default_dtype()
     # Entering a device slows down every call: only where another one was made the default.
@@ -54,7 +54,7 @@ def usable_device(name: Any) -> torch.device:
     >>> usable_device("cpu")
     device(type='cpu')
     """
-    import torch
+    from pindown.extras import torch
 
     try:
         device = torch.device(name)
@@ -101,7 +101,7 @@ def in_evaluation(module: Any) -> Iterator[None]:
 @contextmanager
 def own_randomness(seed: int, threads: int | None) -> Iterator[None]:
     """Seed torch within, use so many threads, allow gradients, and put all back."""
-    import torch
+    from pindown.extras import torch
 
     before = torch.get_num_threads()
     if threads is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pindown.cli import compiled_loops as compiled
 from pindown.cli import doctor_checks as doctor
 from pindown.cli import doctor_checks as installed
 from pindown.cli.doctor_checks import (
@@ -16,11 +17,10 @@ from pindown.cli.doctor_checks import (
     Diagnosis,
     Requirement,
     diagnose,
-    pip_install_extra,
+    install_command,
     release,
     requirements,
 )
-from pindown.geometry import compile_times as compiled
 from tests.cli.test_main import run  # noqa: F401
 
 
@@ -103,7 +103,7 @@ def test_optional_parts_that_are_missing_break_nothing(versions):
     cluster, docs = found(answer)["optional", "cluster"], found(answer)["optional", "docs"]
     assert answer.healthy and cluster.status == docs.status == "note"
     assert "dask" in cluster.found and "many machines" in cluster.found
-    assert cluster.remedy == pip_install_extra("cluster") and "[cluster]" in cluster.remedy
+    assert cluster.remedy == install_command("cluster") and "[cluster]" in cluster.remedy
     assert "missing or too old" in docs.found and docs.found.endswith("sphinx")
 
 
@@ -122,7 +122,7 @@ def test_the_command_fits_how_pindown_was_installed(monkeypatch, origin, ending)
             return origin if name == "direct_url.json" else None
 
     monkeypatch.setattr(metadata, "distribution", lambda name: Distribution())
-    assert pip_install_extra("docs").endswith(ending)
+    assert install_command("docs").endswith(ending)
 
 
 def test_source_code_that_is_not_installed(monkeypatch):
@@ -149,22 +149,28 @@ def test_the_data_folder(monkeypatch, tmp_path):
 
 
 def test_loops_that_are_not_compiled_break_nothing(monkeypatch, run):  # noqa: F811
-    monkeypatch.setattr(compiled, "_is_compiled", lambda work: work != "space")
+    monkeypatch.setattr(compiled, "counts", lambda: {"pindown.geometry._compiled": (3, 9)})
     check = found(diagnose("kernels"))["kernels", "compiled"]
-    assert check.status == "note" and "not compiled yet: space;" in check.found
-    assert "pindown doctor --compile (about 30 s" in check.remedy
+    assert check.status == "note" and check.found.startswith("geometry 3 of 9; ")
+    assert "pindown doctor --compile" in check.remedy
+    monkeypatch.setattr(compiled, "counts", lambda: {"pindown.geometry._compiled": (9, 9)})
+    assert found(diagnose("kernels"))["kernels", "compiled"].status == "fine"
     done = []
-    monkeypatch.setattr(compiled, "compile_now", done.append)
+    monkeypatch.setattr(compiled, "works", lambda: {"segments": lambda: done.append("segments")})
     assert run("doctor", "--compile")[0] == 0
-    assert done == ["segments", "plane", "plane count", "space", "space count"]
+    assert done == ["segments"]
 
 
 def test_no_place_for_machine_code_is_a_note(monkeypatch):
-    from pindown.geometry._compiled import segments
-
-    monkeypatch.setattr(segments.find_crossings._cache, "_cache_path", None)
+    monkeypatch.setattr("pindown.machine_code.base_folder", lambda: None)
     check = found(diagnose("kernels"))["kernels", "cache"]
     assert check.status == "note" and "NUMBA_CACHE_DIR" in check.remedy
+
+
+def test_without_numba_doctor_says_what_to_do(monkeypatch):
+    monkeypatch.setattr("pindown.compiling.has_compiler", lambda: False)
+    (check,) = diagnose("kernels").checks
+    assert check.status == "note" and check.remedy.endswith('[fast]"')
 
 
 def test_a_library_that_does_not_load_is_broken_and_no_traceback(monkeypatch, run):  # noqa: F811

@@ -153,7 +153,7 @@ def layer_dimensions(
 
     Ansuini et al. 2019, which the lecture course's slides on data manifolds cite.
     """
-    import torch
+    from pindown.extras import torch
 
     named = dict(module.named_modules())
     chosen = (

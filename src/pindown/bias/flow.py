@@ -169,7 +169,7 @@ def module_flow(
         >>> path.end.tolist(), linear.weight.item()
         ([0.25], 0.25)
     """
-    import torch
+    from pindown.extras import torch
 
     parameters = [p for p in module.parameters() if p.requires_grad]
     if not parameters:

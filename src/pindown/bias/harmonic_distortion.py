@@ -177,7 +177,7 @@ def distortion_report(
 
     Lecture course, slides on harmonic distortion.
     """
-    import torch
+    from pindown.extras import torch
 
     direction = torch.as_tensor(direction).detach()
     if not bool(torch.isfinite(direction).all()) or not bool(direction.any()):

@@ -65,7 +65,7 @@ def keep_variance(module: Any, nonlinearity: str = "linear", *, seed: int = 0) -
 
     Lecture course, slides on initialisation.
     """
-    import torch
+    from pindown.extras import torch
 
     choice("nonlinearity", nonlinearity, ("linear", "relu"))
     generator = torch.Generator().manual_seed(seed)
@@ -89,7 +89,7 @@ def signal_report(module: Any, X: Any, *, seed: int = 0) -> SignalReport:
 
     Lecture course, slides on initialisation.
     """
-    import torch
+    from pindown.extras import torch
 
     outputs: list[Any] = []
 
@@ -113,7 +113,7 @@ def signal_report(module: Any, X: Any, *, seed: int = 0) -> SignalReport:
 
 
 def _linear_layers(module: Any) -> list[Any]:
-    import torch
+    from pindown.extras import torch
 
     layers = [m for m in module.modules() if isinstance(m, torch.nn.Linear)]
     if not layers:

@@ -19,7 +19,7 @@ _WIDTH = 15  # of the column of names
 
 Compile = Annotated[
     bool,
-    typer.Option("--compile", help="First compile the loops of the geometry (once, a minute or two)."),
+    typer.Option("--compile", help="First compile all inner loops (once, minutes)."),
 ]
 
 _TITLES = {
@@ -38,13 +38,16 @@ def doctor(compile_now: Compile = False, json: Json = None) -> int:
 
     Exit codes: 0 all that is needed is there, 1 something is missing or broken.
     """
-    from pindown.cli.doctor_checks import compile_loops, diagnose
+    from pindown.cli.doctor_checks import diagnose
     from pindown.report.terminal import progress_bar
 
     check_outputs(json=json)
     with progress_bar() as report:
         if compile_now:
-            compile_loops(report)
+            from pindown.cli.compiled_loops import compile_all
+            from pindown.extras import numba  # noqa: F401 - says how to get it
+
+            compile_all(report)
         report("looking around", 0, 1)
         answer = diagnose()
     with reader_may_leave():

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from importlib import import_module, metadata
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal
 
+from pindown.extras import USES, install, install_command
 from pindown.json_files import document
 
-if TYPE_CHECKING:
-    from pindown.progress import Report
-
-__all__ = ["DATA_SETS", "ENABLES", "Check", "Diagnosis", "compile_loops", "diagnose"]
+__all__ = ["DATA_SETS", "ENABLES", "Check", "Diagnosis", "diagnose"]
 # What each optional part is for; the parts themselves are read from the installed package.
 ENABLES = {
-    "cluster": "work on many machines, through joblib's Dask backend",
+    **USES,
     "bench": "benchmarks beside other packages, and foolbox's attacks",
     "test": "the tests, the linter and the type checker",
     "docs": "building the documentation",
 }
 DATA_SETS = ("mnist", "fashion-mnist", "cifar10", "gtsrb", "adbench", "survival")
-# One module of each folder with compiled loops.
-COMPILED = (
-    "pindown.geometry._compiled",
-    "pindown.learn.exact._compiled.cone_projection",
-    "pindown.learn.gates.modified_sgd",
-    "pindown.learn.segmented._compiled.parabolas",
-)
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 Status = Literal["fine", "note", "broken"]
 SCHEMA = 1
 _NAME = re.compile(r"[\w.-]+")
+_PARTS = re.compile(r"pindown\[([^\]]*)\]")  # a part that is made of others
 _LEAST = re.compile(r">=\s*([\d.]+)")
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([\w-]+)""")
 
@@ -78,7 +69,7 @@ def _packages() -> Iterator[Check]:
     except metadata.PackageNotFoundError:
         yield Check(
             *("required", "pindown", "broken", "not installed, only found as source code"),
-            f"{pip_install('.', '-e')} in its folder",
+            f"{install('.', '-e')} in its folder",
         )
         return
     old = sys.version_info < release(least)
@@ -96,7 +87,7 @@ def _package(need: Requirement) -> Check:
     if need.is_met:
         return Check("required", need.name, "fine", need.version)
     found = f"{need.version} is too old" if need.version else "not installed"
-    return Check("required", need.name, "broken", found, pip_install(str(need), "--upgrade"))
+    return Check("required", need.name, "broken", found, install(str(need), "--upgrade"))
 
 
 def _extras() -> Iterator[Check]:
@@ -106,7 +97,7 @@ def _extras() -> Iterator[Check]:
         use = ENABLES.get(extra, "see the documentation")
         if missing:
             found = f"{use}; missing or too old: {', '.join(missing)}"
-            yield Check("optional", extra, "note", found, pip_install_extra(extra))
+            yield Check("optional", extra, "note", found, install_command(extra))
         else:
             yield Check("optional", extra, "fine", use)
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or "not found"
@@ -124,7 +115,7 @@ def _machine() -> Iterator[Check]:
     try:
         yield Check("machine", "torch device", "fine", _torch_devices())
     except Exception as error:  # whatever a broken build of torch raises, it is what we report
-        yield _failed("machine", "torch device", error, pip_install("torch", "--force-reinstall"))
+        yield _failed("machine", "torch device", error, install("torch", "--force-reinstall"))
 
 
 def _torch_devices() -> str:
@@ -155,18 +146,22 @@ def _data() -> Iterator[Check]:
 
 
 def _compiled_loops() -> Iterator[Check]:
-    try:
-        from pindown.geometry.compile_times import Work, compile_folder, compile_seconds
+    from pindown.cli.compiled_loops import counts
+    from pindown.compiling import has_compiler
+    from pindown.machine_code import base_folder, damaged_files
 
-        cache = compile_folder()
-        waiting = {work: compile_seconds(work) for work in get_args(Work)}
-    except Exception as error:  # numba and NumPy that do not fit together fail in many ways
-        yield _failed("kernels", "numba", error, pip_install("numba", "--upgrade"))
+    if not has_compiler():
+        found = "numba is not installed: loops run as Python, some fifty times slower"
+        yield Check("kernels", "numba", "note", found, install_command("fast"))
         return
-    if damaged := _damaged():
-        found = (
-            f"{len(damaged)} damaged or outdated files, such as {damaged[0]}; compiled anew when needed"
-        )
+    try:
+        __import__("numba")
+    except Exception as error:  # numba and NumPy that do not fit together fail in many ways
+        yield _failed("kernels", "numba", error, install("numba", "--upgrade"))
+        return
+    cache, damaged = base_folder(), damaged_files()
+    if damaged:
+        found = f"{len(damaged)} damaged files, such as {damaged[0]}; compiled anew when needed"
         yield Check("kernels", "cache", "note", found, "pindown doctor --compile")
     elif cache:
         yield Check("kernels", "cache", "fine", f"machine code is kept in {cache}")
@@ -175,36 +170,16 @@ def _compiled_loops() -> Iterator[Check]:
             *("kernels", "cache", "note", "no folder can be written, so each process compiles anew"),
             "set NUMBA_CACHE_DIR to a folder that you may write to",
         )
-    left = [work for work, seconds in waiting.items() if seconds]
-    if left:
-        about = sum(waiting.values())
-        found = f"not compiled yet: {', '.join(left)}; the first use waits for that"
-        remedy = f"pindown doctor --compile (about {about:.0f} s, once)"
-        yield Check("kernels", "compiled", "note", found, remedy)
+    kept = counts()
+    words = ", ".join(
+        f"{name.removeprefix('pindown.').removesuffix('._compiled')} {there} of {all_of_them}"
+        for name, (there, all_of_them) in kept.items()
+    )
+    if all(there >= all_of_them for there, all_of_them in kept.values()):
+        yield Check("kernels", "compiled", "fine", words)
     else:
-        yield Check("kernels", "compiled", "fine", ", ".join(waiting))
-
-
-def _damaged() -> list[Path]:
-    """Read all machine code that is kept, and return the files that are not as they were written."""
-    for name in COMPILED:
-        import_module(name)
-    from pindown.compiling import damaged_files
-
-    return damaged_files()
-
-
-def compile_loops(report: Report | None = None) -> None:
-    """Compile the loops of the geometry now, so that nobody waits for that later."""
-    for path in _damaged():
-        path.unlink(missing_ok=True)
-    from pindown.geometry.compile_times import Work, compile_now
-
-    works = get_args(Work)
-    for i, work in enumerate(works):
-        if report is not None:
-            report(f"compiling: {work}", i, len(works))
-        compile_now(work)
+        found = f"{words}; the first large work waits for the others, small work does not"
+        yield Check("kernels", "compiled", "note", found, "pindown doctor --compile (minutes, once)")
 
 
 def _self_test() -> Iterator[Check]:
@@ -341,9 +316,27 @@ class Requirement:
 def requirements() -> list[Requirement]:
     """Return what pindown asks for, optional parts included; empty if it is not installed."""
     try:
-        return [Requirement.parse(line) for line in metadata.requires("pindown") or []]
+        return expanded(metadata.requires("pindown") or [])
     except metadata.PackageNotFoundError:
         return []
+
+
+def expanded(lines: list[str]) -> list[Requirement]:
+    """Return requirements, parts that are made of other parts of pindown written out.
+
+    >>> [str(need) for need in expanded(["a>=1; extra == 'x'", "pindown[x]; extra == 'all'"])]
+    ['a>=1', 'a>=1']
+    """
+    needs: list[Requirement] = []
+    for line in lines:
+        need, parts = Requirement.parse(line), _PARTS.match(line)
+        if parts is None:
+            needs.append(need)
+            continue
+        wanted = {part.strip() for part in parts[1].split(",")}
+        others = [other for other in lines if Requirement.parse(other).extra in wanted]
+        needs += [replace(other, extra=need.extra) for other in expanded(others)]
+    return needs
 
 
 def release(version: str) -> tuple[int, ...]:
@@ -357,23 +350,3 @@ def release(version: str) -> tuple[int, ...]:
     while numbers and numbers[-1] == 0:
         numbers.pop()
     return tuple(numbers)
-
-
-def pip_install(what: str, *options: str) -> str:
-    """Return the command that installs something into the Python that is running.
-
-    >>> pip_install("numpy>=2", "--upgrade").endswith('-m pip install --upgrade "numpy>=2"')
-    True
-    """
-    return " ".join([sys.executable, "-m pip install", *options, f'"{what}"'])
-
-
-def pip_install_extra(extra: str) -> str:
-    """Return the command that adds an optional part to the pindown that is running."""
-    try:
-        origin = json.loads(metadata.distribution("pindown").read_text("direct_url.json") or "{}")
-        if origin.get("dir_info", {}).get("editable"):
-            return pip_install(f"{origin['url'].removeprefix('file://')}[{extra}]", "-e")
-    except (ValueError, RecursionError, AttributeError, KeyError):
-        pass  # a damaged record of how it came here
-    return pip_install(f"pindown[{extra}]")

@@ -24,6 +24,7 @@ from pindown.cli.options import OWN_FAULT
 from pindown.cli.reproduce import reproduce
 from pindown.cli.theorem import theorem
 from pindown.cli.verification import verify
+from pindown.extras import explained
 from pindown.text import printable
 
 BAD_INPUT = 3
@@ -140,6 +141,8 @@ def _in_words(error: Exception) -> str:
     """Return what an error says, without the numbers of an operating system."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    if isinstance(error, ModuleNotFoundError):
+        error = explained(error)
     return str(error) or type(error).__name__
 
 

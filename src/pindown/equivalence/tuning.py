@@ -57,8 +57,6 @@ MAX_OPEN_UNITS = 40
 MAX_BRANCH_INPUTS = 10
 # Of one pass of linear bounds through both networks.
 PASS_SECONDS_PER_WEIGHT = 2e-7
-# What is left must be more for loading compiled code to be worth it.
-LOADING_SECONDS = 6.0
 # Steps of one method within this time are kept as one.
 SAME_MOMENT_SECONDS = 0.1
 

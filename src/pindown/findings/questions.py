@@ -9,7 +9,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pindown.deadline import OutOfTime
+from pindown.compiling import time_limit
+from pindown.deadline import Deadline, OutOfTime
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Status
 from pindown.findings.question_budget import Cost, NotApplicable
@@ -75,7 +76,8 @@ class Question:
         if subject.turn.passed:
             return self.out_of_time(subject)
         try:
-            finding = self.ask(subject)
+            with time_limit(Deadline.after(subject.turn.most / subject.turn.slowness)):
+                finding = self.ask(subject)
             return replace(
                 finding,
                 code=self.code,

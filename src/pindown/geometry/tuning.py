@@ -12,7 +12,7 @@ MAX_CELLS = 2_000_000  # of a complex in memory, unless the caller says otherwis
 UNLIMITED_CELLS = 2**40
 
 # Walks through all cells.
-WALK_FIRST_STEPS = 1_000
+WALK_FIRST_STEPS = 100  # a tenth of a second where they are not compiled
 WALK_SLICE_SECONDS = 0.05  # between looks at the clock
 BATCH_WALK_STEPS = 100_000  # between looks at the keyboard, a fraction of a second
 FIRST_CELL_ROOM = 4_096

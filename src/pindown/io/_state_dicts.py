@@ -269,7 +269,7 @@ def _check_archive(path: Path) -> None:
 def _load_weights(path: Path) -> Any:
     import warnings
 
-    import torch
+    from pindown.extras import torch
 
     try:
         with warnings.catch_warnings():
@@ -288,7 +288,7 @@ def _load_weights(path: Path) -> Any:
 
 def _require_plain(name: str, value: Any) -> None:
     """Make sure that a value is a tensor that holds as many numbers as it claims."""
-    import torch
+    from pindown.extras import torch
 
     if not isinstance(value, torch.Tensor):
         raise UnsupportedModelError(
@@ -304,7 +304,7 @@ def _require_plain(name: str, value: Any) -> None:
 
 def _numbers(name: str, value: Any) -> Array:
     """Return a tensor's numbers."""
-    import torch
+    from pindown.extras import torch
 
     _require_plain(name, value)
     if not value.dtype.is_floating_point:

@@ -120,7 +120,7 @@ class _TorchCall:
     function: Any
 
     def _run(self, inputs: Array, form: Array | None) -> Array:
-        import torch
+        from pindown.extras import torch
 
         some = next(iter(self.function.parameters()), None) if is_module(self.function) else None
         kind = torch.float64 if some is None or not some.is_floating_point() else some.dtype

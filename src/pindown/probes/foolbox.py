@@ -184,7 +184,7 @@ def _theirs(
     seed: int,
 ) -> Array:
     """Return what an attack of foolbox finds; rows as they were where it finds nothing."""
-    import torch
+    from pindown.extras import torch
 
     rows, box = asked.rows, asked.box
     if box is None:
@@ -210,7 +210,7 @@ def _theirs(
 
 def torch_module(model: Model) -> Any:
     """Return a torch module of float64 rows that evaluates and differentiates a model."""
-    import torch
+    from pindown.extras import torch
 
     class Evaluated(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod

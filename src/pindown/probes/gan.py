@@ -218,7 +218,7 @@ def train_gan(
 
     Lecture course, section on generative adversarial networks; Goodfellow et al. 2014, Algorithm 1.
     """
-    import torch
+    from pindown.extras import torch
 
     numbers = {"latent_features": latent_features, "inner_steps": inner_steps, "batch_size": batch_size}
     rates = {"generator_rate": generator_rate, "discriminator_rate": discriminator_rate}
@@ -262,15 +262,16 @@ class _Play:
     source: torch.Generator
 
     def made(self) -> Tensor:
-        import torch
+        from pindown.extras import torch
 
         noise = torch.randn(self.batch_size, self.latent_features, generator=self.source)
         return self.generator(noise.to(self.data))
 
     def discriminator_step(self, optimiser: torch.optim.Optimizer) -> tuple[float, float, float]:
         """Ascend the value once; return it with the means of D, before the step."""
-        import torch
         from torch.nn.functional import softplus
+
+        from pindown.extras import torch
 
         chosen = torch.randint(len(self.data), (self.batch_size,), generator=self.source)
         with torch.no_grad():
@@ -294,7 +295,7 @@ class _Play:
 
     def check_shapes(self) -> None:
         """Refuse outcomes that are not like the data, and anything but one score for each."""
-        import torch
+        from pindown.extras import torch
 
         with torch.no_grad():
             made = self.made()

@@ -62,10 +62,10 @@ def values_answer(diff: Diff) -> str:
             f"{a} and {b} are different functions: at the witness an output differs by at least "
             f"{rounded_down(diff.gap_lower, 4)}{scale}."
         )
-    proved = f"the largest difference proved at an input is {rounded_down(diff.gap_lower)}{scale}"
-    if diff.gap_lower == 0.0:  # what float64 shows may be rounding, its own or that of integers
-        proved = "no difference is proved at an input"
-    return f"Not decided at tolerance {diff.allowed:g}: {proved}, the largest possible one is {upper}."
+    return (
+        f"Not decided at tolerance {diff.allowed:g}: the largest difference found is "
+        f"{rounded_down(diff.gap_lower)}{scale}, the largest possible one is {upper}."
+    )
 
 
 def _labels_answer(diff: Diff, labels: LabelDiff) -> str:
@@ -85,7 +85,7 @@ def _labels_answer(diff: Diff, labels: LabelDiff) -> str:
         )
     upper = f"at most {rounded_up(labels.upper)}{scale}" if isfinite(labels.upper) else "not bounded yet"
     return (
-        f"Not decided at margin {labels.margin:g}: the largest disagreement proved at an input is "
+        f"Not decided at margin {labels.margin:g}: the largest disagreement about classes found is "
         f"{rounded_down(labels.lower)}{scale}, the largest possible one is {upper}."
     )
 

@@ -10,8 +10,10 @@ import io
 import math
 import re
 from collections.abc import Callable
+from html import escape
 from typing import TYPE_CHECKING, Any
 
+from pindown.extras import MissingExtraError
 from pindown.findings.pictures import (
     Curves,
     Histogram,
@@ -81,7 +83,10 @@ def draw(picture: Picture, prefix: str) -> str:
     """
     if isinstance(picture, PlaneMap):
         return draw_map(picture, prefix)
-    import matplotlib as mpl
+    try:
+        from pindown.extras import matplotlib as mpl
+    except MissingExtraError as missing:
+        return f'<p class="note">No picture: {escape(str(missing))}</p>'
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 

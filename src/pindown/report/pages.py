@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import os
+import struct
+import zlib
 from functools import lru_cache
 from importlib.resources import files
 from math import isqrt
@@ -127,12 +128,19 @@ def image_of(
 
 
 def png_of(picture: NDArray[np.float64]) -> str:
-    """Return an image as PNG in base64."""
-    from matplotlib.image import imsave
+    """Return an image, grey or (height, width, 3) in colours, from 0 to 1, as PNG in base64."""
+    pixels = np.clip(picture * 256, 0, 255).astype(np.uint8)
+    pixels = np.repeat(pixels[..., None], 3, axis=2) if pixels.ndim == 2 else pixels
+    height, width, _ = pixels.shape
+    unfiltered = np.hstack([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)]).tobytes()
 
-    buffer = io.BytesIO()
-    imsave(buffer, picture, cmap="gray", vmin=0.0, vmax=1.0, format="png")
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    parts = (b"IHDR", header), (b"IDAT", zlib.compress(unfiltered, 9)), (b"IEND", b"")
+    content = b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
+    return base64.b64encode(content).decode("ascii")
 
 
 class Section(NamedTuple):

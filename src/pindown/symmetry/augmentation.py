@@ -82,7 +82,7 @@ def _inputs(model: Any, X: Any) -> tuple[Array, Callable[[Array], Any]]:
     array = np.asarray(X.detach().cpu() if tensor else X, dtype=float)
     if not (tensor or is_module(model)):
         return array, lambda moved: moved
-    import torch
+    from pindown.extras import torch
 
     like = X if tensor else next(iter(model.parameters()), torch.zeros((), dtype=torch.float64))
     return array, lambda moved: torch.as_tensor(
@@ -163,7 +163,7 @@ def loss_gradient(loss: Callable[[Any], Any], weights: NDArray[np.float64]) -> N
     >>> loss_gradient(lambda w: (w**2).sum(), np.array([1.0, 2.0])).tolist()
     [2.0, 4.0]
     """
-    import torch
+    from pindown.extras import torch
 
     w = torch.tensor(weights, dtype=torch.float64, requires_grad=True)
     value = loss(w)

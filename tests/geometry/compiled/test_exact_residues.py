@@ -39,12 +39,15 @@ def test_the_moduli_are_different_primes_of_fifty_bits():
 
 
 def test_products_of_residues():
-    compiled = numba.njit(times.py_func)  # as compiled: 64-bit integers wrap
+    compiled = numba.njit(times.__wrapped__)  # as compiled: 64-bit integers wrap
     rng = np.random.default_rng(0)
     for prime in PRIMES:
         special = [0, 1, 2, prime - 1, prime - 2, prime // 2, prime // 2 + 1]
         others = special + rng.integers(0, prime, 30).tolist()
         assert all(compiled(a, b, prime) == a * b % prime for a in special for b in others)
+        pairs = [tuple(map(np.int64, (a, b, prime))) for a in special for b in others]
+        with np.errstate(over="ignore"):  # as Python: those of NumPy wrap as well
+            assert all(times.plain(a, b, p) == int(a) * int(b) % int(p) for a, b, p in pairs)
 
 
 @pytest.mark.parametrize("kind", KINDS)

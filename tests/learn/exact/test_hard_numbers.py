@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pindown.compiling import by
 from pindown.learn import ExactReluRegressor
 from pindown.learn.exact import dichotomies
 from pindown.learn.exact._search import can_list
@@ -120,10 +121,11 @@ def test_too_large_for_a_float():
 def test_one_sample_compiles_nothing_again():
     from pindown.learn.exact._compiled.convex import descend_convex
 
-    _fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0], loss="absolute", width=1)
-    before = len(descend_convex.signatures)
-    assert _fit([[3.0]], [2.0], loss="absolute", width=1).optimal_
-    assert len(descend_convex.signatures) == before == 1
+    with by("compiled"):
+        _fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0], loss="absolute", width=1)
+        before = len(descend_convex.dispatcher.signatures)
+        assert _fit([[3.0]], [2.0], loss="absolute", width=1).optimal_
+    assert len(descend_convex.dispatcher.signatures) == before == 1
 
 
 @pytest.mark.parametrize("size", [1e-160, 1e-150, 1e150])

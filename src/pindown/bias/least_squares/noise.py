@@ -158,7 +158,7 @@ def jacobian_penalty(function: Callable[[Any], Any], X: Any) -> Any:
 
     Lecture course, slides on noisy inputs: its question about deeper nets.
     """
-    import torch
+    from pindown.extras import torch
 
     def one(x: Any) -> Any:
         return function(x[None])[0].reshape(-1)
@@ -185,7 +185,7 @@ def noise_expansion(function: Callable[[Any], Any], X: Any, y: Any, sigma: float
 
     Lecture course, slides on noisy inputs: its question about deeper nets.
     """
-    import torch
+    from pindown.extras import torch
 
     sigma = positive("sigma", sigma, zero=True)
     X, y = torch.as_tensor(X), torch.as_tensor(y).detach().reshape(-1)
@@ -385,7 +385,7 @@ def dropout_predict(module: Any, x: Any, n_masks: int = 100, *, seed: int = 0) -
 
     Lecture course, slides on dropout.
     """
-    import torch
+    from pindown.extras import torch
 
     n_masks = integer("n_masks", n_masks, least=2)
     layers = [m for m in module.modules() if isinstance(m, torch.nn.modules.dropout._DropoutNd)]

@@ -130,8 +130,7 @@ def weight_decay_of_module(
 
     Lecture course, slides on weight decay and the Hessian.
     """
-    import torch
-
+    from pindown.extras import torch
     from pindown.optim.hessian import hessian_operator
 
     params = [p for p in parameters if p.requires_grad]

@@ -126,9 +126,8 @@ def _vectors(before: Any, after: Any) -> tuple[Any, Any]:
 
 def _gap(before: Any, after: Any, rows: Any) -> float:
     """Return |f - f_lin| / |f - f_0| over the rows; 0 if the outputs did not move."""
-    import torch
-
     from pindown.bias.tangent_kernel.linearised import Linearised
+    from pindown.extras import torch
 
     model = Linearised(before)
     dtype = next(before.parameters()).dtype
@@ -261,7 +260,7 @@ def _ridge(K: Array, K_test: Array, y: Array) -> Array:
 def _outputs(model: Any, X: Array) -> Array:
     if isinstance(model, ReluNetwork):
         return model(X)
-    import torch
+    from pindown.extras import torch
 
     with torch.no_grad():
         dtype = next(model.parameters()).dtype

@@ -183,7 +183,7 @@ def _of_network(network: ReluNetwork, points: Array) -> tuple[Array, Array, Arra
 
 
 def _of_module(module: Any, points: Array) -> tuple[Array, Array, Array]:
-    import torch
+    from pindown.extras import torch
 
     if not isinstance(module, torch.nn.Module):
         raise TypeError(

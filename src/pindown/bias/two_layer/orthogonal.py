@@ -248,7 +248,7 @@ def module_features(module: Any, X: Array) -> dict[str, Array]:
     >>> {name: part.shape for name, part in module_features(net, np.ones((5, 2))).items()}
     {'0': (5, 3)}
     """
-    import torch
+    from pindown.extras import torch
 
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"a ReluNetwork or a torch module is needed; got {type(module).__name__}.")

@@ -18,7 +18,6 @@ turns it into a statement about the networks that were given.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -45,7 +44,6 @@ from pindown.equivalence.tuning import (
     FIRST_SEARCH_SECONDS,
     FIRST_SEARCH_SHARE,
     LINEAR_BOUNDS_SHARE,
-    LOADING_SECONDS,
     MAX_BRANCH_INPUTS,
     MAX_CELL_UNITS,
     MAX_OPEN_UNITS,
@@ -265,9 +263,7 @@ def _one_hidden_layer(run: Run) -> bool:
 def _few_cells(run: Run) -> bool:
     if run.box is None or np.any(run.box.lower == run.box.upper):
         return False
-    if run.pair.a.size + run.pair.b.size > MAX_CELL_UNITS.get(run.box.dim, -1):
-        return False
-    return "numba" in sys.modules or run.lasts(LOADING_SECONDS)
+    return run.pair.a.size + run.pair.b.size <= MAX_CELL_UNITS.get(run.box.dim, -1)
 
 
 def _time_for_passes(share: float, run: Run) -> bool:

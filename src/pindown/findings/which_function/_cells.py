@@ -1,4 +1,4 @@
-"""What questions about cells share: where to look, cells that are found once, and time for compilers."""
+"""What questions about cells share: where to look, and cells that are found once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pindown.findings.pictures import drawable
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
-    COMPILER_SHARE,
     MAX_CELLS_COUNTED,
     MAX_CELLS_IN_PLANE,
     MAX_CELLS_IN_SPACE,
@@ -22,12 +21,10 @@ from pindown.findings.tuning import (
     MAX_INPUTS_FOR_CELLS,
     PLANE_CELLS_SHARE,
     RECOUNT_SHARE,
-    SECONDS_AFTER_COMPILING,
     SPACE_CELLS_SHARE,
     SPACE_COUNT_SHARE,
 )
 from pindown.findings.wording import count
-from pindown.geometry.compile_times import Work, compile_now, compile_seconds
 from pindown.geometry.complex.counting import RegionCount, region_count
 from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
 from pindown.network import ReluNetwork
@@ -120,21 +117,6 @@ def require_few_inputs(place: Domain) -> None:
         )
 
 
-def require_compiled(subject: Subject, work: Work) -> float:
-    """Compile loops that this machine has not run yet, or raise OutOfTime if that does not fit.
-
-    Returns:
-        Seconds to grant in any case: some if a compiler ran, lest it ran in vain when it took longer
-        than expected; else none.
-    """
-    seconds = compile_seconds(work)
-    if not seconds:
-        return 0.0
-    subject.require(seconds)
-    compile_now(work)
-    return SECONDS_AFTER_COMPILING
-
-
 def require_walkable(net: ReluNetwork, inputs: int) -> None:
     """Refuse networks whose layers, as dense matrices, take too much memory."""
     widths = (inputs, *net.widths[1:])
@@ -147,7 +129,6 @@ def regions(subject: Subject) -> Regions:
 
     Raises:
         NotApplicable: If there are too many inputs.
-        OutOfTime: If not even the compiler would finish.
     """
     return subject.once("regions", lambda: _found(subject))
 
@@ -166,8 +147,7 @@ def _found(subject: Subject) -> Regions:
 
 
 def _in_plane(subject: Subject, place: Domain) -> Regions:
-    least = require_compiled(subject, "segments" if place.box.dim == 1 else "plane")
-    budget = max(least, PLANE_CELLS_SHARE * subject.turn.left)
+    budget = PLANE_CELLS_SHARE * subject.turn.left
     cells = polyhedral_complex(
         place.net, place.box, budget=budget, max_cells=MAX_CELLS_IN_PLANE[place.box.dim]
     )
@@ -175,21 +155,16 @@ def _in_plane(subject: Subject, place: Domain) -> Regions:
         found = RegionCount(cells.n_regions, True, cells.growth, False, 0, cells.seconds)
         return Regions(place, found, cells)
     found = RegionCount(cells.n_regions, False, (), False, 0, cells.seconds)
-    if (
-        cells.n_regions >= MAX_CELLS_IN_PLANE[2]
-        and compile_seconds("plane count") < COMPILER_SHARE * subject.turn.left
-    ):
+    if cells.n_regions >= MAX_CELLS_IN_PLANE[2]:
         found = _counted(place, RECOUNT_SHARE * subject.turn.left)
     return Regions(place, found, None)
 
 
 def _in_space(subject: Subject, place: Domain) -> Regions:
-    least = require_compiled(subject, "space count")
-    found = _counted(place, max(least, SPACE_COUNT_SHARE * subject.turn.left))
+    found = _counted(place, SPACE_COUNT_SHARE * subject.turn.left)
     few = found.complete and found.n_regions <= MAX_CELLS_IN_SPACE[place.box.dim]
-    if not few or compile_seconds("space") > COMPILER_SHARE * subject.turn.left:
+    if not few:
         return Regions(place, found, None)
-    require_compiled(subject, "space")
     cells = polyhedral_complex(place.net, place.box, budget=SPACE_CELLS_SHARE * subject.turn.left)
     return Regions(place, found, cells if cells.complete else None)
 

@@ -32,7 +32,6 @@ from pindown.findings.which_function._cells import (
     Domain,
     domain,
     regions,
-    require_compiled,
     require_walkable,
 )
 from pindown.findings.which_function.plane_maps import Coloured, by_class, by_value, plane_map
@@ -142,7 +141,6 @@ def _data_dots(subject: Subject, place: Domain) -> tuple[Dot, ...]:
 
 def _graph(subject: Subject, place: Domain) -> Finding:
     """Draw the graph of a network with one input."""
-    require_compiled(subject, "segments")
     folds = along_segment(place.net, place.box.lower, place.box.upper)
     shown = min(place.net.out_features, MAX_CURVES)
     x = folds.at(folds.knots)[:, 0]
@@ -193,11 +191,9 @@ def _plane_scene(subject: Subject, place: Domain) -> _Scene:
 
     Raises:
         NotApplicable: If the layers are too large.
-        OutOfTime: If not even the compiler would finish.
     """
     require_walkable(subject.net, 2)
-    least = require_compiled(subject, "plane")
-    budget = max(least, PLANE_SHARE * subject.turn.left)
+    budget = PLANE_SHARE * subject.turn.left
     if subject.data is not None:
         found = _through_data(subject, subject.data, budget)
         if found is not None:

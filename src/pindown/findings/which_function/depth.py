@@ -20,7 +20,7 @@ from pindown.findings.tuning import (
     MAX_DEPTHS_LISTED,
     SEGMENTS_PER_LOOK,
 )
-from pindown.findings.which_function._cells import require_compiled, require_sane
+from pindown.findings.which_function._cells import require_sane
 from pindown.findings.wording import count, number_text
 from pindown.geometry.counts.bounds import min_size
 from pindown.geometry.slices.segment import along_segments
@@ -42,7 +42,6 @@ def what_depth_does(subject: Subject) -> Finding:
     require_sane(net, subject.box)
     if not (subject.box.lower < subject.box.upper).any():
         raise NotApplicable(f"{subject.box_name} is a single point")
-    require_compiled(subject, "segments")
     pieces, cells = _on_lines(subject)
     most = int(pieces.max())
     bends, hidden = most - 1, net.depth - 1

@@ -24,7 +24,7 @@ from pindown.findings.tuning import (
     SEGMENT_SHARE,
     SEGMENTS_PER_LOOK,
 )
-from pindown.findings.which_function._cells import require_compiled, require_sane
+from pindown.findings.which_function._cells import require_sane
 from pindown.findings.wording import count, number_text
 from pindown.geometry.slices.segment import along_segments
 
@@ -46,7 +46,6 @@ def cells_around_data(subject: Subject) -> Finding:
     if np.array_equal(X, np.broadcast_to(X[0], X.shape)):
         raise NotApplicable("all rows are equal")
     require_sane(subject.net, Box.around(X))
-    require_compiled(subject, "segments")
     pairs, same = _pairs(subject)
     cells, pieces, lengths = _between(subject, X, pairs)
     same = None if same is None else same[: len(cells)]

@@ -1,8 +1,9 @@
-"""Compiled inner loops: small functions over flat arrays, without Python objects.
+"""Inner loops: small functions over flat arrays, without Python objects.
 
-The first call of a loop compiles it (seconds) and keeps the machine code in a cache on disk; later
-processes load it in milliseconds. Loops release the interpreter lock, so threads share them. An edit of
-any file of this folder compiles all of them anew.
+They run as Python at once, and as machine code where there is more to do (:mod:`pindown.compiling`):
+compiled in seconds, kept on disk, loaded in milliseconds, without the interpreter lock. An edit of any
+file of this folder compiles all of them anew. Nothing is contracted or reordered: both routes round
+alike.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from pathlib import Path
 
 from pindown.compiling import compiler
 
-# Contraction lets a product and a sum round once instead of twice; error bounds allow for both.
-_compiler = partial(compiler, Path(__file__).parent, fastmath={"contract"})
+_compiler = partial(compiler, Path(__file__).parent)
 
 # Loops that allocate nothing need no reference counts, whose atomic updates would cost more than the
 # arithmetic. Those called by other loops only compile in half the time without a way in from Python.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.compiling import time_limit
 from pindown.deadline import NEVER, Deadline, Stopwatch
 from pindown.geometry._compiled import arrays
 from pindown.geometry._compiled.arrangement import new_slices
@@ -145,6 +146,16 @@ class Walk:
         progress: Report | None = None,
     ) -> None:
         """Go on until finished, past the deadline, or past a maximum."""
+        with time_limit(deadline):
+            self._run(deadline, max_cells, max_steps, progress)
+
+    def _run(
+        self,
+        deadline: Deadline,
+        max_cells: int | None,
+        max_steps: int | None,
+        progress: Report | None,
+    ) -> None:
         steps = max_steps or WALK_FIRST_STEPS
         while not self.finished:
             watch = Stopwatch()

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.extras import require
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.folds.fold_set import FoldSet, fold_set
 from pindown.geometry.plots.style import (
@@ -59,6 +60,7 @@ def plot_folds(
 
     Phuong 2021, figure 2.2.
     """
+    require("matplotlib")
     from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
 

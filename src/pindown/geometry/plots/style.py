@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
+from pindown.extras import require
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.slices.plane import PlaneSlice
 from pindown.validation import integer
@@ -38,6 +39,7 @@ def new_axes(ax: Any, *, size: tuple[float, float], projection: str | None = Non
         if projection == "3d" and getattr(ax, "name", "") != "3d":
             raise ValueError('a surface needs axes with projection="3d"; got flat ones.')
         return ax
+    require("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.box import Box
+from pindown.extras import require
 from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
 from pindown.geometry.plots.cells import plot_cells
 from pindown.geometry.plots.folds import plot_folds
@@ -47,6 +48,7 @@ def plot_training(
     Returns:
         The figure.
     """
+    require("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -99,6 +101,7 @@ def animate_training(
     Returns:
         The path.
     """
+    require("matplotlib")
     from matplotlib.animation import FuncAnimation, PillowWriter
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -167,7 +167,7 @@ def features_of(features: Any, X: Any, batch_size: int = 1024) -> Array:
 
 def through_module(module: Any, X: Any, batch_size: int) -> Array:
     """Return a module's outputs in evaluation mode, as float64; its mode is put back."""
-    import torch
+    from pindown.extras import torch
 
     one = next(iter([*module.parameters(), *module.buffers()]), torch.zeros(()))
     kind = one.dtype if one.is_floating_point() else torch.float32

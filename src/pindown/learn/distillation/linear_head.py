@@ -85,7 +85,7 @@ class DistilledHead:
 
     def to_torch(self) -> Any:
         """Return the head as a float64 ``torch.nn.Linear``, from features to logits."""
-        import torch
+        from pindown.extras import torch
 
         weights, bias = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
         layer = torch.nn.Linear(weights.shape[1], weights.shape[0], dtype=torch.float64)

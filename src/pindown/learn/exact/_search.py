@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pindown.compiling import PLAIN_SLOWNESS, by, has_compiler, slowness
 from pindown.deadline import NEVER, Deadline, Stopwatch
 from pindown.learn.exact._polish import close, interpolate, polish, refine
 from pindown.learn.exact._problem import Problem, Table
@@ -30,6 +31,7 @@ from pindown.learn.exact.tuning import (
     SHORT_LISTING_SECONDS,
     SLICE_SECONDS,
     SLICES_PER_ROUND,
+    SMALL_SEARCH_SECONDS,
     WEIGHT_STARTS,
 )
 from pindown.network import ReluNetwork
@@ -140,7 +142,7 @@ def expected_seconds(problem: Problem, width: int, n_points: int) -> float:
     seconds = SECONDS_PER_TUPLE[problem.loss] * width * (rank + 1) ** 2 / 9
     if problem.loss != "squared":
         seconds *= n_points / 10
-    return n_tuples(n_points, rank, width) * seconds
+    return n_tuples(n_points, rank, width) * seconds * slowness()
 
 
 def descend_from_random_cells(search: Search) -> Table:
@@ -257,9 +259,19 @@ def descend_from_random_weights(search: Search) -> None:
         search.note()
 
 
+def compile_loops(search: Search) -> None:
+    """Compile the loops on a toy problem, outside of anybody's budget, if there is much to do."""
+    problem = search.problem
+    points = len(problem.distinct()[0])
+    seconds = expected_seconds(problem, search.width, points)
+    if has_compiler() and PLAIN_SLOWNESS * seconds > SMALL_SEARCH_SECONDS:
+        with by("compiled"):
+            search_a_toy(problem.loss)
+
+
 @cache
-def compile_loops(loss: str) -> None:
-    """Compile the loops on a toy problem, outside of anybody's budget."""
+def search_a_toy(loss: str) -> None:
+    """Run every loop of a loss once."""
     X, y = np.array([[-1.0], [0.0], [1.0], [3.0]]), np.array([1.0, -1.0, 1.0, -1.0])
     run(Search(Problem.of(X, y, np.ones(4), loss, 0.0, False), 1, NEVER))
 

@@ -17,7 +17,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
-from pindown.deadline import Deadline, checked_budget
+from pindown.compiling import time_limit
+from pindown.deadline import NEVER, Deadline, checked_budget
+from pindown.extras import require
 from pindown.learn._inputs import checked_weights
 from pindown.learn.exact._problem import Problem, Units, merged
 from pindown.learn.exact._search import Search, compile_loops, run
@@ -44,11 +46,11 @@ class _ExactRelu(BaseEstimator):  # type: ignore[misc]
         ridge = float(self.ridge) / units.ridge
         y, mass = y / units.target, mass / units.mass
         problem = Problem.of(X, y, mass, self.loss, ridge, bool(self.output_bias))
-        compile_loops(self.loss)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        compile_loops(Search(problem, self.width, NEVER))
         search = Search(problem, self.width, Deadline.after(self.budget), self.n_jobs, seed)
         try:
-            with progress_bar(verbose=self.verbose) as search.progress:
+            with progress_bar(verbose=self.verbose) as search.progress, time_limit(search.deadline):
                 run(search)
         except KeyboardInterrupt:
             warnings.warn(
@@ -82,6 +84,7 @@ class _ExactRelu(BaseEstimator):  # type: ignore[misc]
     def plot_gap(self, ax: Axes | None = None) -> Axes:
         """Draw the proved interval for the least loss over time."""
         check_is_fitted(self)
+        require("matplotlib")
         import matplotlib.pyplot as plt
 
         if ax is None:

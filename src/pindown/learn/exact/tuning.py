@@ -8,6 +8,8 @@ does to time and proof.
 # what to attempt, and in what slices.
 SECONDS_PER_TUPLE = {"squared": 2e-7, "absolute": 3e-5, "hinge": 4e-5, "logistic": 8e-5}
 SLICE_SECONDS = 0.3
+# A search that takes less without a compiler is over long before one would be done.
+SMALL_SEARCH_SECONDS = 1.0
 # Slices between two exchanges of the best network.
 SLICES_PER_ROUND = 32
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.extras import require
 from pindown.validation import positive
 
 if TYPE_CHECKING:
@@ -223,6 +224,7 @@ def plot_filters(
     Lecture course, slides on shift-invariant kernels.
     """
     if axes is None:
+        require("matplotlib")
         import matplotlib.pyplot as plt
 
         _, axes = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")

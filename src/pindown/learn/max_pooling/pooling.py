@@ -233,7 +233,7 @@ def joint_training(
     Raises:
         ValueError: If the weights left the finite numbers.
     """
-    import torch
+    from pindown.extras import torch
 
     generator = torch.Generator().manual_seed(seed)
     points, labels = (torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in (X, y))

@@ -8,8 +8,9 @@ from functools import cache
 import numpy as np
 
 from pindown.affine import Array, Integers
+from pindown.compiling import by, has_compiler
 from pindown.deadline import NEVER, Deadline
-from pindown.learn.segmented.tuning import ABSOLUTE_START_SECONDS, CLOSED_GAP
+from pindown.learn.segmented.tuning import ABSOLUTE_START_SECONDS, CLOSED_GAP, MAX_PLAIN_SIZE
 from pindown.network import ReluNetwork
 from pindown.rounding import gamma
 
@@ -224,7 +225,6 @@ def solve(
     """
     from pindown.learn.segmented._squared import least_squares
 
-    compile_loops(loss)
     data = Scaled.of(x, y, w)
     at, means, weights, within = data.merged()
     K = min(n_pieces, max(len(at) - 1, 1))
@@ -272,9 +272,16 @@ def _in_units(function: Function, data: Scaled) -> Function:
     )
 
 
+def compile_loops(loss: str, n_points: int, n_pieces: float) -> None:
+    """Compile the loops on a toy problem, outside of anybody's budget, if there is much to do."""
+    if has_compiler() and n_points * n_pieces > MAX_PLAIN_SIZE:
+        with by("compiled"):
+            solve_a_toy(loss)
+
+
 @cache
-def compile_loops(loss: str) -> None:
-    """Compile the loops on a toy problem, outside of anybody's budget."""
+def solve_a_toy(loss: str) -> None:
+    """Run every loop of a loss once."""
     from pindown.learn.segmented._absolute import least_absolute
     from pindown.learn.segmented._squared import least_squares
 

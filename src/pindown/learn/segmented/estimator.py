@@ -28,7 +28,9 @@ from sklearn.utils.validation import (
 )
 
 from pindown.affine import Array
+from pindown.compiling import time_limit
 from pindown.deadline import Deadline, checked_budget
+from pindown.extras import require
 from pindown.learn._inputs import checked_weights
 from pindown.learn.segmented._problem import Function, SegmentedFit, as_network, compile_loops, solve
 from pindown.learn.segmented.inference import Breakpoint, breakpoints
@@ -150,7 +152,8 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         check_consistent_length(x, target)
         w = checked_weights(sample_weight, x)
-        compile_loops(self.loss)
+        pieces = self.n_pieces or self.max_pieces**2 / 2  # one fit, or one with each number
+        compile_loops(self.loss, len(x), pieces)
         fit, path = self._solve(x, target, w)
         if not np.isfinite(fit.loss):
             raise ValueError(
@@ -161,6 +164,12 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _solve(self, x: Array, y: Array, w: Array) -> tuple[SegmentedFit, list[Trial]]:
         deadline = Deadline.after(self.budget)
+        with time_limit(deadline):
+            return self._solve_until(deadline, x, y, w)
+
+    def _solve_until(
+        self, deadline: Deadline, x: Array, y: Array, w: Array
+    ) -> tuple[SegmentedFit, list[Trial]]:
         if self.n_pieces is not None:
             fit = solve(x, y, w, int(self.n_pieces), self.loss, deadline)
             return fit, [Trial(int(self.n_pieces), fit.loss, fit.lower_bound, fit.loss)]
@@ -350,6 +359,7 @@ def by_cross_validation(
 def draw(function: Function, x: Array | None, y: ArrayLike | None, ax: Any) -> Any:
     """Draw a function over the data (or around its breakpoints) on the axes, or on new ones."""
     if ax is None:
+        require("matplotlib")
         from matplotlib import pyplot as plt
 
         _, ax = plt.subplots()

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.evidence import Kind
+from pindown.extras import require
 from pindown.probes.tuning import CLOSED_WEIGHT, DIRECTIONS, KEPT_SHARE, SHOWN_IMAGES
 from pindown.validation import integer
 
@@ -287,6 +288,7 @@ def draw_mask(found: FourierMask, X: ArrayLike | None = None, *, rows: int = SHO
     Raises:
         ValueError: If the mask is of signals, or X is not of its shape.
     """
+    require("matplotlib")
     from matplotlib.figure import Figure
 
     if found.axes != 2:

@@ -237,7 +237,7 @@ def _outputs(layers: list[tuple[str, Layer]], samples: Array) -> list[Any]:
 
 
 def _through_torch(layer: Any, x: Any) -> Any:
-    import torch
+    from pindown.extras import torch
 
     first = next(iter(layer.parameters()), None)
     if not torch.is_tensor(x):

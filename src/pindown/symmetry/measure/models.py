@@ -88,7 +88,7 @@ def untrained_copy(model: Any, rng: np.random.Generator) -> Any | None:
 @contextmanager
 def evaluating(module: Any) -> Iterator[None]:
     """Hold a torch module in evaluation mode, without gradients; then put every part back as it was."""
-    import torch
+    from pindown.extras import torch
 
     with in_evaluation(module), torch.no_grad():
         yield
@@ -123,7 +123,7 @@ def _is_regressor(model: Any) -> bool:
 
 
 def _run_module(module: Any, X: Array) -> Array:
-    import torch
+    from pindown.extras import torch
 
     first = next((p for p in module.parameters() if p.is_floating_point()), None)
     dtype, device = (torch.float64, "cpu") if first is None else (first.dtype, first.device)
@@ -151,7 +151,7 @@ def _fresh_values(values: Array, rng: np.random.Generator) -> Array:
 
 
 def _reset_module(module: Any, rng: np.random.Generator) -> Any:
-    import torch
+    from pindown.extras import torch
 
     fresh = copy.deepcopy(module)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
