@@ -8,11 +8,11 @@ in the histogram is a theorem.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pindown.datasets.sparse_codes import SparseCodingModel, hadamard_dictionary, perturbed
+from pindown.datasets.sparse_codes import SparseCodingModel, hadamard_dictionary, near_dictionary
 from pindown.learn.sparse_coding import recover_support, recovery_certificate, recovery_threshold
 
 model = SparseCodingModel(hadamard_dictionary(256), sparsity=2, low=1.0, high=1.2)
-W = perturbed(model.dictionary, 0.02)  # every weight vector is off by 0.02
+W = near_dictionary(model.dictionary, 0.02)  # every weight vector is off by 0.02
 threshold = recovery_threshold(model, delta=0.02)
 Y, codes = model.sample(2000)
 answers, on = Y @ W.T, codes > 0

@@ -6,6 +6,7 @@ which of the two it holds: it calls the functions here.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -209,3 +210,20 @@ def is_finite(values: Array) -> bool:
     """Return whether all entries are finite, in one cheap pass when they are."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
+
+
+def angle(a: ArrayLike, b: ArrayLike) -> float:
+    """Return the angle between two vectors in radians, accurate also when it is tiny.
+
+    >>> angle([1, 0], [1, 1e-9])
+    1e-09
+    """
+    u, v = np.asarray(a, dtype=float).ravel(), np.asarray(b, dtype=float).ravel()
+    if u.shape != v.shape:
+        raise ValueError(f"vectors must have the same length; got {u.size} and {v.size}.")
+    lengths = float(np.linalg.norm(u)), float(np.linalg.norm(v))
+    if not all(0 < n < math.inf for n in lengths):
+        raise ValueError(f"vectors must be finite and not zero; their lengths are {lengths}.")
+    u, v = u / lengths[0], v / lengths[1]
+    # The arc cosine of the inner product loses half of the digits near 0 and pi.
+    return 2 * math.atan2(float(np.linalg.norm(u - v)), float(np.linalg.norm(u + v)))

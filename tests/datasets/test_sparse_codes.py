@@ -11,7 +11,7 @@ from pindown.datasets.sparse_codes import (
     gaussian_dictionary,
     hadamard_dictionary,
     incoherent_dictionary,
-    perturbed,
+    near_dictionary,
     support_size,
 )
 
@@ -128,12 +128,12 @@ def test_the_dictionary_cannot_be_changed_behind_the_model():
     with pytest.raises(ValueError, match="n_features"):
         gaussian_dictionary(0, 3)
     with pytest.raises(ValueError, match="distance"):
-        perturbed(np.eye(2), np.nan)
+        near_dictionary(np.eye(2), np.nan)
     with pytest.raises(ValueError, match="power of two"):
         hadamard_dictionary(12)
 
 
 def test_sizes_and_distances():
     assert [support_size(256, p) for p in (0.01, 0.1, 0.2, 0.3, 0.5)] == [1, 2, 3, 5, 16]
-    W = perturbed(gaussian_dictionary(7, 5), 0.25, 1)
+    W = near_dictionary(gaussian_dictionary(7, 5), 0.25, 1)
     np.testing.assert_allclose(np.linalg.norm(W - gaussian_dictionary(7, 5).T, axis=1), 0.25)

@@ -16,7 +16,6 @@ from pindown.optim import (
     bounded_well,
     dynamic_shift_holds,
     estimate_constants,
-    fast_rmsprop,
     finite_sum,
     interpolating_oracle_floor,
     interpolating_oracle_holds,
@@ -28,6 +27,7 @@ from pindown.optim import (
     rmsprop_plan,
     rmsprop_unshifted_plan,
     sign_constrained_plan,
+    stochastic_rmsprop_conditions,
 )
 from pindown.optim.rmsprop_theorems import step_sum
 
@@ -235,7 +235,7 @@ def test_the_lemma_of_the_signs_holds_and_needs_its_assumption():
 def test_printed_bound_on_the_averages_of_fast_rmsprop_fails():
     """Within the printed conditions v_t exceeds sigma from the second step on; G^2 + shift holds."""
     shift, c, decay, sigma = 1.0, 2.0, 0.5, 0.2
-    assert fast_rmsprop(
+    assert stochastic_rmsprop_conditions(
         c=c, gradient_bound=sigma, shift=shift, decay=decay, variant="as_printed"
     ).conditions_hold
     problem = log_cosh(3, scale=sigma)  # partial derivatives below sigma
@@ -244,7 +244,7 @@ def test_printed_bound_on_the_averages_of_fast_rmsprop_fails():
         x = x + rule.move(state, problem.gradient(x), t)
         assert np.all(np.sqrt(state["v"]) > math.sqrt(sigma))
         assert np.all(state["v"] <= sigma**2 + shift)
-    right = fast_rmsprop(c=c, gradient_bound=sigma, shift=shift, decay=decay)
+    right = stochastic_rmsprop_conditions(c=c, gradient_bound=sigma, shift=shift, decay=decay)
     assert right.conditions_hold is (c * sigma * math.sqrt(sigma**2 + shift) / shift < 0.5)
 
 
@@ -253,7 +253,7 @@ def test_corrected_fast_rmsprop_says_nothing_about_points_that_are_not_critical(
     for _ in range(3000):
         c, shift, decay = 10 ** rng.uniform(-1, 3), 10 ** rng.uniform(-3, 3), rng.uniform(0.01, 0.99)
         sigma = math.sqrt(shift) * 10 ** rng.uniform(-4, 1)
-        found = fast_rmsprop(c=c, gradient_bound=sigma, shift=shift, decay=decay)
+        found = stochastic_rmsprop_conditions(c=c, gradient_bound=sigma, shift=shift, decay=decay)
         met += found.conditions_hold
         assert not (found.conditions_hold and found.reachable)
         assert math.isnan(found.lr) is not found.conditions_hold
@@ -333,7 +333,7 @@ def test_diagnostic_where_the_mean_vanishes():
         lambda: preconditioned_descent([[1.0]], [0.0, 1.0], gradient_bound=1, decay=0.5, shift=1),
         lambda: interpolation_diagnostic([[np.nan]], 1.0),
         lambda: interpolation_diagnostic(np.zeros((0, 2)), 1.0),
-        lambda: fast_rmsprop(c=2, gradient_bound=1, shift=1, decay=1.0),
+        lambda: stochastic_rmsprop_conditions(c=2, gradient_bound=1, shift=1, decay=1.0),
         lambda: estimate_constants(lambda x: x, np.zeros((0, 2))),
         lambda: one_term(log_cosh(2)),
         lambda: minimize(log_cosh(1), [1.0], AdamRule(0.1, schedule="cosine"), steps=2),
@@ -502,7 +502,7 @@ def test_fast_rmsprop_from_its_descent_inequality():
     c, sigma, shift, b, L, gap, G = 0.2, 1.25, 1.0, 0.3, 2.0, 3.0, 0.5
 
     def both(**more):
-        return fast_rmsprop(
+        return stochastic_rmsprop_conditions(
             c=c, gradient_bound=sigma, shift=shift, decay=b, smoothness=L, gap=gap, **more
         )
 
@@ -526,13 +526,17 @@ def test_conditions_of_fast_rmsprop_at_their_ends():
     c, shift, b = 3.0, 2.0, 0.3
     limit = brentq(lambda s: c * s * math.sqrt(s**2 + shift) / shift - math.sqrt(b * (1 - b)), 0, 9)
     for sigma, holds in ((0.999 * limit, True), (1.001 * limit, False)):
-        found = fast_rmsprop(c=c, gradient_bound=sigma, shift=shift, decay=b)
+        found = stochastic_rmsprop_conditions(c=c, gradient_bound=sigma, shift=shift, decay=b)
         assert found.conditions_hold is holds
     first, second = (shift / (2 * c)) ** (2 / 3), (math.sqrt(b * (1 - b)) * shift / c) ** (2 / 3)
     for sigma, holds in ((0.999 * min(first, second), True), (1.001 * min(first, second), False)):
-        found = fast_rmsprop(c=c, gradient_bound=sigma, shift=shift, decay=b, variant="as_printed")
+        found = stochastic_rmsprop_conditions(
+            c=c, gradient_bound=sigma, shift=shift, decay=b, variant="as_printed"
+        )
         assert found.conditions_hold is holds
     for sigma in (0.999, 1.001):  # sqrt(xi) / (sqrt(c) - 1) is one
-        assert fast_rmsprop(c=9, gradient_bound=sigma, shift=4, decay=b).reachable is (sigma > 1)
+        assert stochastic_rmsprop_conditions(c=9, gradient_bound=sigma, shift=4, decay=b).reachable is (
+            sigma > 1
+        )
     for norm in (0.999, 1.001):  # (9 - 1) / 3 against 2 sqrt(1 / 4) norm is an equality at 8 / 3
         assert dynamic_shift_holds(9, 1, 4, 8 / 3 * norm) is (norm > 1)

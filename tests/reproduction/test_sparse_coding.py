@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from pindown.datasets.sparse_codes import SparseCodingModel, hadamard_dictionary, perturbed
+from pindown.datasets.sparse_codes import SparseCodingModel, hadamard_dictionary, near_dictionary
 from pindown.learn.sparse_coding import recover_support, recovery_threshold
 from pindown_reproduction import EXPERIMENTS
 from pindown_reproduction.relu_thesis import sparse_coding_digits as digits
@@ -77,7 +77,7 @@ def test_near_starts_are_certified_with_the_threshold_that_they_use():
     assert certified == [(0.05, "theorem")]
     model = SparseCodingModel(hadamard_dictionary(32), 1, 1.0, 1.2)
     Y, X = model.sample(2000, 5)
-    W = perturbed(model.dictionary, 0.05, 1)
+    W = near_dictionary(model.dictionary, 0.05, 1)
     eps = recovery_threshold(model, 0.05)
     assert (recover_support(W, Y, eps) == (X > 0)).all()
     assert not (recover_support(W, Y, 0.2 * eps) == (X > 0)).all()

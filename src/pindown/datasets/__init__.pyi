@@ -39,5 +39,5 @@ from pindown.datasets.sparse_codes import coherence as coherence
 from pindown.datasets.sparse_codes import gaussian_dictionary as gaussian_dictionary
 from pindown.datasets.sparse_codes import hadamard_dictionary as hadamard_dictionary
 from pindown.datasets.sparse_codes import incoherent_dictionary as incoherent_dictionary
-from pindown.datasets.sparse_codes import perturbed as perturbed
+from pindown.datasets.sparse_codes import near_dictionary as near_dictionary
 from pindown.datasets.sparse_codes import support_size as support_size

@@ -231,10 +231,12 @@ def _of_rank(gram: Array, n: int) -> Array:
     return A / np.linalg.norm(A, axis=0)
 
 
-def perturbed(dictionary: ArrayLike, distance: float, random_state: Any = 0) -> NDArray[np.float64]:
+def near_dictionary(
+    dictionary: ArrayLike, distance: float, random_state: Any = 0
+) -> NDArray[np.float64]:
     """Return weights (h, n) whose rows lie at the given distance from the atoms, in random directions.
 
-    >>> W = perturbed(np.eye(3), 0.5)
+    >>> W = near_dictionary(np.eye(3), 0.5)
     >>> np.linalg.norm(W - np.eye(3), axis=1).round(12).tolist()
     [0.5, 0.5, 0.5]
     """

@@ -8,14 +8,14 @@ from pindown.optim.rmsprop import RMSProp as RMSProp
 
 # settings with a promise
 from pindown.optim.adam_theorem import AdamPlan as AdamPlan
-from pindown.optim.interpolation import FastRMSProp as FastRMSProp
+from pindown.optim.interpolation import StochasticRMSPropConditions as StochasticRMSPropConditions
 from pindown.optim.rmsprop_theorems import PreconditionedDescent as PreconditionedDescent
 from pindown.optim.rmsprop_theorems import RMSPropPlan as RMSPropPlan
 from pindown.optim.rmsprop_theorems import SignConstrainedPlan as SignConstrainedPlan
 from pindown.optim.rmsprop_theorems import UnshiftedPlan as UnshiftedPlan
 from pindown.optim.adam_theorem import adam_plan as adam_plan
 from pindown.optim.interpolation import dynamic_shift_holds as dynamic_shift_holds
-from pindown.optim.interpolation import fast_rmsprop as fast_rmsprop
+from pindown.optim.interpolation import stochastic_rmsprop_conditions as stochastic_rmsprop_conditions
 from pindown.optim.rmsprop_theorems import preconditioned_descent as preconditioned_descent
 from pindown.optim.rmsprop_theorems import rmsprop_plan as rmsprop_plan
 from pindown.optim.rmsprop_theorems import rmsprop_unshifted_plan as rmsprop_unshifted_plan
@@ -51,6 +51,6 @@ from pindown.optim.hessian import hessian_spectrum as hessian_spectrum
 from pindown.optim.path_geometry import Dispersion as Dispersion
 from pindown.optim.path_geometry import PathReport as PathReport
 from pindown.optim.path_geometry import TrainingPathGeometry as TrainingPathGeometry
-from pindown.optim.path_geometry import angle as angle
+from pindown.affine import angle as angle
 from pindown.optim.path_geometry import angle_density as angle_density
 from pindown.optim.path_geometry import dispersion as dispersion

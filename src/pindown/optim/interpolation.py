@@ -129,7 +129,7 @@ def _table(samples: ArrayLike) -> Array:
 
 
 @dataclass(frozen=True)
-class FastRMSProp:
+class StochasticRMSPropConditions:
     r"""The conditions of the theorem for given numbers.
 
     Attributes:
@@ -156,7 +156,7 @@ class FastRMSProp:
         return f"fast RMSProp ({self.variant}): the conditions hold{end}"
 
 
-def fast_rmsprop(
+def stochastic_rmsprop_conditions(
     *,
     c: float,
     gradient_bound: float,
@@ -166,7 +166,7 @@ def fast_rmsprop(
     gap: float = 1.0,
     sample_bound: float | None = None,
     variant: Literal["corrected", "as_printed"] = "corrected",
-) -> FastRMSProp:
+) -> StochasticRMSPropConditions:
     r"""Evaluate the theorem on stochastic RMSProp with an interpolating oracle.
 
     Its proof needs an upper bound on :math:`v_t`. Printed is :math:`v_t \le \sigma`, which has not even
@@ -194,7 +194,7 @@ def fast_rmsprop(
         ValueError: If a number is out of range.
 
     Example:
-        >>> print(fast_rmsprop(c=4.0, gradient_bound=0.05, shift=1.0, decay=0.5))
+        >>> print(stochastic_rmsprop_conditions(c=4.0, gradient_bound=0.05, shift=1.0, decay=0.5))
         fast RMSProp (corrected): the conditions hold; but no point that is not critical meets the
         oracle's condition
 
@@ -217,7 +217,7 @@ def fast_rmsprop(
     # A step lowers f by lr down / 2 times the squared gradient norm, in expectation.
     factor = 2 * gap / (lr * down) if holds else math.nan
     reachable = c > 1 and gradient_bound >= math.sqrt(shift) / (math.sqrt(c) - 1)
-    return FastRMSProp(holds, lr, factor, reachable, variant)
+    return StochasticRMSPropConditions(holds, lr, factor, reachable, variant)
 
 
 def dynamic_shift_holds(local_shift: float, shift: float, dimension: int, gradient_norm: float) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pindown.affine import Array
+from pindown.affine import Array, angle
 
 if TYPE_CHECKING:
     from torch import nn
@@ -139,23 +139,6 @@ class Dispersion:
             f"angular spread from {math.degrees(self.initial):.4g} to {math.degrees(self.final):.4g} "
             f"degrees ({self.growth:.3g} times)"
         )
-
-
-def angle(a: ArrayLike, b: ArrayLike) -> float:
-    """Return the angle between two vectors in radians, accurate also when it is tiny.
-
-    >>> angle([1, 0], [1, 1e-9])
-    1e-09
-    """
-    u, v = np.asarray(a, dtype=float).ravel(), np.asarray(b, dtype=float).ravel()
-    if u.shape != v.shape:
-        raise ValueError(f"vectors must have the same length; got {u.size} and {v.size}.")
-    lengths = float(np.linalg.norm(u)), float(np.linalg.norm(v))
-    if not all(0 < n < math.inf for n in lengths):
-        raise ValueError(f"vectors must be finite and not zero; their lengths are {lengths}.")
-    u, v = u / lengths[0], v / lengths[1]
-    # The arc cosine of the inner product loses half of the digits near 0 and pi.
-    return 2 * math.atan2(float(np.linalg.norm(u - v)), float(np.linalg.norm(u + v)))
 
 
 def dispersion(initial: Sequence[ArrayLike], final: Sequence[ArrayLike]) -> Dispersion:

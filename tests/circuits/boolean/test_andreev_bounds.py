@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from pindown.circuits.boolean import (
-    Shape,
+    OrderOfGrowth,
     advantage_threshold,
     agreement_tail,
     andreev_agreement,
@@ -102,7 +102,7 @@ def test_exponents_of_the_theorem_come_from_the_proof():
 
 def test_shapes_say_what_they_are():
     shape = andreev_size(1e6, 0.25, 0.1)
-    assert isinstance(shape, Shape) and float(shape) == shape.value
+    assert isinstance(shape, OrderOfGrowth) and float(shape) == shape.value
     assert "leaves open" in repr(shape) and "n^(1-delta)" in repr(shape)
 
 

@@ -5,14 +5,17 @@ import math
 import numpy as np
 import pytest
 
+from pindown import ReluNetwork
+from pindown.affine import angle
 from pindown.guarantees.bounds import (
     ClusterPriors,
     WeightList,
+    clusters_bound,
     mixture_bound,
     mixture_noise_scale,
     niceness,
 )
-from pindown.guarantees.bounds.priors import N_ANGLES, angle, cone_sample
+from pindown.guarantees.bounds.priors import N_ANGLES, cone_sample
 from pindown.guarantees.bounds.relative_entropy import mixture_exponent
 from pindown.guarantees.bounds.rescaled_weights import representative
 from pindown.guarantees.bounds.weight_noise import norm_level, perturbation_bound
@@ -209,7 +212,69 @@ def test_refuses():
         niceness(trained, [], X)
     with pytest.raises(ValueError, match="index must"):
         ClusterPriors(trained).cluster(315)
-    with pytest.raises(ValueError, match="zero vector"):
+    with pytest.raises(ValueError, match="not zero"):
         angle([0.0], [1.0])
     with pytest.raises(ValueError, match="betas must"):
         mixture_noise_scale([], 1.0, depth=2, side=3, input_norm=1.0, failure=0.1)
+
+
+def test_models_of_any_kind_are_bounded_as_their_weights_are():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 3))
+    matrices = [(rng.normal(size=(4, 3)), rng.normal(size=(2, 4))) for _ in range(3)]
+    nets = [ReluNetwork.from_layers([(W, np.zeros(len(W))) for W in each]) for each in matrices]
+    lists = [WeightList("given", each) for each in matrices]
+    y = nets[0](X).argmax(axis=1)
+    ours, plain = (mixture_bound(a, [b], [c], X, y, margin=0.5) for a, b, c in (nets, lists))
+    assert ours.formula_value == plain.formula_value and ours.terms == plain.terms
+    assert niceness(nets[0], nets[1:], X).gamma == niceness(lists[0], lists[1:], X).gamma
+    graph = nets[0].to_torch()
+    assert niceness(graph, nets[1:], X).gamma == pytest.approx(niceness(lists[0], lists[1:], X).gamma)
+    priors = ClusterPriors(nets[0], size=2, seed=1)
+    assert priors.chosen(nets[1]) == ClusterPriors(lists[0], size=2, seed=1).chosen(lists[1])
+
+
+def test_biases_are_weights_of_a_constant_input():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(30, 2))
+    nets = [
+        ReluNetwork.from_layers(
+            [(rng.normal(size=(3, 2)), rng.normal(size=3)), (rng.normal(size=(2, 3)), [0, 0])]
+        )
+        for _ in range(2)
+    ]
+    gap = np.linalg.norm(nets[1](X) - nets[0](X), axis=1).max()
+    assert niceness(nets[0], nets[1:], X).gaps[0] == pytest.approx(gap)
+    y = nets[0](X).argmax(axis=1)
+    assert mixture_bound(nets[0], nets[:1], nets[1:], X, y, margin=0.1).terms["empirical risk"] < 1.0
+    assert ClusterPriors(nets[0]).start.shapes == ((4, 3), (2, 4))
+    with pytest.raises(ValueError, match="without biases"):
+        clusters_bound(nets[0], lambda net, number: net, X, y)
+    bare = ReluNetwork.from_layers(
+        [(layer.weight, np.zeros_like(layer.bias)) for layer in nets[0].layers]
+    )
+    with pytest.raises(ValueError, match="shapes of the start"):
+        ClusterPriors(bare).chosen(nets[0])
+
+
+def test_the_protocol_of_clusters_is_its_steps_one_by_one():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(50, 3))
+    start = ReluNetwork.from_layers(
+        [(rng.normal(size=(4, 3)), np.zeros(4)), (rng.normal(size=(2, 4)), [0, 0])]
+    )
+    y, numbers = start(X).argmax(axis=1), []
+
+    def train(net, number):
+        numbers.append(number)
+        moved = np.random.default_rng(number)
+        return ReluNetwork.from_layers(
+            [(W + 0.05 * moved.normal(size=W.shape), b) for W, b in net.layers]
+        )
+
+    found = clusters_bound(start, train, X, y, size=3, seed=2, margin=0.5)
+    assert numbers == [0, 1, 2, 3]
+    priors = ClusterPriors(start, 3, 2)
+    starts = priors.cluster(priors.chosen(train(start, 0)))
+    cluster = [train(each.network, i + 1) for i, each in enumerate(starts)]
+    assert found.terms == mixture_bound(train(start, 0), cluster, starts, X, y, margin=0.5).terms

@@ -155,7 +155,7 @@ def test_grows_along(name, argument):
 
 def test_no_public_bound_is_left_out():
     public = {name for name in bounds.__all__ if "bound" in name and name.islower()}
-    assert set(GROWS) == public
+    assert set(GROWS) == public - {"clusters_bound"}  # trains, then calls mixture_bound
 
 
 # -- corollaries of the transfer bound ----------------------------------------------------------------

@@ -13,7 +13,7 @@ from pindown.datasets.sparse_codes import (
     SparseCodingModel,
     gaussian_dictionary,
     hadamard_dictionary,
-    perturbed,
+    near_dictionary,
 )
 from pindown.learn.sparse_coding import (
     SparseCodingAutoencoder,
@@ -38,7 +38,7 @@ def model_of(n=32, k=1):
 def test_descent_comes_nearer_to_the_dictionary(seed):
     model = model_of()
     Y, _ = model.sample(300, seed)
-    start = perturbed(model.dictionary, 0.5, seed)
+    start = near_dictionary(model.dictionary, 0.5, seed)
     coder = SparseCodingAutoencoder(threshold=0.15, init=start, max_iter=50).fit(Y)
     before, after = (dictionary_error(W, model.dictionary) for W in (start, coder.components_))
     assert after.direction < 0.5 * before.direction
@@ -54,7 +54,7 @@ def test_codes_have_the_true_support_when_the_guarantee_says_so(seed):
         sparsity=1,
         code_range=(1.0, 1.2),
         delta=0.02,
-        init=perturbed(model.dictionary, 0.02, seed),
+        init=near_dictionary(model.dictionary, 0.02, seed),
         max_iter=0,
     ).fit(Y)
     assert coder.guarantee_.kind == "exact"
@@ -113,7 +113,7 @@ def test_grid_search_in_a_pipeline_and_pickles():
 def test_the_zero_matrix_beats_far_starts():
     """From a start 50 lengths away, W = 0 alone covers 98 % of the distance."""
     A = gaussian_dictionary(10, 20)
-    far = dictionary_error(perturbed(A, 50.0), A)
+    far = dictionary_error(near_dictionary(A, 50.0), A)
     assert far.columnwise == pytest.approx(50.0)
     assert far.worse_than_zero
     zero = dictionary_error(np.zeros((20, 10)), A)

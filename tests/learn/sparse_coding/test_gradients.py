@@ -10,7 +10,7 @@ from pindown.datasets.sparse_codes import (
     SparseCodingModel,
     gaussian_dictionary,
     hadamard_dictionary,
-    perturbed,
+    near_dictionary,
 )
 from pindown.learn.sparse_coding import (
     criticality_bounds,
@@ -29,7 +29,7 @@ from pindown.learn.sparse_coding.proxy_gradients import support_gradient, suppor
 def small(h=5, n=4, k=2, seed=1, distribution="two-point"):
     model = SparseCodingModel(gaussian_dictionary(n, h, seed), k, 0.7, 2.0, distribution)
     eps = np.random.default_rng(seed).normal(size=h)
-    return model, perturbed(model.dictionary, 0.3, seed + 1), eps
+    return model, near_dictionary(model.dictionary, 0.3, seed + 1), eps
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -108,7 +108,7 @@ def test_proxy_is_the_expected_gradient_when_certified(n, k, delta):
     """Inside the certified regime indicators are membership: the sample mean tends to the proxy."""
     model = SparseCodingModel(hadamard_dictionary(n), k, 1.0, 1.2)
     assert recovery_certificate(model, delta)
-    W, eps = perturbed(model.dictionary, delta, 1), recovery_threshold(model, delta)
+    W, eps = near_dictionary(model.dictionary, delta, 1), recovery_threshold(model, delta)
     units = [0, n // 2, n, 2 * n - 1]
     proxy = proxy_gradient(model, W, eps, units)
     runs = []
@@ -123,7 +123,7 @@ def test_proxy_is_the_expected_gradient_when_certified(n, k, delta):
 
 def test_outside_the_regime_the_proxy_is_something_else():
     model = SparseCodingModel(gaussian_dictionary(8, 16), 4, 1.0, 10.0)
-    W, eps = perturbed(model.dictionary, 0.1, 1), recovery_threshold(model, 0.1)
+    W, eps = near_dictionary(model.dictionary, 0.1, 1), recovery_threshold(model, 0.1)
     Y, _ = model.sample(4000)
     assert not recovery_certificate(model, 0.1)
     assert dead_fraction(W, Y, eps) == 1.0
@@ -136,7 +136,7 @@ def test_explicit_bounds_hold(seed):
     rng = np.random.default_rng(seed)
     n, delta = 8, float(rng.uniform(0, 0.5))
     model = SparseCodingModel(gaussian_dictionary(n, 7, seed), int(rng.integers(1, 5)), 0.5, 2.0)
-    W = perturbed(model.dictionary, delta, seed)
+    W = near_dictionary(model.dictionary, delta, seed)
     bounds = criticality_bounds(model, delta)
     # With m1 = 0 in the formulas and no threshold only the parts with the second moment are left.
     centred = _without_mean(model)
@@ -166,7 +166,7 @@ def test_gradients_vanish_against_their_size_as_dictionaries_grow():
     for n in (16, 64, 256, 1024):
         model = SparseCodingModel(hadamard_dictionary(n), 2, 1.0, 1.2)
         delta = 0.5 / np.sqrt(2 * n)
-        W = perturbed(model.dictionary, delta, n)
+        W = near_dictionary(model.dictionary, delta, n)
         found = measure_criticality(model, W, recovery_threshold(model, delta), [0, n])
         relative.append(found.relative)
         assert found.gradient_norm == pytest.approx(
@@ -180,7 +180,7 @@ def test_far_from_the_dictionary_gradients_do_not_vanish():
     relative = []
     for n in (32, 128, 512):
         model = SparseCodingModel(hadamard_dictionary(n), 2, 1.0, 1.2)
-        W = perturbed(model.dictionary, 0.5, n)
+        W = near_dictionary(model.dictionary, 0.5, n)
         relative.append(measure_criticality(model, W, 0.0, [0, n]).relative)
     assert min(relative) > 0.3
 

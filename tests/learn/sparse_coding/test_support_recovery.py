@@ -9,7 +9,7 @@ from pindown.datasets.sparse_codes import (
     SparseCodingModel,
     gaussian_dictionary,
     hadamard_dictionary,
-    perturbed,
+    near_dictionary,
 )
 from pindown.learn.sparse_coding import (
     certify_weights,
@@ -32,7 +32,7 @@ def test_no_error_inside_the_certified_regime(n, k, high, delta, distribution):
     assert certificate.margin >= 0
     for seed in range(3):
         Y, X = model.sample(300, seed)
-        W = perturbed(model.dictionary, delta, seed)
+        W = near_dictionary(model.dictionary, delta, seed)
         found = recover_support(W, Y, recovery_threshold(model, delta))
         assert (found == (X > 0)).all()
 
@@ -43,7 +43,7 @@ def test_recovery_fails_outside():
     for k in (2, 8, 15):
         model = SparseCodingModel(hadamard_dictionary(512), k, 1.0, 1.2)
         Y, X = model.sample(200, 1)
-        W = perturbed(model.dictionary, 0.01, 2)
+        W = near_dictionary(model.dictionary, 0.01, 2)
         found = recover_support(W, Y, recovery_threshold(model, 0.01))
         errors[k] = bool(recovery_certificate(model, 0.01)), int((found != (X > 0)).sum())
     assert errors[2] == (True, 0)
@@ -88,10 +88,10 @@ def test_weights_alone_certify_for_every_dictionary_near(seed):
     rng = np.random.default_rng(seed)
     n = 64
     model = SparseCodingModel(hadamard_dictionary(n), 1, 1.0, 1.5)
-    W = perturbed(model.dictionary, 0.02, seed) * rng.uniform(0.9, 1.1, (2 * n, 1))
+    W = near_dictionary(model.dictionary, 0.02, seed) * rng.uniform(0.9, 1.1, (2 * n, 1))
     certificate = certify_weights(W, 0.45, sparsity=1, low=1.0, high=1.5, delta=0.05)
     assert certificate.kind == "exact"
-    near = perturbed(W.T, 0.05, seed + 1)  # atoms at distance 0.05 of the weights, norms not one
+    near = near_dictionary(W.T, 0.05, seed + 1)  # atoms at distance 0.05 of the weights, norms not one
     X = SparseCodingModel(np.eye(2 * n), 1, 1.0, 1.5).sample(300, seed).X
     assert (recover_support(W, X @ near, 0.45) == (X > 0)).all()
 

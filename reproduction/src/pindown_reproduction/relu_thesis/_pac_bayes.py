@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pindown.affine import Array
+from pindown.affine import Array, angle
 from pindown.guarantees.bounds.corrected_mixture import mixture_bound
-from pindown.guarantees.bounds.priors import N_ANGLES, ClusterPriors, angle, niceness
+from pindown.guarantees.bounds.priors import N_ANGLES, ClusterPriors, niceness
 from pindown.guarantees.bounds.rescaled_weights import WeightList
 from pindown.guarantees.bounds.spectral import MARGIN_GRID, spectral_margin_bound
 from pindown_reproduction.experiment import Cell, Outcome, Results

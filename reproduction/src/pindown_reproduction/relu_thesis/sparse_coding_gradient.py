@@ -15,7 +15,7 @@ import numpy as np
 from pindown.datasets.sparse_codes import (
     SparseCodingModel,
     gaussian_dictionary,
-    perturbed,
+    near_dictionary,
     support_size,
 )
 from pindown.learn.sparse_coding.gradient_descent import dead_fraction, loss_and_gradient
@@ -66,7 +66,7 @@ def run(cell: Cell) -> dict[str, Any]:
     for name, share in BIASES.items():
         total, norms, dead = np.zeros((h, model.n_features)), [], []
         for seed in range(cell["points"]):
-            W = perturbed(model.dictionary, delta / 2, [h, seed])
+            W = near_dictionary(model.dictionary, delta / 2, [h, seed])
             dead.append(dead_fraction(W, Y, share * full))
             gradient = loss_and_gradient(W, Y, share * full)[1]
             norms.append(float(np.linalg.norm(gradient, axis=1).mean()))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown.datasets.sparse_codes import perturbed
+from pindown.datasets.sparse_codes import near_dictionary
 from pindown.learn.sparse_coding.gradient_descent import dead_fraction, loss_and_gradient
 from pindown.learn.sparse_coding.support_recovery import recovery_threshold
 from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
@@ -37,7 +37,7 @@ def run(cell: Cell) -> dict[str, Any]:
     model = model_of(h, p)
     Y, _ = model.sample(cell["samples"], [h, 7])
     eps = BIASES[cell["bias"]] * recovery_threshold(model, float(h) ** (-2 * p))
-    direction = perturbed(model.dictionary, 1.0, [h, 3]) - model.dictionary.T
+    direction = near_dictionary(model.dictionary, 1.0, [h, 3]) - model.dictionary.T
     t = np.linspace(-1, 1, 2 * cell["steps"] + 1)
     found = [loss_and_gradient(model.dictionary.T + s * direction, Y, eps) for s in t]
     return {

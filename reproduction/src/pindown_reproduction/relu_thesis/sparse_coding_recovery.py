@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pindown.datasets.sparse_codes import SparseCodingModel, hadamard_dictionary, perturbed
+from pindown.datasets.sparse_codes import SparseCodingModel, hadamard_dictionary, near_dictionary
 from pindown.learn.sparse_coding.gradient_descent import dead_fraction, descend, dictionary_error
 from pindown.learn.sparse_coding.support_recovery import recovery_certificate, recovery_threshold
 from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
@@ -73,7 +73,7 @@ def run(cell: Cell) -> dict[str, Any]:
         eps = _SHARES[cell["bias"]] * recovery_threshold(model, delta)
     all_of_it = cell["bias"] == "theorem"  # of the threshold that the certificate is about
     certified = all_of_it and distance <= delta and bool(recovery_certificate(model, delta))
-    W = perturbed(model.dictionary, distance, 1)
+    W = near_dictionary(model.dictionary, distance, 1)
     Y, _ = model.sample(cell["samples"], 2)
     found = descend(W, Y, eps, max_iter=cell["max_iter"])
     before, after = (dictionary_error(V, model.dictionary) for V in (W, found.weights))

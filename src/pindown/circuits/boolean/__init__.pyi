@@ -43,7 +43,7 @@ from pindown.circuits.boolean.restrictions import restrict_network as restrict_n
 
 # Andreev's function, and how many gates it takes
 from pindown.circuits.boolean.andreev import AndreevLayout as AndreevLayout
-from pindown.circuits.boolean.andreev import Shape as Shape
+from pindown.circuits.boolean.andreev import OrderOfGrowth as OrderOfGrowth
 from pindown.circuits.boolean.andreev import address_mask as address_mask
 from pindown.circuits.boolean.andreev import advantage_threshold as advantage_threshold
 from pindown.circuits.boolean.andreev import agreement_tail as agreement_tail

@@ -6,7 +6,7 @@ r"""Andreev's function: a table, a matrix whose row parities say which entry to 
 
 Few threshold gates over ReLU gates agree with it. Under a random restriction it becomes a random
 function of :math:`k = \log_2(n/2)` bits, while most gates collapse; the few that remain compute too few
-functions to agree with a random one. The source leaves constants open: a :class:`Shape` carries 1 in
+functions to agree with a random one. Constants are open there: :class:`OrderOfGrowth` carries 1 in
 their place, and says so.
 
 Entries of the table are counted from 0, and the first row gives the most significant bit of the address.
@@ -155,7 +155,7 @@ def address_mask(restriction: Restriction) -> int:
 
 
 @dataclass(frozen=True, repr=False)
-class Shape:
+class OrderOfGrowth:
     """A bound up to constants that its source does not name.
 
     Attributes:
@@ -163,8 +163,8 @@ class Shape:
         formula: The expression, in words and symbols.
 
     Example:
-        >>> Shape(8.0, "n log n")
-        Shape(8: n log n, with 1 for constants that the source leaves open)
+        >>> OrderOfGrowth(8.0, "n log n")
+        OrderOfGrowth(8: n log n, with 1 for constants that the source leaves open)
     """
 
     value: float
@@ -174,7 +174,8 @@ class Shape:
         return self.value
 
     def __repr__(self) -> str:
-        return f"Shape({self.value:g}: {self.formula}, with 1 for constants that the source leaves open)"
+        told = f"{self.value:g}: {self.formula}, with 1 for constants that the source leaves open"
+        return f"OrderOfGrowth({told})"
 
 
 def agreement_tail(n: int, epsilon: float, *, log2_functions: float = 0.0) -> float:
@@ -209,7 +210,7 @@ def agreement_tail(n: int, epsilon: float, *, log2_functions: float = 0.0) -> fl
     return math.exp(min(0.0, log2_functions * math.log(2) - power))
 
 
-def ltf_of_relu_functions(n: int, gates: int) -> Shape:
+def ltf_of_relu_functions(n: int, gates: int) -> OrderOfGrowth:
     r"""Return the shape of :math:`\log_2` of the number of functions that w ReLU gates give.
 
     .. math:: \log_2 N = O(q^2 \log_2 q), \qquad q = w n + 2 w + 2
@@ -225,10 +226,12 @@ def ltf_of_relu_functions(n: int, gates: int) -> Shape:
     at_least(1, n=n)
     at_least(0, gates=gates)
     q = gates * n + 2 * gates + 2
-    return Shape(q * q * math.log2(q), "log2 of the number of functions: q^2 log2(q), q = wn + 2w + 2")
+    return OrderOfGrowth(
+        q * q * math.log2(q), "log2 of the number of functions: q^2 log2(q), q = wn + 2w + 2"
+    )
 
 
-def advantage_threshold(n: float, delta: float, *, variant: Variant = "corrected") -> Shape:
+def advantage_threshold(n: float, delta: float, *, variant: Variant = "corrected") -> OrderOfGrowth:
     r"""Return the advantage from which on the size bound against Andreev's function holds.
 
     .. math:: \epsilon > \sqrt{2 \log_2^{2 / (1 - 2 \delta)}(n / 2) / n}
@@ -253,10 +256,10 @@ def advantage_threshold(n: float, delta: float, *, variant: Variant = "corrected
         value, formula = 2 * math.log2(n) ** (2 / (2 - delta)) / n, "log2(n)^(2/(2-delta))"
     else:
         value, formula = 2 * math.log2(n / 2) ** (2 / (1 - 2 * delta)) / n, "log2(n/2)^(2/(1-2 delta))"
-    return Shape(math.sqrt(value), f"sqrt(2 {formula} / n)")
+    return OrderOfGrowth(math.sqrt(value), f"sqrt(2 {formula} / n)")
 
 
-def surviving_gates(n: float, epsilon: float, delta: float) -> Shape:
+def surviving_gates(n: float, epsilon: float, delta: float) -> OrderOfGrowth:
     r"""Return how many gates may survive the restriction, :math:`s(n, \epsilon)` of the proof.
 
     .. math:: s = \frac{(\epsilon^2 n / 2)^{(1 - 2 \delta) / 2}}{\log_2(n / 2)}
@@ -268,10 +271,10 @@ def surviving_gates(n: float, epsilon: float, delta: float) -> Shape:
     """
     _require(n, delta, epsilon)
     value = (epsilon**2 * n / 2) ** ((1 - 2 * delta) / 2) / math.log2(n / 2)
-    return Shape(value, "(eps^2 n / 2)^((1 - 2 delta)/2) / log2(n/2)")
+    return OrderOfGrowth(value, "(eps^2 n / 2)^((1 - 2 delta)/2) / log2(n/2)")
 
 
-def andreev_agreement(n: float, epsilon: float, delta: float, gates: float) -> Shape:
+def andreev_agreement(n: float, epsilon: float, delta: float, gates: float) -> OrderOfGrowth:
     r"""Return the upper bound on how often a circuit with w gates agrees with Andreev's function.
 
     .. math:: \tfrac12 + \tfrac{2 \epsilon}{3} + \frac{w (1 - \eta)}{s(n, \epsilon)},
@@ -281,12 +284,12 @@ def andreev_agreement(n: float, epsilon: float, delta: float, gates: float) -> S
     """
     share = math.log2(n) / math.sqrt(n)
     value = 0.5 + 2 * epsilon / 3 + gates * share / surviving_gates(n, epsilon, delta).value
-    return Shape(value, "1/2 + 2 eps/3 + w log2(n) / (sqrt(n) s)")
+    return OrderOfGrowth(value, "1/2 + 2 eps/3 + w log2(n) / (sqrt(n) s)")
 
 
 def andreev_size_in_proof(
     n: float, epsilon: float, delta: float, *, variant: Variant = "corrected"
-) -> Shape:
+) -> OrderOfGrowth:
     r"""Return the number of gates up to which agreement stays below :math:`1/2 + \epsilon`.
 
     .. math:: w = \frac{\epsilon}{3} \frac{s(n, \epsilon)}{1 - \eta}
@@ -305,10 +308,10 @@ def andreev_size_in_proof(
     k = math.log2(n / 2)
     value = scale * (k if _printed(variant) else 1 / k) / math.log2(n)
     place = "* log2(n/2) / log2(n)" if _printed(variant) else "/ (log2(n) log2(n/2))"
-    return Shape(value, f"(eps^2 n)^(1-delta) / (3 2^(1/2-delta)) {place}")
+    return OrderOfGrowth(value, f"(eps^2 n)^(1-delta) / (3 2^(1/2-delta)) {place}")
 
 
-def andreev_size(n: float, epsilon: float, delta: float) -> Shape:
+def andreev_size(n: float, epsilon: float, delta: float) -> OrderOfGrowth:
     r"""Return the size that agreement :math:`1/2 + \epsilon` with Andreev's function needs.
 
     .. math:: \Omega\bigl(\epsilon^{2 (1 - \delta)} n^{1 - \delta}\bigr)
@@ -322,7 +325,7 @@ def andreev_size(n: float, epsilon: float, delta: float) -> Shape:
     Mukherjee 2020, Theorem 2.5.4.
     """
     _require(n, delta, epsilon)
-    return Shape((epsilon**2 * n) ** (1 - delta), "eps^(2(1-delta)) n^(1-delta), for large n")
+    return OrderOfGrowth((epsilon**2 * n) ** (1 - delta), "eps^(2(1-delta)) n^(1-delta), for large n")
 
 
 def _require(n: float, delta: float, epsilon: float = 0.5) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import dense
-from pindown.circuits.boolean.andreev import Shape
+from pindown.circuits.boolean.andreev import OrderOfGrowth
 from pindown.circuits.boolean.cube import LinearForm, Number, require_cube, vertices
 from pindown.circuits.boolean.max_bit import log2_sign_rank_lower, or_width
 from pindown.circuits.tuning import MAX_CANDIDATES, MAX_ORDER_BITS
@@ -291,7 +291,7 @@ def sign_rank_bound(
     bound: int,
     *,
     variant: Literal["sharp", "as_printed"] = "sharp",
-) -> int | Shape:
+) -> int | OrderOfGrowth:
     r"""Return :math:`1 + w_1 m W`, an upper bound on the sign-rank at any depth.
 
     Args:
@@ -299,7 +299,8 @@ def sign_rank_bound(
             :math:`w_1` alone.
         m: Length of x, and of y.
         bound: :math:`W`, the largest bottom weight.
-        variant: ``"as_printed"`` is :math:`O((\prod_k w_k)^2 (m W)^2)`, a :class:`Shape`, which grows
+        variant: ``"as_printed"`` is :math:`O((\prod_k w_k)^2 (m W)^2)`, an
+            :class:`OrderOfGrowth`, which grows
             with the depth.
 
     >>> sign_rank_bound(4, 3, 2), sign_rank_bound([4, 9], 3, 2)
@@ -316,7 +317,7 @@ def sign_rank_bound(
     at_least(1, m=m, bound=bound)
     if choice("variant", variant, ("sharp", "as_printed")) == "sharp":
         return 1 + widths[0] * m * bound
-    return Shape(float((math.prod(widths) * m * bound) ** 2), "(w_1 ... w_(d-1))^2 (m W)^2")
+    return OrderOfGrowth(float((math.prod(widths) * m * bound) ** 2), "(w_1 ... w_(d-1))^2 (m W)^2")
 
 
 def min_bottom_width(n: int, bound: int, *, t: int | None = None) -> float:
@@ -337,7 +338,7 @@ def min_bottom_width(n: int, bound: int, *, t: int | None = None) -> float:
 
 def size_bound(
     m: int, depth: int, bound: int, *, variant: Literal["sharp", "as_printed"] = "sharp"
-) -> Shape:
+) -> OrderOfGrowth:
     r"""Return the size :math:`\Omega((d-1) [2^{m^{1/4}} / (m W)]^{1/(d-1)})` needed at depth d.
 
     Args:
@@ -356,7 +357,7 @@ def size_bound(
     sign_rank_bound(1, m, bound)
     exponent = (m ** (1 / root) - math.log2(m * bound)) / (depth - 1)
     _require_float(exponent)
-    return Shape((depth - 1) * 2.0**exponent, f"(d-1) (2^(m^(1/{root})) / (m W))^(1/(d-1))")
+    return OrderOfGrowth((depth - 1) * 2.0**exponent, f"(d-1) (2^(m^(1/{root})) / (m W))^(1/(d-1))")
 
 
 def _require_float(exponent: float) -> None:

@@ -29,6 +29,7 @@ from pindown.guarantees.bounds.weight_noise import perturbation_bound as perturb
 from pindown.guarantees.bounds.weight_noise import weight_noise_bound as weight_noise_bound
 
 # networks: priors around starts, and their mixture
+from pindown.guarantees.bounds.corrected_mixture import clusters_bound as clusters_bound
 from pindown.guarantees.bounds.corrected_mixture import mixture_bound as mixture_bound
 from pindown.guarantees.bounds.priors import ClusterPriors as ClusterPriors
 from pindown.guarantees.bounds.priors import beta_grid as beta_grid

@@ -20,8 +20,8 @@ margins of :math:`A_i` itself are used, so that nothing has to be nice.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,14 +30,21 @@ from pindown.affine import Array
 from pindown.evidence import Assumption
 from pindown.guarantees.bounds._samples import Sample, reach_of_inputs, read_network, read_sample
 from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, outward
-from pindown.guarantees.bounds.priors import N_ANGLES, Niceness, beta_grid, niceness
+from pindown.guarantees.bounds.priors import N_ANGLES, ClusterPriors, Niceness, beta_grid, niceness
 from pindown.guarantees.bounds.relative_entropy import mixture_exponent
-from pindown.guarantees.bounds.rescaled_weights import WeightList, representative
+from pindown.guarantees.bounds.rescaled_weights import (
+    WeightList,
+    has_biases,
+    representative,
+    weights_of,
+)
 from pindown.guarantees.bounds.spectral import (
     MARGIN_GRID,
     norm_assumption,
     preference,
 )
+from pindown.io import as_network
+from pindown.network import ReluNetwork
 from pindown.rounding import norm_up
 from pindown.validation import positive, probability, refuse
 
@@ -46,9 +53,9 @@ _NICE_FACTOR = 8.0  # of the proof; the statement has 1
 
 
 def mixture_bound(
-    centre: WeightList,
-    cluster: Sequence[WeightList],
-    starts: Sequence[WeightList],
+    centre: Any,
+    cluster: Sequence[Any],
+    starts: Sequence[Any],
     X: ArrayLike,
     y: ArrayLike,
     *,
@@ -62,7 +69,8 @@ def mixture_bound(
     r"""Bound the risk with a mixture around starts as prior.
 
     Args:
-        centre: A, the trained network.
+        centre: A, the trained network: any model, or a :class:`WeightList`. Biases count as weights of
+            a constant input.
         cluster: :math:`A_i`, trained from the starts with the same data.
         starts: :math:`B_j`, the cluster fixed before that the angle of A picked.
         X: The training sample, (m, d).
@@ -77,8 +85,24 @@ def mixture_bound(
     Returns:
         The bound at the best i. Where the sample is not nice the corrected form says so by 1.
 
+    Example:
+        Two outputs that tell two inputs apart, with a start nearby; a hundred rows prove nothing:
+
+        >>> import numpy as np
+        >>> from pindown import ReluNetwork
+        >>> net = ReluNetwork.from_layers([(np.eye(2), [0, 0]), (np.eye(2), [0, 0])])
+        >>> start = ReluNetwork.from_layers([(0.9 * np.eye(2), [0, 0]), (np.eye(2), [0, 0])])
+        >>> mixture_bound(net, [net], [start], [[1.0, 0.0], [0.0, 1.0]] * 50, [0, 1] * 50).vacuous
+        True
+
     Mukherjee 2020, Theorem 6.3.1 and section 6.7.
     """
+    n_networks = len(cluster)
+    centre, *others = weights_of([centre, *cluster, *starts], "mixture_bound")
+    cluster, starts = others[:n_networks], others[n_networks:]
+    X = np.asarray(X)
+    if X.ndim == 2 and X.shape[1] + 1 == centre.shapes[0][1]:  # biases
+        X = np.hstack([X, np.ones((len(X), 1))])
     _, rows = read_network(centre, X)
     if centre.depth < 2:
         raise ValueError(f"this bound needs at least 2 layers; got {centre.depth}.")
@@ -112,6 +136,60 @@ def mixture_bound(
     )
     about = "expected risk under small weight noise"
     return Bound("mixture", value, delta, about, terms, assumptions, f"{SOURCE}, corrected")
+
+
+def clusters_bound(
+    start: Any,
+    train: Callable[[ReluNetwork, int], Any],
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    size: int = 25,
+    seed: int = 0,
+    **options: Any,
+) -> Bound:
+    """Train a network and a cluster of others, and bound the risk with their starts as prior.
+
+    The protocol of the source: clusters around the start are fixed by the seed; the network is trained;
+    the angle by which it turned picks a cluster; a network is trained from each of its starts; the
+    mixture around these starts is the prior of :func:`mixture_bound`.
+
+    Args:
+        start: The network that training starts from, without biases: any model.
+        train: ``train(network, number)`` returns the network trained from a start; the number, 0 for
+            the start itself and 1, 2, ... for the cluster, is there to seed it.
+        X: The training sample, (m, d).
+        y: Its classes.
+        size: Networks in the cluster.
+        seed: Fixes the clusters.
+        **options: As :func:`mixture_bound` takes them: ``delta``, ``margin``, ``variant``, ....
+
+    Returns:
+        The bound.
+
+    Raises:
+        ValueError: If the start has biases, or shapes do not fit.
+
+    Example:
+        >>> import numpy as np
+        >>> from pindown import ReluNetwork
+        >>> net = ReluNetwork.from_layers([(np.eye(2), [0, 0]), (np.eye(2), [0, 0])])
+        >>> X, y = [[1.0, 0.0], [0.0, 1.0]] * 50, [0, 1] * 50
+        >>> clusters_bound(net, lambda net, number: net, X, y, size=3).terms["network"] < 3
+        True
+
+    Mukherjee 2020, sections 6.2 to 6.4.
+    """
+    given = as_network(start, "clusters_bound")
+    if has_biases(given):
+        raise ValueError(
+            "clusters_bound takes a start without biases, as its source does; got one with some."
+        )
+    priors = ClusterPriors(given, size, seed)
+    centre = train(given, 0)
+    starts = priors.cluster(priors.chosen(centre))
+    cluster = [train(each.network, i + 1) for i, each in enumerate(starts)]
+    return mixture_bound(centre, cluster, starts, X, y, **options)
 
 
 def _best(

@@ -19,14 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pindown.affine import Array
+from pindown.affine import Array, angle
 from pindown.guarantees.bounds.bound import outward
-from pindown.guarantees.bounds.rescaled_weights import WeightList
+from pindown.guarantees.bounds.rescaled_weights import WeightList, weights_of
 from pindown.guarantees.tuning import MAX_SHARING_ROUNDS, SCALES_PER_OCTAVE
 from pindown.validation import integer, positive, probability, refuse
 
@@ -128,20 +128,6 @@ def shared_delta(number_of_priors: Callable[[float], float], delta: float = 0.05
     raise ValueError(f"no share of delta={delta} serves all priors: their number grows too fast.")
 
 
-def angle(a: ArrayLike, b: ArrayLike) -> float:
-    """Return the angle between two vectors in radians, accurate also where it is small.
-
-    >>> round(angle([1.0, 0.0], [1.0, 1.0]) * 4 / math.pi, 9)
-    1.0
-    """
-    u, v = (np.asarray(x, dtype=np.float64).ravel() for x in (a, b))
-    lengths = float(np.linalg.norm(u)), float(np.linalg.norm(v))
-    if min(lengths) == 0.0:
-        raise ValueError("the angle to a zero vector is not defined.")
-    u, v = u / lengths[0], v / lengths[1]
-    return 2.0 * math.atan2(float(np.linalg.norm(u - v)), float(np.linalg.norm(u + v)))
-
-
 def cone_sample(axis: Array, theta: float, rng: np.random.Generator) -> Array:
     """Return a random vector of the axis' length at an angle theta to it.
 
@@ -166,7 +152,8 @@ class ClusterPriors:
     """Clusters of starts around one start, indexed by the angle.
 
     Attributes:
-        start: The network b that training starts from.
+        start: The network b that training starts from; any model is read, and kept as weights without
+            biases (with biases, as a network of an input (x, 1)).
         size: Networks in each cluster.
         seed: Fixes all clusters.
         within: ``"edge"``: all at the angle; ``"cone"``: at angles drawn uniformly from 0 to it.
@@ -177,12 +164,13 @@ class ClusterPriors:
     (50, [0.5, 0.5, 0.5, 0.5])
     """
 
-    start: WeightList
+    start: Any
     size: int = 25
     seed: int = 0
     within: Literal["edge", "cone"] = "edge"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "start", weights_of([self.start], "ClusterPriors")[0])
         integer("size", self.size)
         if self.within not in ("edge", "cone"):
             raise ValueError(f"within must be 'edge' or 'cone'; got {self.within!r}.")
@@ -204,9 +192,17 @@ class ClusterPriors:
         nearest = round(positive("theta", theta, zero=True) / ANGLE_STEP)
         return min(max(nearest, 1), N_ANGLES)
 
-    def chosen(self, trained: WeightList) -> int:
+    def chosen(self, trained: Any) -> int:
         """Return the cluster nearest to the angle by which training turned the start."""
-        return self.index(angle(trained.vector, self.start.vector))
+        (weights,) = weights_of([trained], "ClusterPriors.chosen")
+        if weights.shapes != self.start.shapes:  # zero biases that were trained, or the other way round
+            (weights,) = weights_of([trained], "ClusterPriors.chosen", biases=True)
+        if weights.shapes != self.start.shapes:
+            raise ValueError(
+                f"the trained network must have the shapes of the start, {self.start.shapes}; "
+                f"got {weights.shapes}. If training adds biases, start with some that are not zero."
+            )
+        return self.index(angle(weights.vector, self.start.vector))
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,8 +228,13 @@ class Niceness:
         )
 
 
-def niceness(centre: WeightList, cluster: Sequence[WeightList], X: ArrayLike) -> Niceness:
+def niceness(centre: Any, cluster: Sequence[Any], X: ArrayLike) -> Niceness:
     """Measure how near the outputs of a cluster of networks are on a sample.
+
+    Args:
+        centre: A network: any model, or a :class:`WeightList`.
+        cluster: Others of its shape.
+        X: The sample, (m, d).
 
     Example:
         Copies of the network are as nice as can be, and a doubled one is off by all of its output:
@@ -248,6 +249,9 @@ def niceness(centre: WeightList, cluster: Sequence[WeightList], X: ArrayLike) ->
     rows = np.asarray(X, dtype=np.float64)
     if not cluster or rows.ndim != 2 or not len(rows):
         raise ValueError("niceness needs at least one network and one point.")
+    centre, *cluster = weights_of([centre, *cluster], "niceness")
+    if rows.shape[1] + 1 == centre.shapes[0][1]:  # biases
+        rows = np.hstack([rows, np.ones((len(rows), 1))])
     outputs = centre(rows)
     sizes = np.linalg.norm(outputs, axis=1)
     moves = np.array([np.linalg.norm(net(rows) - outputs, axis=1) for net in cluster])

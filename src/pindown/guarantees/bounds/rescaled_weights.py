@@ -13,14 +13,16 @@ sum of squares, scaled in the same way. Biases are first turned into weights of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from pindown.affine import Array, dense
 from pindown.equivalence.gauge_fixing import canonical
+from pindown.io import as_network
 from pindown.network import ReluNetwork
 from pindown.relaxation.operator_norms import spectral_norm
 from pindown.rounding import gamma, norm_up
@@ -40,6 +42,11 @@ class WeightList:
 
     name: str
     matrices: tuple[Array, ...]
+
+    @property
+    def network(self) -> ReluNetwork:
+        """The same function as a network, its biases zero."""
+        return ReluNetwork.from_layers([(W, np.zeros(len(W))) for W in self.matrices])
 
     @property
     def depth(self) -> int:
@@ -131,6 +138,24 @@ def homogeneous(net: ReluNetwork, *, biases: bool | None = None) -> WeightList:
             W = np.vstack([W, np.eye(1, W.shape[1], W.shape[1] - 1)])
         matrices.append(W)
     return WeightList("given", tuple(matrices))
+
+
+def weights_of(nets: Sequence[Any], caller: str, *, biases: bool | None = None) -> list[WeightList]:
+    """Return networks without biases; if one of them has biases, all as networks of an input (x, 1).
+
+    Args:
+        nets: Weight lists, or models: networks, graphs, torch modules, estimators.
+        caller: Who asks, for messages.
+        biases: As for :func:`homogeneous`; None adds the input 1 if some bias is not zero.
+
+    >>> net = ReluNetwork.from_layers([([[2.0]], [0.0]), ([[3.0]], [0.0])])
+    >>> [w.depth for w in weights_of([net, homogeneous(net)], "an example")]
+    [2, 2]
+    """
+    read = [net if isinstance(net, WeightList) else as_network(net, caller) for net in nets]
+    some = any(has_biases(net) for net in read if isinstance(net, ReluNetwork))
+    constant = some if biases is None else biases
+    return [net if isinstance(net, WeightList) else homogeneous(net, biases=constant) for net in read]
 
 
 def has_biases(net: ReluNetwork) -> bool:

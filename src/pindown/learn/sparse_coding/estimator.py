@@ -75,10 +75,10 @@ class SparseCodingAutoencoder(
         guarantee_: What is proved about the codes.
         n_iter_: Steps.
 
-    >>> from pindown.datasets.sparse_codes import SparseCodingModel, hadamard_dictionary, perturbed
+    >>> from pindown.datasets.sparse_codes import SparseCodingModel, hadamard_dictionary, near_dictionary
     >>> model = SparseCodingModel(hadamard_dictionary(64), sparsity=1, low=1.0, high=1.2)
     >>> Y, X = model.sample(200)
-    >>> start = perturbed(model.dictionary, 0.02)
+    >>> start = near_dictionary(model.dictionary, 0.02)
     >>> coder = SparseCodingAutoencoder(
     ...     sparsity=1, code_range=(1.0, 1.2), delta=0.02, init=start, max_iter=0
     ... ).fit(Y)
