@@ -74,7 +74,7 @@ of a family, those of loading the library and reading both files included.
 over the instances that are decided here, of the best time that any tool published.
 
 {table}
-
+{missing}
 For scale: of 132 other instances of 18 of these families alpha,beta-CROWN decided 129, nnenum 96, MN-BaB
 78, VeriNet 70 and Marabou 69 in their published runs, on large machines, often with a GPU, within
 minutes; not every tool entered every year.
@@ -83,8 +83,8 @@ What stays undecided is `unknown` and exit code 2, never a guess. [The guide](ve
 a verdict rests on.
 """
 BY_CLOCK = "Seconds are by the clock."
-BY_CPU = """The machine had other work: budgets and seconds are those of computing (CPU seconds, one
-thread), which a quiet core takes by the clock."""
+BY_CPU = """The machine had other work: budgets and seconds are those of computing (CPU
+seconds, one thread), of which a busy core takes more than a quiet one."""
 Instance = dict[str, str]
 Result = dict[str, Any]
 
@@ -261,8 +261,13 @@ def page(results: list[Result], budget: float, cpu: bool) -> str:
     table = [f"| {' | '.join(row)} |" for row in (COLUMNS, *summaries(results))]
     table.insert(1, f"|---|---|{'---:|' * (len(COLUMNS) - 2)}")
     when = f"{machine()}, {datetime.date.today()}"
+    left = [name for name in ABOUT if name not in {row["family"] for row in results}]
     return TEXT.format(
-        budget=f"{budget:g}", when=when, clock=BY_CPU if cpu else BY_CLOCK, table="\n".join(table)
+        budget=f"{budget:g}",
+        when=when,
+        clock=BY_CPU if cpu else BY_CLOCK,
+        table="\n".join(table),
+        missing=f"\nNot run with this budget yet: {', '.join(left)}.\n" if left else "",
     )
 
 
