@@ -10,7 +10,8 @@ import pindown as pn
 from pindown.equivalence.comparison._certificates import _ahead, _gap_sets
 from pindown.errors import CertificateError
 from pindown.model.from_network import model_of_network
-from pindown.relaxation.tied_models import Pairs, growth, tied
+from pindown.model.operations.operation import Interval
+from pindown.relaxation.tied_models import Pairs, ReluGap, growth, tied
 from pindown.verification import proof_files
 from tests.verification.checking import load_checker
 
@@ -225,3 +226,17 @@ def test_classes_are_claimed_of_both_models():
     assert not any(each.contains([0.5], [0, 1, 0.5, 0, 2, 1]) for each in sets)
     assert any(each.contains([0.5], [0, 1, 0.5, 0, 2, 2]) for each in sets)
     assert any(each.contains([0.5], [3, 1, 0.5, 0, 2, 1]) for each in sets)
+
+
+def test_lines_around_the_gap_of_relus_hold():
+    rng = np.random.default_rng(8)
+    ends = np.sort(rng.uniform(-2, 2, (2, 2, 200)), axis=1)
+    d, z = (Interval(*each[:, None]) for each in ends)
+    moved = Interval(z.lower + d.lower, z.upper + d.upper)
+    lines, inside = ReluGap().relaxation(d, z, moved), ReluGap().interval(d, z, moved)
+    for _ in range(50):
+        x, y = (rng.uniform(*box) for box in (d, z))
+        gap = np.maximum(y + x, 0) - np.maximum(y, 0)
+        assert (lines.lower[0] * x + lines.below <= gap + 1e-12).all()
+        assert (gap <= lines.upper_slopes[0] * x + lines.above + 1e-12).all()
+        assert (inside.lower <= gap + 1e-12).all() and (gap <= inside.upper + 1e-12).all()
