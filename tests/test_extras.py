@@ -131,7 +131,7 @@ FIRST_STEPS = {
     "diff": "assert pn.diff('model.onnx', pn.canonical(net), box=(0, 1)).verdict == 'same'",
     "verify": "print(pn.verify('model.onnx', pn.Property.robust([0.3, 0.3], 0, 0.01, n_outputs=2)))",
     "shrink": "pn.shrink('model.onnx')",
-    "audit": "pn.audit('model.onnx', X, y, budget=20).to_html('page.html')",
+    "audit": "print(pn.audit('model.onnx', X, y, budget=20))",
     "count": GEOMETRY + "assert count_regions(net, BOX) == polyhedral_complex(net, BOX).n_regions",
     "exact": LEARN + "assert ExactReluRegressor(width=2).fit(line, np.abs(line[:, 0])).optimal_",
     "segmented": LEARN + "SegmentedRegressor(n_pieces=3).fit(line, np.sin(4 * line[:, 0]))",
