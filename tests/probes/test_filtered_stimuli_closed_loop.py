@@ -48,6 +48,28 @@ def test_planted_band_is_found_within_five_hundred_queries(low, high, seed):
     assert "after" in str(found)
 
 
+def test_bands_that_are_no_multiples_of_the_rings_are_found():
+    """Bins are refined where the answer changes: at least 16 of 20 rings with random limits."""
+    found = []
+    for seed in range(20):
+        rng = np.random.default_rng(1000 + seed)
+        low = rng.uniform(0.03, 0.35)
+        neuron = BandPassNeuron(band((16, 16), low, low + rng.uniform(0.1, 0.3)), 0.05, seed)
+        made = closed_loop_filter(neuron, (16, 16), random_state=seed)
+        assert made.n_queries == neuron.asked <= 500 and is_symmetric(made.mask)
+        found.append(overlap(made.mask, neuron.band) > 0.8)
+    assert sum(found) >= 16
+
+
+def test_noise_that_hides_parts_leaves_bins_whole():
+    rng = np.random.default_rng(0)
+    quiet, loud = (
+        closed_loop_filter(lambda m, s=s: float(m[:, :3].sum()) + s * rng.standard_normal(), (8, 8))
+        for s in (0.0, 30.0)
+    )
+    assert len(loud.effects) == frequency_bins((8, 8), 6, 4)[1] < len(quiet.effects)
+
+
 def test_random_filters_do_not_overlap_that_much():
     target = band((16, 16), 0.236, 0.472)
     bins, used = frequency_bins((16, 16), 6, 4)

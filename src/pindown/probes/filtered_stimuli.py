@@ -10,10 +10,12 @@ come first; with :math:`m_b \in \{0, 1\}` for bin b, the response is fitted by
 
 .. math:: R(m) \approx c + \sum_b e_b m_b,
 
-and the bins with :math:`e_b > 0` make the first filter. What is left of the queries flips one bin at a
-time and keeps what responds more. Which response is the largest is partly luck, so the responses that
-chose a filter say too much about it: the last few queries ask for the response to the filter again, and
-only these are its mean response. The source leaves the method open.
+and the bins with :math:`e_b > 0` make the first filter. Then bins are refined where the answer changes:
+those that touch one of the other kind are cut in up to four, and random filters over the parts, with all
+other bins as they are best, are fitted in the same way, again and again. What is left of the queries
+flips one bin at a time and keeps what responds more. Which response is the largest is partly luck, so
+the responses that chose a filter say too much about it: the last few queries ask for the response to the
+filter again, and only these are its mean response. The source leaves the method open.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.evidence import Kind
 from pindown.probes.fourier.filters import apply_mask, checked_mask, kept_frequencies, random_masks
-from pindown.probes.tuning import EXPLORING_SHARE, MIN_QUERIES_PER_BIN, RESPONSE_REPEATS
+from pindown.probes.tuning import CLEAR_ERRORS, MIN_QUERIES_PER_BIN, RESPONSE_REPEATS, ROUND_SHARE
 from pindown.validation import integer
 
 CONDITIONS = ("unfiltered", "kept", "complement", "random")
@@ -234,21 +236,98 @@ def closed_loop_filter(
     bins, used = frequency_bins(shape, n_radial, n_angular)
     least = MIN_QUERIES_PER_BIN * used
     max_queries = integer("max_queries", max_queries, least=least)
-    ask, rng = _Asker(query, bins, max_queries), np.random.default_rng(random_state)
-    tried = rng.integers(0, 2, (max(least // 2, int(EXPLORING_SHARE * max_queries)), used))
-    answers = np.array([ask(row) for row in tried])
-    design = np.column_stack([np.ones(len(tried)), tried])
-    effects = np.linalg.lstsq(design, answers, rcond=None)[0][1:]
-    best = (effects > 0).astype(np.int64)
-    for b in np.argsort(np.abs(effects)):  # the least certain first
+    ask, rng = _Asker(query, max_queries), np.random.default_rng(random_state)
+    state = _Bins(bins, np.ones(used, np.int64), np.zeros(used))
+    varied = np.arange(used)
+    each = max(least // 2, int(ROUND_SHARE * max_queries))
+    while not ask.asked or (len(varied) and ask.left - each >= 3 * RESPONSE_REPEATS):
+        clear = state.learn(ask, varied, each, rng)
+        if clear:
+            state, varied = state.refined(each // 2)
+    for b in np.argsort(np.abs(state.effects)):  # the least certain first
         if ask.left < 3 * RESPONSE_REPEATS:  # two filters now, and the one chosen at the end
             break
-        other = best.copy()
+        other = state.best.copy()
         other[b] = 1 - other[b]
-        now, then = (ask.mean(m, RESPONSE_REPEATS) for m in (best, other))
-        best = other if then > now else best
-    response = ask.mean(best, min(RESPONSE_REPEATS, ask.left))
-    return LoopFilter(ask.mask(best), bins, effects, response, ask.asked)
+        now, then = (ask.mean(state.mask(m), RESPONSE_REPEATS) for m in (state.best, other))
+        state.best = other if then > now else state.best
+    mask = state.mask(state.best)
+    response = ask.mean(mask, min(RESPONSE_REPEATS, ask.left))
+    return LoopFilter(mask, state.bins, state.effects, response, ask.asked)
+
+
+@dataclass(eq=False)
+class _Bins:
+    """Bins of frequencies (H, W), whether each passes, and what passing adds to a response."""
+
+    bins: NDArray[np.int64]
+    best: NDArray[np.int64]
+    effects: Array
+    asked: list[tuple[NDArray[np.int64], Array]] = field(default_factory=list)
+
+    def mask(self, passed: NDArray[np.int64]) -> Array:
+        """Return the mask of the bins that pass; the constant frequency always does."""
+        return np.asarray(np.append(passed, 1)[self.bins], dtype=np.float64)
+
+    def learn(self, ask: _Asker, varied: NDArray[np.int64], n: int, rng: np.random.Generator) -> bool:
+        """Ask for random filters over some bins, the others as they are best, and fit the effects.
+
+        All answers about these bins count. Returns whether the effects are so much larger than their
+        standard error that those of parts of the bins could be told apart, too.
+        """
+        tried = rng.integers(0, 2, (n, len(varied)))
+        answers = np.empty(n)
+        for i, row in enumerate(tried):
+            passed = self.best.copy()
+            passed[varied] = row
+            answers[i] = ask(self.mask(passed))
+        self.asked.append((tried, answers))
+        tried, answers = (np.concatenate(part) for part in zip(*self.asked, strict=True))
+        design = np.column_stack([np.ones(len(tried)), tried])
+        fit = np.linalg.lstsq(design, answers, rcond=None)[0]
+        found, spare = fit[1:], max(1, len(tried) - len(fit))
+        self.effects[varied] = found
+        self.best[varied] = found > 0
+        error = 2.0 * math.sqrt(np.sum((answers - design @ fit) ** 2) / spare / len(tried))
+        return bool(np.median(np.abs(found)) > CLEAR_ERRORS * error)
+
+    def refined(self, most: int) -> tuple[_Bins, NDArray[np.int64]]:
+        """Cut the bins that touch one of the other kind, those that say least for their size first.
+
+        Returns:
+            The new bins, and which of them are new, at most so many.
+        """
+        kind = np.append(self.best, -1)[self.bins]
+        edge = np.zeros(self.bins.shape, bool)
+        for axis, step in ((0, 1), (0, -1), (1, 1), (1, -1)):
+            beside = np.roll(kind, step, axis)
+            edge |= (beside != kind) & (beside >= 0)
+        touching = np.unique(self.bins[edge & (self.bins >= 0)])
+        size = np.bincount(self.bins[self.bins >= 0], minlength=len(self.best))
+        order = touching[np.argsort(np.abs(self.effects[touching]) / size[touching], kind="stable")]
+        made = _Bins(self.bins.copy(), self.best.copy(), self.effects.copy())
+        new: list[int] = []
+        for b in order.tolist():
+            parts = _cut(self.bins == b)
+            if len(parts) == 1 or len(new) + len(parts) > most:
+                continue
+            names = [b, *range(len(made.best), len(made.best) + len(parts) - 1)]
+            made.best = np.append(made.best, np.repeat(self.best[b], len(parts) - 1))
+            made.effects = np.append(made.effects, np.zeros(len(parts) - 1))
+            for name, part in zip(names, parts, strict=True):
+                made.bins[part] = name
+                made.effects[name] = self.effects[b] * part.sum() / size[b]
+            new += names
+        return made, np.array(new, dtype=np.int64)
+
+
+def _cut(members: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
+    """Return the up to four parts of a bin: inner and outer half, each in two by direction."""
+    radius, turn = _polar((members.shape[0], members.shape[1]))
+    code = np.where(radius > np.median(radius[members]), 2, 0)
+    code = code + (np.mod(turn, np.pi) > np.median(np.mod(turn, np.pi)[members]))
+    code = np.minimum(code, np.roll(np.flip(code), 1, axis=(0, 1)))  # opposite frequencies stay together
+    return [members & (code == value) for value in np.unique(code[members])]
 
 
 def frequency_bins(
@@ -266,12 +345,9 @@ def frequency_bins(
     integer("n_angular", n_angular)
     if shape[0] * shape[1] < 2:
         raise ValueError(f"an image of shape {shape} has only the constant frequency.")
-    v, u = np.meshgrid(np.fft.fftfreq(shape[0]), np.fft.fftfreq(shape[1]), indexing="ij")
-    # The frequency -1/2 is its own opposite; its sign must not decide the direction.
-    v, u = (np.where(np.abs(w) == 0.5, 0.5, w) for w in (v, u))
-    radius = np.hypot(v, u)
+    radius, angle = _polar(shape)
     ring = np.minimum((radius / radius.max() * n_radial).astype(int), n_radial - 1)
-    turn = np.mod(np.arctan2(v, u) + 0.5 * np.pi / n_angular, np.pi) / np.pi
+    turn = np.mod(angle + 0.5 * np.pi / n_angular, np.pi) / np.pi
     sector = np.minimum((turn * n_angular).astype(int), n_angular - 1)
     raw = ring * n_angular + sector
     opposite = np.roll(np.flip(raw), 1, axis=(0, 1))
@@ -281,26 +357,31 @@ def frequency_bins(
     return (bins.reshape(shape) - 1).astype(np.int64), len(names) - 1
 
 
+def _polar(shape: tuple[int, int]) -> tuple[Array, Array]:
+    """Return the radius of each frequency, and its direction, in (-pi, pi]."""
+    v, u = np.meshgrid(np.fft.fftfreq(shape[0]), np.fft.fftfreq(shape[1]), indexing="ij")
+    # The frequency -1/2 is its own opposite; its sign must not decide the direction.
+    v, u = (np.where(np.abs(w) == 0.5, 0.5, w) for w in (v, u))
+    return np.hypot(v, u), np.arctan2(v, u)
+
+
 class _Asker:
     """Asks for responses to filters, and counts how often."""
 
-    def __init__(self, query: Callable[[Array], float], bins: NDArray[np.int64], most: int) -> None:
-        self._query, self._bins, self._most = query, bins, most
+    def __init__(self, query: Callable[[Array], float], most: int) -> None:
+        self._query, self._most = query, most
         self.asked = 0
 
     @property
     def left(self) -> int:
         return self._most - self.asked
 
-    def mask(self, passed: NDArray[np.int64]) -> Array:
-        return np.asarray(np.append(passed, 1)[self._bins], dtype=np.float64)
+    def mean(self, mask: Array, n: int) -> float:
+        return float(np.mean([self(mask) for _ in range(n)]))
 
-    def mean(self, passed: NDArray[np.int64], n: int) -> float:
-        return float(np.mean([self(passed) for _ in range(n)]))
-
-    def __call__(self, passed: NDArray[np.int64]) -> float:
+    def __call__(self, mask: Array) -> float:
         self.asked += 1
-        response = float(self._query(self.mask(passed)))
+        response = float(self._query(mask.copy()))
         if not np.isfinite(response):
             raise ValueError(f"query must give a finite response; it gave {response}.")
         return response

@@ -49,8 +49,10 @@ DIRECTIONS = 8
 SHOWN_IMAGES = 4
 
 # Filters in the loop.
-# Share of the queries for random filters.
-EXPLORING_SHARE = 0.7
+# Share of the queries for the random filters of each round.
+ROUND_SHARE = 0.3
+# Bins are cut where their effects are this many standard errors: a quarter of them is still seen.
+CLEAR_ERRORS = 4.0
 # Queries for each bin: fewer do not tell the bins apart.
 MIN_QUERIES_PER_BIN = 4
 # Repeats of a comparison, and of the response at the end, since responses are noisy.
