@@ -47,9 +47,9 @@ def test_all_questions_are_answered(whole):
     result = whole
     assert [f.code for f in result.findings] == [q.code for q in CATALOGUE]
     assert all(f.reading and f.scale and f.number for f in result.findings if f.answered)
-    no_images_no_sets_no_start = {"FRQ-01", "SYM-02", "SYM-03", "BIAS-06"}
+    no_images_no_sets_no_start = {"FRQ-01", "FRQ-02", "SYM-02", "SYM-03", "BIAS-06"}
     assert {f.code for f in result.findings if not f.answered} == no_images_no_sets_no_start
-    assert "6 inputs to 3 outputs through 20 ReLUs" in result.verdict
+    assert "6 inputs to 3 outputs through 20 ReLUs" in result.description
     assert "ARC-01" in str(result)
     assert f"{len(CATALOGUE) - 4} of {len(CATALOGUE)} questions" in repr(result)
     assert "ACC-01" in result._repr_html_()
@@ -187,7 +187,7 @@ def test_questions_that_do_not_fit_are_said_to_be_not_run(classified):
     asked = {f.verdict for f in result.findings if f.status != "not applicable"}
     assert asked == {"not run, because the budget of 1e-09 s was used up"}
     assert not any(f.answered for f in result.findings)
-    assert result.to_html() and "because the budget of 1e-09 s was used up" in result.verdict
+    assert result.to_html() and "because the budget of 1e-09 s was used up" in result.description
 
 
 def test_ctrl_c_keeps_what_was_finished(classified):

@@ -39,7 +39,9 @@ def test_what_changed_and_by_how_much(pair):
     assert rows["EQV-01"].text == "−1 ReLU" and rows["EQV-01"].before_number.value == 6
     drop = rows["ACC-01"].after_number.value - 1.0
     assert rows["ACC-01"].difference == pytest.approx(drop) and drop < 0
-    assert found.sentence in result.verdict and found.sentence.startswith("Since old, 3 of 4 findings")
+    assert found.sentence in result.description and found.sentence.startswith(
+        "Since old, 3 of 4 findings"
+    )
 
 
 def test_a_network_is_as_it_was_whatever_the_clock_allows(pair):

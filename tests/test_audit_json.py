@@ -92,7 +92,7 @@ def test_the_schema_catches_what_is_wrong(net):
     schema = json_schema()
     document = json.loads(audit(net, only="ARC").to_json())
     wrong = [
-        {**document, "schema": 2},
+        {**document, "schema": 1},
         {k: v for k, v in document.items() if k != "verdict"},
         {**document, "findings": [{**document["findings"][0], "status": "maybe"}]},
         {**document, "findings": [{**document["findings"][0], "number": {"value": "7"}}]},

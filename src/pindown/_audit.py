@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from typing import Any, TypeAlias
@@ -13,16 +13,18 @@ from numpy.typing import ArrayLike
 from pindown.atomic_files import written
 from pindown.deadline import Deadline, checked_budget
 from pindown.findings import CATALOGUE, Finding, Question
+from pindown.findings.asked_model import AskedModel, Function, asked_model
 from pindown.findings.comparison import Comparison, Distance, changes
+from pindown.findings.concerns import Concern, Judged, checked_limits, judged, verdict
 from pindown.findings.opening_paragraph import Passage, paragraph, passages
 from pindown.findings.question_budget import Turn
 from pindown.findings.questions import chosen_questions
 from pindown.findings.subject import Subject, reference_box
-from pindown.findings.tuning import AFTER_SHARE, BEFORE_SHARE
+from pindown.findings.tuning import AFTER_SHARE, BEFORE_SHARE, LEAST_TO_ASK_AGAIN
 from pindown.findings.wording import count
 from pindown.geometry import Box
-from pindown.io.any_model import AnyModel, as_model
-from pindown.model.graph import Model
+from pindown.io.any_model import AnyModel
+from pindown.io.evaluated import Evaluated
 from pindown.network import ReluNetwork
 from pindown.progress import Report
 from pindown.text import printable
@@ -44,8 +46,10 @@ def audit(
     budget: float = 60.0,
     seed: int = 0,
     activation: str | None = None,
+    evaluate_only: bool = False,
     only: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
+    limits: Mapping[str, Any] | None = None,
     name: str = "network",
     before_name: str = "the network before",
     progress: Report | None = None,
@@ -54,7 +58,9 @@ def audit(
     """Ask a network everything that can be answered, within a time budget.
 
     Args:
-        net: The network, or the path of a model file, a torch module or a fitted scikit-learn MLP.
+        net: A model or network, the path of a model file, a torch module, a fitted scikit-learn
+            estimator, or any function of arrays ``(n, *shape) -> (n, k)`` or session of onnxruntime, of
+            which only values are known.
         X: Inputs (n, d), for instance the training data.
         y: Classes 0..k-1 for k outputs, {0, 1} or {-1, 1} for one output, or values (n,) or (n, k).
         test: Inputs and targets ``(X, y)`` that training did not see; accuracy is then judged on them.
@@ -67,8 +73,12 @@ def audit(
         seed: Root of all randomness; the same seed gives the same answer if the budget suffices.
         activation: ``"relu"``, if a path is that of a state dict: that is what lies between its layers,
             which the file does not say.
+        evaluate_only: Whether to look at values alone, with onnxruntime for an ``.onnx`` file: for
+            operations that are not read.
         only: Codes of the questions to ask, such as "GEO-01", or "GEO" for all of them; all by default.
         ignore: Codes of questions not to ask; likewise.
+        limits: Limits of concerns by name, such as ``{"dead-units": 0.5}``, or False to switch one off;
+            see :data:`pindown.findings.concerns.RULES`.
         name: What to call the network in reports.
         before_name: What to call the other checkpoint.
         progress: Called as ``progress(title, done, total)`` before each question and at the end.
@@ -81,41 +91,38 @@ def audit(
         ValueError: If data, labels, box, budget, seed or codes do not fit.
 
     >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
-    >>> print(audit(net, only=["ARC-01"]).verdict)
+    >>> print(audit(net, only=["ARC-01"]).description)
     This network maps 1 input to 1 output through 2 ReLUs in 1 layer and has 7 parameters.
+    >>> print(audit(net, [[-1.0], [2.0]], [1.0, 2.0], only=["ACC-01"]).verdict)
+    No concern in 1 check (7 more checks had nothing to go on); RMSE 0, R² 1.000 on 2 rows of the data.
     """
-    seconds = checked_budget(budget)
+    seconds, bounds = checked_budget(budget), checked_limits(limits)
     turn = Turn.lasting(seconds)
     whole = turn.audit
-    network, model = _both_forms(net, "audit", activation)
+    rows = X if X is not None or test is None else test[0]
+    how: Any = {"activation": activation, "X": rows, "evaluate_only": evaluate_only}
+    asked = asked_model(net, "audit", **how)
     questions = chosen_questions(CATALOGUE, only, ignore)
-    start, _ = _both_forms(initial, "initial", activation)
-    earlier, old_model = _both_forms(before, "before", activation)
-    if earlier is not None:
-        check_sizes(earlier.network if isinstance(earlier, Audit) else earlier, network)
+    start = None if initial is None else asked_model(initial, "initial", **how)
+    earlier: AskedModel | Audit | None = None
+    if before is not None:
+        earlier = before if isinstance(before, Audit) else asked_model(before, "before", **how)
+        check_sizes(earlier.model if isinstance(earlier, Audit) else earlier.given, asked.given)
     shared = f"{seconds:g} s, shared by two networks,"
     if earlier is not None:
         after = Deadline(whole.start + AFTER_SHARE * seconds, whole.start)
         turn = replace(turn, audit=after, budget=shared)
-    subject = Subject.of(network, X, y, test, box, turn, integer("seed", seed, least=0), start, model)
-    result = _audited(subject, questions, name, seconds, progress, found)
+    subject = Subject.of(asked, X, y, test, box, turn, integer("seed", seed, least=0), start)
+    result = replace(_audited(subject, questions, name, seconds, progress, found), limits=bounds)
     if earlier is None or result.interrupted:
         return result
-    if earlier == network:  # what the clock allowed must not look like a change
-        earlier = replace(result, name=printable(before_name))
+    if isinstance(earlier, AskedModel) and earlier.given == asked.given:
+        earlier = replace(result, name=printable(before_name))  # the clock must not look like a change
     if not isinstance(earlier, Audit):
-        other = subject.with_network(earlier, Turn(whole.share(BEFORE_SHARE), budget=shared), old_model)
+        other = subject.with_model(earlier, Turn(whole.share(BEFORE_SHARE), budget=shared))
         about = None if progress is None else partial(_prefixed, progress)
         earlier = _audited(other, questions, before_name, seconds, about, None)
     return replace(result, comparison=compared(earlier, result, whole.left))
-
-
-def _both_forms(given: Any, argument: str, activation: str | None) -> tuple[Any, Model | None]:
-    """Return the exact form of a model, and the model; networks and audits as they are."""
-    if given is None or isinstance(given, (ReluNetwork, Audit)):
-        return given, None
-    model = as_model(given, argument, activation)
-    return model.relu_network(), model
 
 
 def _prefixed(progress: Report, title: str, done: float, total: float | None) -> None:
@@ -132,7 +139,7 @@ def _audited(
 ) -> Audit:
     findings, interrupted = _ask_all(questions, subject, progress, found)
     return Audit(
-        network=subject.net,
+        model=subject.asked.given,
         findings=findings,
         name=printable(name),
         given=_given(subject),
@@ -141,6 +148,7 @@ def _audited(
         interrupted=interrupted,
         box=subject.box,
         box_name=subject.box_name,
+        seconds=subject.turn.audit.spent,
     )
 
 
@@ -160,6 +168,7 @@ def _ask_all(
             findings.append(question.answer(subject.during(subject.turn.for_first(coming))))
             if found is not None:
                 found(findings[-1])
+        _ask_again(questions, findings, subject, progress, found)
         if progress is not None:
             progress("done", len(findings), len(questions))
     except KeyboardInterrupt:
@@ -169,13 +178,36 @@ def _ask_all(
     return tuple(findings), False
 
 
+def _ask_again(
+    questions: list[Question],
+    findings: list[Finding],
+    subject: Subject,
+    progress: Report | None,
+    found: Found | None,
+) -> None:
+    """Ask again, with what is left of the time, what did not fit into its share; the cheapest first."""
+    waiting = [i for i, finding in enumerate(findings) if finding.status == "not run"]
+    waiting.sort(key=lambda i: questions[i].cost.least)
+    for place, i in enumerate(waiting):
+        if subject.turn.audit.left < LEAST_TO_ASK_AGAIN:
+            return
+        if progress is not None:
+            progress(f"again: {questions[i].title}", place, len(waiting))
+        costs = [questions[j].cost for j in waiting[place:]]
+        again = questions[i].answer(subject.during(subject.turn.for_first(costs)))
+        if again.status != "not run":
+            findings[i] = again
+            if found is not None:
+                found(again)
+
+
 def _given(subject: Subject) -> str:
     parts = [
         f"{count(len(sample), 'row' if sample.targets is None else 'labelled row')} of {sample.name}"
         for sample in (subject.data, subject.test)
         if sample is not None
     ]
-    parts += [] if subject.initial is None else ["the network before training"]
+    parts += [] if subject.before_training is None else ["the network before training"]
     given = ", ".join(parts) if parts else "the weights alone"
     return f"{given}; statements about a box are about {subject.box_name}"
 
@@ -185,7 +217,7 @@ class Audit:
     """The findings about one network.
 
     Attributes:
-        network: The network that was asked about.
+        model: The model that was asked about: a graph of operations, a network or a function.
         findings: One per question, in the order of the catalogue; also those without an answer.
         name: What to call the network in reports.
         given: What the audit had to go on, in words.
@@ -195,9 +227,11 @@ class Audit:
         box: Where statements about all inputs were made; a reference box if nothing was given.
         box_name: That box in words.
         comparison: What changed since another checkpoint, if one was given.
+        limits: The limits of concerns, by name.
+        seconds: How long it took.
     """
 
-    network: ReluNetwork
+    model: Function
     findings: tuple[Finding, ...]
     name: str
     given: str
@@ -207,6 +241,14 @@ class Audit:
     box: Box | None = None
     box_name: str = ""
     comparison: Comparison | None = None
+    limits: Mapping[str, float] = field(default_factory=lambda: checked_limits(None))
+    seconds: float = 0.0
+
+    @property
+    def network(self) -> ReluNetwork | None:
+        """The exact piecewise-linear form of the model; None if there is none that is not too large."""
+        asked = AskedModel(self.model)
+        return None if asked.why_not_exact else asked.exact
 
     def __getitem__(self, code: str) -> Finding:
         """Return the finding with this code."""
@@ -218,13 +260,28 @@ class Audit:
         )
 
     @property
+    def judgement(self) -> Judged:
+        """What rules say of the findings: concerns, what is fine, and what could not be checked."""
+        return judged(self.findings, self.limits, self.name, shrink_advice(self))
+
+    @property
+    def concerns(self) -> tuple[Concern, ...]:
+        """What to do something about, the weightiest first."""
+        return self.judgement.concerns
+
+    @property
     def verdict(self) -> str:
+        """What is the matter, or that nothing is, in one sentence."""
+        return verdict(self.judgement, self.findings)
+
+    @property
+    def description(self) -> str:
         """What the findings say together, as one paragraph: the most important first."""
         return paragraph(self.passages)
 
     @property
     def passages(self) -> list[Passage]:
-        """The verdict sentence by sentence, each with the code of the finding it comes from."""
+        """The description sentence by sentence, each with the code of the finding it comes from."""
         changed = "" if self.comparison is None else self.comparison.sentence
         return passages(
             self.findings, interrupted=self.interrupted, first=changed, box_name=self.box_name
@@ -249,7 +306,7 @@ class Audit:
         return written(render_page(self), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the findings as JSON (schema 1), and write them if a path is given."""
+        """Return the findings as JSON (schema 2), and write them if a path is given."""
         from pindown.report.audit_json import render_json
 
         return written(render_json(self), path)
@@ -271,6 +328,25 @@ class Audit:
         from pindown.report.audit_page import render_fragment
 
         return render_fragment(self)
+
+
+def shrink_advice(audit: Audit) -> str:
+    """Return what to do about dead units: what can go with a proof, or how to find out."""
+    finding = next((f for f in audit.findings if f.code == "EQV-01" and f.answered), None)
+    removable = int(finding.facts["removable"]) if finding is not None else 0
+    if not removable:
+        return (
+            "None is proved dead for all inputs that matter here; train a narrower network, or prune "
+            "them and compare: pindown diff old.onnx new.onnx --data data.npz."
+        )
+    box, where = "", "without changing the function for any input"
+    if audit.box is not None and not audit.box_name.startswith("the reference"):
+        low, high = audit.box.lower, audit.box.upper
+        box = f" --box {low.min():g},{high.max():g}"
+        where = f"without changing the function on {audit.box_name}"
+        if (low != low[0]).any() or (high != high[0]).any():
+            return f"pindown.shrink(model, box=audit.box) removes {removable:,} units {where}."
+    return f"pindown shrink {audit.name} -o small.onnx{box} removes {removable:,} units {where}."
 
 
 def compare_audits(before: Audit, after: Audit, *, budget: float = 10.0) -> Comparison:
@@ -297,7 +373,7 @@ def compare_audits(before: Audit, after: Audit, *, budget: float = 10.0) -> Comp
     for given in (before, after):
         if not isinstance(given, Audit):
             raise TypeError(f"compare_audits takes two audits; got {type(given).__name__}.")
-    check_sizes(before.network, after.network)
+    check_sizes(before.model, after.model)
     return compared(before, after, checked_budget(budget))
 
 
@@ -307,43 +383,46 @@ def compared(before: Audit, after: Audit, budget: float) -> Comparison:
     if failed:
         notes.append(f"About {before.name}, failed by an error in pindown itself: {', '.join(failed)}.")
     try:
-        distance = distance_between(before.network, after, budget)
+        distance = distance_between(before.model, after, budget)
     except Exception as error:  # what was found about the two is not lost with it
         distance = None
         failed.append("distance")
         words = f"{type(error).__name__}: {error}"
         notes.append(f"How far apart the two are: failed by an error in pindown itself, {words}.")
-    if before.network == after.network:
+    if before.model == after.model:
         notes.append("The two networks have the same weights.")
+    if any(isinstance(model, Evaluated) for model in (before.model, after.model)):
+        notes.append("How far apart the two are is not bounded, for only values are known.")
     if before.given != after.given:
         notes.append(f"The two audits were given different things: {before.given}; {after.given}.")
     if before.interrupted or after.interrupted:
         notes.append("One of the audits was interrupted.")
-    for note in before.network.notes:
-        if note not in after.network.notes:  # those of the later one stand in its own audit
+    for note in before.model.notes:
+        if note not in after.model.notes:  # those of the later one stand in its own audit
             notes.append(f"{before.name}: {printable(note)}")
     rows = changes(before.findings, after.findings)
     return Comparison(before.name, after.name, rows, distance, tuple(notes), tuple(failed))
 
 
-def distance_between(before: ReluNetwork, after: Audit, budget: float) -> Distance | None:
+def distance_between(before: Function, after: Audit, budget: float) -> Distance | None:
     """Enclose the largest gap of any output on the audit's box; None without time or in overflow."""
     from pindown.equivalence import diff
 
-    if budget <= 0:
+    if budget <= 0 or isinstance(before, Evaluated) or isinstance(after.model, Evaluated):
         return None
+    models = [AskedModel(model).values for model in (before, after.model)]
     box, place = after.box, after.box_name
     if box is None:
-        box, inputs = reference_box(after.network)
+        box, inputs = reference_box(after.model)
         place = f"the reference box {inputs}"
     try:
-        found = diff(before, after.network, box=box, budget=budget, seed=after.seed)
+        found = diff(*models, box=box, budget=budget, seed=after.seed)
     except ValueError:  # sizes fit, so it is numbers that leave float64
         return None
     return Distance.of(found, place)
 
 
-def check_sizes(before: ReluNetwork, after: ReluNetwork) -> None:
+def check_sizes(before: Function, after: Function) -> None:
     """Refuse networks that cannot be compared.
 
     Raises:

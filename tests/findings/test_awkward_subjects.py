@@ -68,7 +68,7 @@ def test_the_strip_splits_numbers_from_what_they_count():
 def test_ties_are_neither_right_nor_called_mistakes():
     constant = ReluNetwork.from_layers([([[0.0, 0.0]], [0.0])])
     result = audit(constant, np.eye(2), [0, 1], only=["ACC", "BIAS-01", "OUT-01"])
-    assert "right on 50.0% of 2 rows" in result.verdict  # the sign of 0 is read as class 0
+    assert "right on 50.0% of 2 rows" in result.description  # the sign of 0 is read as class 0
     assert "2 of 2 rows are misclassified or tied" in result["BIAS-01"].verdict
     assert result["ACC-02"].sentence == "The right class ties with another in the median."
     assert result["OUT-01"].sentence == "On the bounding box of the data its output is always 0."

@@ -279,7 +279,7 @@ def test_a_search_that_was_stopped_says_at_least(monkeypatch):
     result = audit(net, box=(-1, 1), only=["EQV-01"])
     finding = result["EQV-01"]
     assert finding.verdict == f"at least {ended.verdict}" and "at least" not in ended.verdict
-    assert finding.sentence == f"At least {ended.sentence}" and finding.sentence in result.verdict
+    assert finding.sentence == f"At least {ended.sentence}" and finding.sentence in result.description
     assert finding.hypotheses[1].status == "violated" and ended.hypotheses[1].status == "assumed"
 
 

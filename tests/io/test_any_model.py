@@ -35,7 +35,7 @@ def test_the_four_questions_take_a_torch_module(module, tmp_path):
         assert pn.diff(module, form, activation="relu").verdict == "same"
         assert pn.shrink(form, activation="relu").network.in_features == 2
         assert pn.canonical(form, activation="relu") == pn.canonical(pn.ReluNetwork.from_torch(module))
-        assert "5 ReLUs" in pn.audit(form, activation="relu", only=["ARC-01"]).verdict
+        assert "5 ReLUs" in pn.audit(form, activation="relu", only=["ARC-01"]).description
 
 
 def test_a_fitted_mlp_is_a_model():

@@ -33,7 +33,7 @@ def result():
 
 def test_json_follows_its_schema(result):
     document = json.loads(result.to_json(), parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
-    assert document["schema"] == 1 and document["verdict"] == result.verdict
+    assert document["schema"] == 2 and document["verdict"] == result.verdict
     assert document["network"]["widths"] == [4, 9, 3] and document["network"]["notes"] == [ATTACK]
     for entry, finding in zip(document["findings"], result.findings, strict=True):
         assert entry["code"] == finding.code and entry["verdict"] == finding.verdict

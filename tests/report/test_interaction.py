@@ -7,7 +7,9 @@ import pytest
 
 @pytest.fixture
 def page(open_page, plane_page):
-    return open_page(plane_page)
+    page = open_page(plane_page)
+    page.get_by_role("button", name="Unfold all findings").click()
+    return page
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The page in a real browser: it says what the audit says, looks right, and asks nobody for anything."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from matplotlib.image import imread
 from pindown import ReluNetwork
 from pindown._audit import audit
 from tests.report.browsing import check_page_is_accessible, check_page_looks_right
+
+LIMITS = {"dead-units": -1.0, "overconfidence": -1.0, "robustness": -2.0}  # so that there are concerns
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +24,7 @@ def result():
     net = ReluNetwork.from_layers(layers, notes=("<img src=x onerror=alert(1)> was removed",))
     X = rng.standard_normal((200, 6))
     name = "a-rather-long-file-name-without-any-break-" + "x" * 60 + "<script>alert(1)</script>.onnx"
-    return audit(net, X, net(X).argmax(axis=1), name=name, budget=10)
+    return audit(net, X, net(X).argmax(axis=1), name=name, budget=10, limits=LIMITS)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +47,7 @@ def test_the_page_says_what_the_audit_says(open_page, path, result):
     assert page.text_content("#verdict") == result.verdict
     assert page.text_content("h1") == result.name
     marks = page.eval_on_selector_all(
-        "[data-code] .number .mark", "marks => marks.map(m => m.innerText.trim())"
+        "[data-code] .number .mark", "marks => marks.map(m => m.textContent.trim())"
     )
     numbers = [f.number.kind for f in result.findings if f.number]
     assert sorted(mark.split()[-1] for mark in marks) == sorted(numbers)
@@ -119,22 +122,49 @@ def test_the_page_prints(open_page, path):
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.is_visible("nav")
-    assert len(page.pdf()) > 10_000
+    printed = page.pdf(format="A4")
+    assert len(printed) > 10_000 and len(re.findall(rb"/Type\s*/Page[^s]", printed)) <= 4
+    shown = page.locator("details.more[open] .basis")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert folded.is_visible() and page.locator("details:not([open])").count() == 0
+    assert shown.count() and shown.last.locator(".hypotheses").is_visible()
+    assert page.locator(".more[open] .basis:not([open])").count() == 0
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    assert page.locator("details[open]").count() == 0
+    assert page.locator(".basis[open]").count() == 0
     cut = "c => getComputedStyle(c).breakInside"
-    assert page.locator("article.card").first.evaluate(cut) == "avoid"
+    assert page.locator("article.card:has(> .more:not([open]))").first.evaluate(cut) == "avoid"
+
+
+def test_a_link_unfolds_what_it_leads_to(open_page, path):
+    page = open_page(path)
+    card = page.locator("#LIP-01 > details")
+    assert card.get_attribute("open") is None
+    page.evaluate("location.hash = '#LIP-01'")
+    page.locator("#LIP-01 > details[open]").wait_for()
+    page.get_by_role("button", name="Unfold all findings").click()
+    assert page.locator("details.more:not([open])").count() == 0
+    page.get_by_role("button", name="Fold findings").click()
+    assert page.locator("details.more:not([open])").count() > 10
+
+
+def test_the_first_screen_says_what_to_do(open_page, path, result):
+    for width in (400, 1400):
+        page = open_page(path, width)
+        shown = page.locator(".concerns > li")
+        assert shown.count() == len(result.concerns) > 0
+        for concern, item in zip(result.concerns, shown.all(), strict=True):
+            text = item.inner_text()
+            assert concern.todo in text and concern.why in text and concern.code in text
+        assert shown.first.bounding_box()["y"] < 900
 
 
 def test_without_scripts_everything_is_there(open_page, plane_page, plane_audit):
     page = open_page(plane_page, java_script_enabled=False)
     text = page.locator("main").inner_text()
-    assert plane_audit.verdict.split(". ")[0] in text
+    assert plane_audit.verdict in text and all(c.todo in text for c in plane_audit.concerns)
     assert page.locator(".plane svg .area").count() >= 2 and page.locator("main button").count() == 0
     assert page.locator("#ACC-02 tbody tr").count() == len(plane_audit["ACC-02"].table.rows)
-    page.locator("#ACC-02 summary").click()
+    page.locator("#ACC-02 .more > summary").click()
+    page.locator("#ACC-02 .basis summary").click()
     assert page.locator("#ACC-02 .hypotheses").is_visible()
 
 

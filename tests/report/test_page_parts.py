@@ -17,9 +17,9 @@ from pindown.report.planes import Plane, tick_text, ticks
 EVIL = '"><script>alert(1)</script>'
 
 
-def test_the_opening_is_the_verdict_and_knows_its_sources(plane_audit):
+def test_the_opening_is_the_description_and_knows_its_sources(plane_audit):
     passages = opening(plane_audit)
-    assert " ".join(words for words, _ in passages) == plane_audit.verdict
+    assert " ".join(words for words, _ in passages) == plane_audit.description
     named = [finding.code for _, finding in passages if finding]
     assert named[0] == "ARC-01" and "ACC-01" in named and len(named) == len(set(named))
 
@@ -34,7 +34,7 @@ def test_sentences_that_call_the_box_that_box_keep_their_source():
     ]
     found = replace(result, findings=tuple(findings), box_name="the given box")
     passages = opening(found)
-    assert " ".join(words for words, _ in passages) == found.verdict
+    assert " ".join(words for words, _ in passages) == found.description
     assert {words for words, finding in passages if finding} >= {text, "On that box it bends."}
 
 

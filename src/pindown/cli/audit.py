@@ -1,10 +1,12 @@
-"""The command that asks a network: ``audit``."""
+"""The command that asks a model: ``audit``, which can make a pipeline fail."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +26,7 @@ from pindown.cli.options import (
     OutputName,
     Seed,
     check_outputs,
+    check_writable,
     parse_box,
     reader_may_leave,
     say,
@@ -34,6 +37,7 @@ from pindown.text import printable
 if TYPE_CHECKING:
     from pindown._audit import Audit
     from pindown.datasets import Table
+    from pindown.findings.gates import Outcome
 
 Data = Annotated[
     Path | None,
@@ -71,6 +75,32 @@ Only = Annotated[
 Ignore = Annotated[
     str | None, typer.Option(help="Findings to leave out; likewise.", autocompletion=complete_codes)
 ]
+EvaluateOnly = Annotated[
+    bool,
+    typer.Option(
+        "--evaluate-only", help="Take values alone, by onnxruntime: for operations that are not read."
+    ),
+]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CONDITION",
+        help='What makes the exit code 1: "ACC-01<0.95", "CAL-01.overconfidence>0.1", '
+        '"concern:robustness" or "concern" for any; again for several.',
+    ),
+]
+Baseline = Annotated[
+    Path | None,
+    typer.Option(help="An audit as JSON: fail only on what got worse since; alone, on any concern."),
+]
+Junit = Annotated[Path | None, typer.Option(help="Write the conditions as a test report: .xml.")]
+Comment = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Write a short text for a pull request: .md.")
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(help="Where limits of concerns stand; by default pindown.toml, if it is here."),
+]
 
 
 def audit(
@@ -91,16 +121,28 @@ def audit(
     activation: Activation = None,
     input: InputName = None,
     output: OutputName = None,
+    evaluate_only: EvaluateOnly = False,
+    fail_on: FailOn = None,
+    baseline: Baseline = None,
+    junit: Junit = None,
+    comment: Comment = None,
+    config: Config = None,
 ) -> int:
-    """Ask a network everything pindown can answer, within a time budget."""
+    """Ask a model everything pindown can answer, within a time budget; say what to do first.
+
+    Exit codes: 0; 1 if a condition of --fail-on is met; 3 bad input. Limits of concerns can be changed
+    in pindown.toml, under [audit.concerns].
+    """
     from pindown._audit import audit as run_audit
     from pindown.datasets import load_table, numbered_alike
-    from pindown.io import load
 
     check_outputs(html=html, json=json, markdown=markdown)
+    gate = _Gate.of(fail_on, baseline, junit, comment)
+    limits = concern_limits(config)
     how: dict[str, Any] = {"activation": activation, "input": input, "output": output}
-    net = load(model, **how)
-    start, earlier = (None if path is None else load(path, **how) for path in (initial, before))
+    opened = _opener(evaluate_only, how)
+    net = opened(model)
+    start, earlier = (None if path is None else opened(path) for path in (initial, before))
     table = load_table(data, target) if data else None
     held_out = load_table(test, target) if test else None
     _check_columns(table or held_out, net.in_features, target)
@@ -120,19 +162,132 @@ def audit(
             seed=seed,
             only=_codes(only),
             ignore=_codes(ignore),
+            limits=limits,
             name=model.name,
             before_name=_other_name(before, model),
             progress=report,
             found=found,
         )
-    _deliver(result, html=html, json=json, markdown=markdown, streamed=streams)
+    made = gate.failures(result)
+    more = gate.files(result, made)
+    _deliver(result, html=html, json=json, markdown=markdown, streamed=streams, more=more)
+    for condition, words in made:
+        if words:
+            say(f"failed: {condition.text}: {words}", err=True)
     if result.failed:
         say(
             f"pindown: an error in pindown itself, at {', '.join(result.failed)}; all else is answered. "
             "Please report it.",
             err=True,
         )
-    return INTERRUPTED if result.interrupted else OWN_FAULT if result.failed else 0
+    return (
+        INTERRUPTED
+        if result.interrupted
+        else OWN_FAULT
+        if result.failed
+        else int(any(o.words for o in made))
+    )
+
+
+def _opener(evaluate_only: bool, how: dict[str, Any]) -> Callable[[Path], Any]:
+    """Return what opens a model file: the reader, or onnxruntime."""
+    from pindown.errors import UnsupportedModelError
+    from pindown.io import load
+    from pindown.io.evaluated import load_evaluated
+
+    if evaluate_only:
+        return load_evaluated
+
+    def opened(path: Path) -> Any:
+        try:
+            return load(path, **how)
+        except UnsupportedModelError as error:
+            if path.name.endswith((".onnx", ".onnx.gz")):
+                words = str(error).removesuffix(".")
+                raise UnsupportedModelError(
+                    f"{words}; --evaluate-only asks what needs only values, by onnxruntime."
+                ) from None
+            raise
+
+    return opened
+
+
+def concern_limits(config: Path | None) -> dict[str, Any] | None:
+    """Return the limits of concerns that a file of settings holds; None if there is no file.
+
+    Raises:
+        ValueError: If the file cannot be read, or holds something else.
+    """
+    path = config or Path("pindown.toml")
+    if config is None and not path.is_file():
+        return None
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not a TOML file: {error}.") from None
+    found: Any = content.get("audit", {})
+    found = found.get("concerns", {}) if isinstance(found, dict) else found
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: limits stand under [audit.concerns], each as NAME = NUMBER.")
+    from pindown.findings.concerns import checked_limits
+
+    checked_limits(found, str(path))
+    return found
+
+
+@dataclass(frozen=True)
+class _Gate:
+    """What makes the exit code 1, and where that is written."""
+
+    conditions: tuple[Any, ...]
+    baseline: Any
+    junit: Path | None
+    comment: str | None
+
+    @classmethod
+    def of(
+        cls, fail_on: list[str] | None, baseline: Path | None, junit: Path | None, comment: str | None
+    ) -> _Gate:
+        """Check before the work, not after."""
+        from pindown.findings.gates import load_readings, parse_condition
+
+        if junit is not None:
+            if junit.suffix != ".xml":
+                raise ValueError(f"--junit writes a file that ends in .xml; got {str(junit)!r}.")
+            check_writable("--junit", junit)
+        if comment is not None:
+            if not comment.endswith(".md"):
+                raise ValueError(f"--comment writes a file that ends in .md; got {comment!r}.")
+            check_writable("--comment", Path(comment))
+        words = fail_on or (["concern"] if baseline is not None or junit is not None else [])
+        conditions = tuple(parse_condition(word) for word in dict.fromkeys(words))
+        before = None if baseline is None else load_readings(baseline)
+        return cls(conditions, before, junit, comment)
+
+    def failures(self, result: Audit) -> list[Outcome]:
+        """Return what became of every condition."""
+        from pindown.findings.gates import outcomes, readings
+
+        return outcomes(readings(result.findings, result.judgement), self.conditions, self.baseline)
+
+    def files(self, result: Audit, made: list[Outcome]) -> list[tuple[str, Callable[[str], str]]]:
+        """Return what to write, and where to."""
+        from pindown.atomic_files import written
+        from pindown.report.audit_markdown import render_comment
+        from pindown.report.junit import Case, junit_document
+
+        files: list[tuple[str, Callable[[str], str]]] = []
+        if self.junit is not None:
+            cases = [Case(f"{result.name}: {o.condition.text}", o.words) for o in made]
+            report = junit_document("audit", cases, result.seconds)
+            files.append((str(self.junit), lambda path: written(report, path)))
+        if self.comment is not None:
+            failed = [f"{o.condition.text}: {o.words}" for o in made if o.words]
+            comment = render_comment(result, failed)
+            files.append((self.comment, lambda path: written(comment, path)))
+        return files
 
 
 def _check_columns(table: Table | None, n_inputs: int, target: str | None) -> None:
@@ -180,10 +335,12 @@ def _deliver(
     json: str | None,
     markdown: str | None,
     streamed: bool = False,
+    more: Sequence[tuple[str, Callable[[str], str]]] = (),
 ) -> None:
     """Write what was asked for; the terminal gets the summary unless stdout carries a document."""
     documents = ((json, result.to_json), (markdown, result.to_markdown), (html, result.to_html))
-    files = [(target, render) for target, render in documents if target not in (None, "-")]
+    files: list[Any] = [(target, render) for target, render in documents if target not in (None, "-")]
+    files += more
     try:
         with together():
             for target, render in files:

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from pindown.findings.how_far import (
     accuracy,
+    attacks,
+    calibration,
     frequencies,
     generalisation_bounds,
+    input_scaling,
     lipschitz,
+    low_pass,
     output_range,
     robustness,
+    rows_and_labels,
     symmetries,
+    unfamiliar_inputs,
 )
 from pindown.findings.questions import QUESTIONS, Question
 from pindown.findings.which_function import (
@@ -35,9 +41,10 @@ from pindown.findings.why_this_one import (
 )
 
 _TOPICS = (
-    *(architecture, lossless, accuracy, lipschitz),
+    *(architecture, lossless, accuracy, calibration, rows_and_labels, input_scaling, lipschitz),
     *(training_theorems, margin, separability_and_rank, tangent_kernel),
-    *(inputs, output_range, generalisation_bounds, frequencies, symmetries, robustness),
+    *(inputs, output_range, unfamiliar_inputs, generalisation_bounds, frequencies, low_pass),
+    *(symmetries, robustness, attacks),
     *(linear_regions, dead_zones, near_data, cell_picture, depth),
 )
 

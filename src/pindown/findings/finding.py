@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from pindown.evidence import Assumption, Kind
@@ -84,7 +85,9 @@ class Finding:
         figure: Data of a picture.
         table: Details.
         status: Whether there is an answer.
-        sentence: The answer as a full sentence, for the paragraph that opens a report.
+        sentence: The answer as a full sentence, for the description in a report.
+        facts: Further numbers by name, which concerns and gates look at.
+        remedy: What would mend what it found, in words, if the answer says that.
     """
 
     code: str = ""
@@ -98,6 +101,8 @@ class Finding:
     table: Table | None = None
     status: Status = "answered"
     sentence: str = ""
+    facts: Mapping[str, float] = field(default_factory=dict, hash=False)
+    remedy: str = ""
 
     @property
     def answered(self) -> bool:

@@ -39,6 +39,11 @@ class Reason(NamedTuple):
         return self.findings[0].status
 
     @property
+    def size(self) -> int:
+        """How many findings give it."""
+        return len(self.findings)
+
+    @property
     def because(self) -> str:
         """The reason alone, "because no data were given"."""
         return self.text.removeprefix(f"{self.status}, ")

@@ -15,9 +15,12 @@ from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Status
 from pindown.findings.question_budget import Cost, NotApplicable
 from pindown.findings.subject import Subject
+from pindown.io.evaluated import Evaluated
 
 Group: TypeAlias = Literal["which", "why", "how far"]
-Need: TypeAlias = Literal["data", "labels", "box", "relus", "images", "initial"]
+Need: TypeAlias = Literal[
+    "data", "labels", "box", "graph", "exact", "relus", "images", "initial", "test"
+]
 Ask: TypeAlias = Callable[[Subject], Finding]
 GROUPS: dict[Group, str] = {
     "which": "Which function is it?",
@@ -28,6 +31,9 @@ _MISSING: dict[Need, str] = {
     "data": "no data were given",
     "labels": "no labels were given",
     "relus": "the network is affine: it has no ReLU",
+    "test": "no test data were given beside the data",
+    "graph": "only its values are known",
+    "exact": "{why_not_exact}",
     "initial": "the network before training was not given",
     "images": "the inputs are no images: their shape is {shape}",
 }
@@ -71,7 +77,7 @@ class Question:
         """Ask; whatever happens, return a finding."""
         missing = [need for need in self.needs if not _has(subject, need)]
         if missing:
-            reason = _MISSING[missing[0]].format(shape=subject.net.input_shape)
+            reason = _reason(missing[0], subject)
             return self.without_answer("not applicable", f"because {reason}")
         if subject.turn.passed:
             return self.out_of_time(subject)
@@ -149,14 +155,34 @@ def question(
 
 
 def _has(subject: Subject, need: Need) -> bool:
-    return {
-        "data": subject.data is not None,
-        "labels": subject.labelled is not None,
-        "box": True,  # if need be a reference box
-        "images": subject.images,
-        "initial": subject.initial is not None,
-        "relus": subject.net.size > 0,
-    }[need]
+    match need:
+        case "data":
+            return subject.data is not None
+        case "labels":
+            return subject.labelled is not None
+        case "test":
+            return subject.test is not None
+        case "images":
+            return subject.images
+        case "initial":
+            return subject.before_training is not None
+        case "graph":
+            return not isinstance(subject.asked.given, Evaluated)
+        case "exact":
+            return not subject.asked.why_not_exact
+        case "relus":
+            return not subject.asked.why_not_exact and subject.net.size > 0
+        case "box":
+            return True  # if need be a reference box
+
+
+def _reason(need: Need, subject: Subject) -> str:
+    """Return why a question does not apply, in words that follow "because"."""
+    if need == "relus" and subject.asked.why_not_exact:
+        need = "exact"
+    return _MISSING[need].format(
+        shape=subject.values.input_shape, why_not_exact=subject.asked.why_not_exact
+    )
 
 
 def chosen_questions(

@@ -5,6 +5,7 @@ Targets, which are labels or values, are read once and checked.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,9 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, is_finite, stored_entries
-from pindown.deadline import Deadline
+from pindown.deadline import Deadline, Stopwatch
+from pindown.findings.asked_model import Function
 from pindown.findings.question_budget import NotApplicable
-from pindown.findings.tuning import MAX_ROWS_PER_CHUNK, MULTIPLY_ADDS_PER_CHUNK
+from pindown.findings.tuning import (
+    FIRST_ROWS,
+    MAX_ROWS_PER_CHUNK,
+    MODEL_PRODUCTS_PER_CHUNK,
+    MULTIPLY_ADDS_PER_CHUNK,
+    SECONDS_PER_LOOK,
+)
+from pindown.io.evaluated import Evaluated
+from pindown.model.graph import Model
+from pindown.model.operations.relu import Relu
 from pindown.network import ReluNetwork
 
 Task = Literal["classes", "binary", "regression"]
@@ -39,8 +50,8 @@ class Observed:
     Attributes:
         rows: Which rows were seen, ascending; all, unless the time ran out.
         outputs: The network's outputs at these rows.
-        lowest: Per hidden layer, the smallest value that entered each ReLU.
-        highest: Per hidden layer, the largest.
+        lowest: Per layer of ReLUs, the smallest value that entered each; none if only values are known.
+        highest: Per layer of ReLUs, the largest.
         n_given: How many rows there were.
     """
 
@@ -63,34 +74,85 @@ class Observed:
         return f"{self.n:,} of {self.n_given:,} rows (time ran out)"
 
 
-def one_pass(net: ReluNetwork, X: Array, rng: np.random.Generator, until: Deadline) -> Observed:
-    """Send rows through in random order, so that those seen before time runs out are a fair sample."""
+def one_pass(model: Function, X: Array, rng: np.random.Generator, until: Deadline) -> Observed:
+    """Send rows through in random order, so that those seen before time runs out are a fair sample.
+
+    The first few tell the price of a row: if a chunk would take long, few go at once.
+    """
     order = rng.permutation(len(X))
-    chunk = chunk_rows(net)
-    outputs = np.empty((len(X), net.out_features))
-    lowest = [np.full(width, np.inf) for width in net.hidden_widths]
-    highest = [np.full(width, -np.inf) for width in net.hidden_widths]
-    done = 0
+    outputs = np.empty((len(X), model.out_features))
+    look, chunk = _look_inside(model), chunk_rows(model)
+    done, step = 0, min(FIRST_ROWS, chunk)
+    ranges: list[tuple[Array, Array]] = []
     while done < len(X) and (done == 0 or not until.passed):
-        rows = np.sort(order[done : done + chunk])
-        a = X[rows]
-        with np.errstate(over="ignore", invalid="ignore"):
-            for i, layer in enumerate(net.layers[:-1]):
-                z = layer(a)
-                np.minimum(lowest[i], z.min(axis=0), out=lowest[i])
-                np.maximum(highest[i], z.max(axis=0), out=highest[i])
-                a = np.maximum(z, 0.0, out=z)
-            outputs[rows] = net.layers[-1](a)
+        rows = np.sort(order[done : done + step])
+        watch = Stopwatch()
+        with np.errstate(all="ignore"):
+            outputs[rows], inside = look(X[rows])
+        ranges = _widened(ranges, inside)
         if not is_finite(outputs[rows]):
             raise NotApplicable("the network overflows float64 on this data")
         done += len(rows)
+        # Two sizes and none between: rounding may depend on how many rows go at once.
+        step = chunk if chunk * watch.seconds <= SECONDS_PER_LOOK * len(rows) else FIRST_ROWS
     seen = np.sort(order[:done])
-    return Observed(seen, outputs[seen], tuple(lowest), tuple(highest), len(X))
+    lowest, highest = zip(*ranges, strict=True) if ranges else ((), ())
+    return Observed(seen, outputs[seen], lowest, highest, len(X))
 
 
-def chunk_rows(net: ReluNetwork) -> int:
-    """Return how many rows to evaluate between two looks at the clock."""
-    per_row = sum(stored_entries(layer.weight) for layer in net.layers)
+def _look_inside(model: Function) -> Callable[[Array], tuple[Array, list[Array]]]:
+    """Return a function from rows to outputs, and to what enters the ReLUs of every layer."""
+    if isinstance(model, ReluNetwork):
+        return lambda rows: _of_layers(model, rows)
+    if isinstance(model, Model):
+        return lambda rows: _of_nodes(model, rows)
+    return lambda rows: (_finite_or_nan(model, rows), [])
+
+
+def _of_layers(net: ReluNetwork, a: Array) -> tuple[Array, list[Array]]:
+    inside = []
+    for layer in net.layers[:-1]:
+        z = layer(a)
+        inside.append(np.stack([z.min(axis=0), z.max(axis=0)]))
+        a = np.maximum(z, 0.0, out=z)
+    return net.layers[-1](a), inside
+
+
+def _of_nodes(model: Model, rows: Array) -> tuple[Array, list[Array]]:
+    watched = {node.inputs[0] for node in model.nodes if isinstance(node.operation, Relu)}
+    inside: list[Array] = []
+    made: Any = rows
+    for i, made in enumerate(model.walk(rows)):
+        if i in watched:
+            z = made.reshape(len(rows), -1)
+            inside.append(np.stack([z.min(axis=0), z.max(axis=0)]))
+    return made.reshape(len(rows), -1), inside
+
+
+def _finite_or_nan(model: Function, rows: Array) -> Array:
+    try:
+        return model(rows)
+    except ValueError:
+        return np.full((len(rows), model.out_features), np.nan)
+
+
+def _widened(ranges: list[tuple[Array, Array]], inside: list[Array]) -> list[tuple[Array, Array]]:
+    if not ranges:
+        return [(low, high) for low, high in inside]
+    return [
+        (np.minimum(low, new[0]), np.maximum(high, new[1]))
+        for (low, high), new in zip(ranges, inside, strict=True)
+    ]
+
+
+def chunk_rows(model: Function) -> int:
+    """Return how many rows to evaluate at most between two looks at the clock."""
+    if isinstance(model, Evaluated):
+        return MAX_ROWS_PER_CHUNK
+    if isinstance(model, Model):
+        fits = next(model.chunks(MAX_ROWS_PER_CHUNK)).stop
+        return max(1, min(fits, MODEL_PRODUCTS_PER_CHUNK // max(1, model.multiply_adds)))
+    per_row = sum(stored_entries(layer.weight) for layer in model.layers)
     return max(1, min(MAX_ROWS_PER_CHUNK, MULTIPLY_ADDS_PER_CHUNK // max(1, per_row)))
 
 
@@ -122,6 +184,33 @@ def predicted_classes(outputs: Array) -> NDArray[np.intp]:
     if outputs.shape[1] == 1:
         return (outputs[:, 0] > 0).astype(np.intp)
     return np.argmax(outputs, axis=1)
+
+
+def confidences(outputs: Array, temperature: float = 1.0) -> Array:
+    r"""Return the probability of the class that is chosen: of a softmax, or of a sigmoid of one output.
+
+    .. math:: \max_k \frac{e^{f_k / T}}{\sum_j e^{f_j / T}}
+
+    >>> confidences(np.array([[0.0, 0.0], [0.0, np.log(3.0)]])).round(2)
+    array([0.5 , 0.75])
+    """
+    with np.errstate(over="ignore"):
+        if outputs.shape[1] == 1:
+            return np.asarray(1.0 / (1.0 + np.exp(-np.abs(outputs[:, 0]) / temperature)))
+        below = outputs - outputs.max(axis=1, keepdims=True)
+        return np.asarray(1.0 / np.exp(below / temperature).sum(axis=1))
+
+
+def typical_range(X: Array) -> float:
+    """Return how far an input that varies goes from its smallest to its largest value, in the median.
+
+    >>> typical_range(np.array([[0.0, 5.0], [2.0, 5.0]]))
+    2.0
+    """
+    with np.errstate(over="ignore"):
+        sides = X.max(axis=0) - X.min(axis=0)
+    varying = sides[sides > 0]
+    return float(np.median(varying)) if len(varying) else 1.0
 
 
 def margins(outputs: Array, targets: Targets) -> Array:

@@ -1,4 +1,4 @@
-"""What a question is asked about: a network, data, a box, and the time that is left.
+"""What a question is asked about: a model, data, a box, and the time that is left.
 
 Without data or a box, :func:`reference_box` says where to look.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -14,20 +15,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.box import as_box
-from pindown.deadline import OutOfTime
+from pindown.deadline import OutOfTime, Stopwatch
+from pindown.findings.asked_model import AskedModel, Function
 from pindown.findings.question_budget import NotApplicable, Turn
 from pindown.findings.samples import Observed, Sample, Targets, one_pass, read_targets
 from pindown.findings.tuning import (
+    FIRST_ROWS,
     LAYER_NORM_SHARE,
     MAX_SIDES_IN_WORDS,
     MIN_IMAGE_SIDE,
     MODERATE_POWER,
     PASS_SHARE,
+    ROWS_TO_TELL_PROBABILITIES,
     SHARED_PASS_SHARE,
 )
 from pindown.geometry import Box
+from pindown.io.evaluated import Evaluated
 from pindown.model.graph import Model
-from pindown.network import ReluNetwork
+from pindown.network import ReluNetwork, as_rows
 from pindown.relaxation import NormBound, layer_spectral_norms
 
 T = TypeVar("T")
@@ -39,51 +44,48 @@ class Subject:
     """Everything a question may look at; what several questions need is computed once and shared.
 
     Attributes:
-        net: The network.
+        asked: The model that is asked about.
         data: The inputs given, or None.
         test: Inputs the network was not trained on, or None.
         box: Where statements about all inputs are made.
         box_name: The box in words.
         turn: The time that the question has.
         seed: Root of all randomness.
-        initial: The network before training, or None.
+        before_training: The model before training, or None.
         assumed: In words, that the box was taken for want of another; else empty.
-        model: The model as its author wrote it, whose exact ReLU form ``net`` is; None if a network was
-            given.
     """
 
-    net: ReluNetwork
+    asked: AskedModel
     data: Sample | None
     test: Sample | None
     box: Box
     box_name: str
     turn: Turn
     seed: int = 0
-    initial: ReluNetwork | None = None
+    before_training: AskedModel | None = None
     assumed: str = ""
-    model: Model | None = None
     _known: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
-        net: ReluNetwork,
+        asked: AskedModel | Function,
         X: ArrayLike | None,
         y: ArrayLike | None,
         test: tuple[ArrayLike, ArrayLike | None] | None,
         box: Box | tuple[ArrayLike, ArrayLike] | None,
         turn: Turn,
         seed: int,
-        initial: ReluNetwork | None = None,
-        model: Model | None = None,
+        initial: AskedModel | None = None,
     ) -> Subject:
         """Check what was given; without a box, take the data's, and without data a reference box.
 
         Raises:
             ValueError: If data, labels, box or initial network do not fit the network or each other.
-            TypeError: If the initial network is none.
         """
-        _check_initial(net, initial)
+        asked = asked if isinstance(asked, AskedModel) else AskedModel(asked)
+        net = asked.given
+        _check_initial(asked, initial)
         if X is None and y is not None:
             raise ValueError("y was given without X; labels need the inputs they belong to.")
         data = None if X is None else _read_sample(net, X, y, "data", "X", "y")
@@ -102,11 +104,50 @@ class Subject:
             region, inputs = reference_box(net)
             name = f"the reference box {inputs}"
             assumed = f"inputs in {inputs}, because neither data nor a box was given"
-        return cls(net, data, held_out, region, name, turn, seed, initial, assumed, model)
+        asked = _with_scores(asked, data, held_out)
+        return cls(asked, data, held_out, region, name, turn, seed, initial, assumed)
 
-    def with_network(self, net: ReluNetwork, turn: Turn, model: Model | None = None) -> Subject:
-        """Return another network with the same data and box, nothing known about it yet."""
-        return replace(self, net=net, turn=turn, initial=None, model=model, _known={})
+    def with_model(self, asked: AskedModel, turn: Turn) -> Subject:
+        """Return another model with the same data and box, nothing known about it yet."""
+        asked = _with_scores(asked, self.data, self.test)
+        return replace(self, asked=asked, turn=turn, before_training=None, _known={})
+
+    @property
+    def values(self) -> Function:
+        """The model as a function of rows: scores, a last softmax or sigmoid left out."""
+        return self.asked.values
+
+    @property
+    def graph(self) -> Model:
+        """The model's operations, for gradients and bounds.
+
+        Raises:
+            NotApplicable: If only values are known.
+        """
+        return self.asked.graph
+
+    @property
+    def net(self) -> ReluNetwork:
+        """The exact piecewise-linear form.
+
+        Raises:
+            NotApplicable: If there is none.
+        """
+        return self.asked.exact
+
+    @property
+    def model(self) -> Model | None:
+        """The model as its author wrote it; None if a network or a function was given."""
+        return self.asked.given if isinstance(self.asked.given, Model) else None
+
+    @property
+    def initial(self) -> ReluNetwork | None:
+        """The exact form before training, or None if it was not given.
+
+        Raises:
+            NotApplicable: If there is no exact form.
+        """
+        return None if self.before_training is None else self.before_training.exact
 
     def during(self, turn: Turn) -> Subject:
         """Return the same subject, with what is known about it, for a question with another time."""
@@ -123,7 +164,7 @@ class Subject:
     @property
     def images(self) -> bool:
         """Whether the inputs look like images: their last two axes are long enough."""
-        return are_images(self.net.input_shape)
+        return are_images(self.values.input_shape)
 
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """Return what several questions need and only the first of them computes."""
@@ -143,12 +184,26 @@ class Subject:
 
     def require_moderate(self) -> None:
         """Raise NotApplicable if products of weights and data may leave float64, or its squares."""
+        if self.asked.why_not_exact:
+            return
         largest = [float(abs(layer.weight).max()) for layer in self.net.layers]
         if self.data is not None and len(self.data):
             largest.insert(0, max(1.0, float(np.max(np.abs(self.data.X)))))
         powers = np.cumsum([np.log10(size) for size in largest if size > 0.0])
         if len(powers) and np.abs(powers).max() > MODERATE_POWER:
             raise NotApplicable("weights or data are so large or small that their squares leave float64")
+
+    def seconds_per_row(self) -> float:
+        """Return what evaluating one row takes, measured once on a few."""
+        return self.once("seconds per row", self._measured)
+
+    def _measured(self) -> float:
+        sample = self.data
+        rows = self.box.center[None] if sample is None else sample.X[:FIRST_ROWS]
+        watch = Stopwatch()
+        with np.errstate(all="ignore"), suppress(ValueError):  # of overflow others speak
+            self.values(rows)
+        return watch.seconds / len(rows)
 
     def rng(self, code: str) -> np.random.Generator:
         """Return a generator of the question's own, so that muting one does not change another."""
@@ -174,7 +229,7 @@ class Subject:
             raise OutOfTime
         own, shared = self.turn.share(PASS_SHARE), self.turn.share_of_all(SHARED_PASS_SHARE)
         until = max(own, shared, key=lambda deadline: deadline.end)
-        return one_pass(self.net, sample.X, self.rng(sample.name), until)
+        return one_pass(self.values, sample.X, self.rng(sample.name), until)
 
     def judged(self) -> tuple[Sample, Observed, Targets]:
         """Return the labelled sample, what its pass showed, and the targets of the rows seen."""
@@ -185,25 +240,35 @@ class Subject:
         return sample, observed, sample.targets.take(observed.rows)
 
 
-def _check_initial(net: ReluNetwork, initial: object) -> None:
+def _check_initial(asked: AskedModel, initial: AskedModel | None) -> None:
     if initial is None:
         return
-    if not isinstance(initial, ReluNetwork):
-        raise TypeError(
-            f"initial must be a ReluNetwork, as the network itself; got {type(initial).__name__}."
-        )
-    if initial.widths != net.widths:
+    shapes = [form.given.widths for form in (initial, asked) if isinstance(form.given, ReluNetwork)]
+    if len(shapes) < 2:
+        shapes = [(form.given.in_features, form.given.out_features) for form in (initial, asked)]
+    if shapes[0] != shapes[1]:
         raise ValueError(
-            f"initial must be the same network before training; got widths {initial.widths} for "
-            f"{net.widths}."
+            f"initial must be the same network before training; got widths {shapes[0]} for {shapes[1]}."
         )
+
+
+def _with_scores(asked: AskedModel, *samples: Sample | None) -> AskedModel:
+    """Return a function with scores in the place of probabilities, where it gives these of classes."""
+    if not isinstance(asked.given, Evaluated):
+        return asked
+    for sample in samples:
+        if sample is not None and (sample.targets is None or sample.targets.is_classification):
+            if asked.given.out_features == 1 and sample.targets is None:
+                continue
+            return AskedModel(asked.given.scores(sample.X[:ROWS_TO_TELL_PROBABILITIES]))
+    return asked
 
 
 def _read_sample(
-    net: ReluNetwork, X: ArrayLike, y: ArrayLike | None, name: str, X_name: str, y_name: str
+    net: Function, X: ArrayLike, y: ArrayLike | None, name: str, X_name: str, y_name: str
 ) -> Sample:
     try:
-        rows, _ = net.as_rows(X)
+        rows, _ = as_rows(X, net.in_features, net.input_shape)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{X_name}: {error}") from None
     if len(rows) == 0:
@@ -213,7 +278,7 @@ def _read_sample(
     )
 
 
-def reference_box(net: ReluNetwork) -> tuple[Box, str]:
+def reference_box(net: Function) -> tuple[Box, str]:
     """Return the box to speak about if nothing is known about the inputs, and its name.
 
     Pixels lie in [0, 1]; other inputs are usually scaled to about [-1, 1].

@@ -13,6 +13,15 @@ MAX_SLOWNESS = 20.0
 FLOPS_PER_SECOND = 4e9
 SECONDS_PER_PARAMETER = 1e-8  # of one pass of intervals, or of a comparison weight by weight
 
+# With less than so many seconds left nothing is asked again.
+LEAST_TO_ASK_AGAIN = 0.5
+
+# The exact form of a model with convolutions holds about as many weights as one input costs products;
+# five million take about two seconds and a quarter of a gigabyte (measured on a U-Net).
+MAX_EXACT_PRODUCTS = 8_000_000
+# A function is asked at so many rows whether its outputs are probabilities.
+ROWS_TO_TELL_PROBABILITIES = 32
+
 # The paragraph that opens a report; one sentence more says what could not be said.
 MAX_SENTENCES = 6
 MAX_REASONS = 3
@@ -21,7 +30,10 @@ MAX_REASONS = 3
 # the time left for all of them. Between two looks at the clock lies about a tenth of a second.
 PASS_SHARE = 0.9
 SHARED_PASS_SHARE = 0.1
+SECONDS_PER_LOOK = 1.0
+FIRST_ROWS = 8  # sent first, to see what a row costs
 MULTIPLY_ADDS_PER_CHUNK = 500_000_000
+MODEL_PRODUCTS_PER_CHUNK = 400_000_000  # of a model's operations, whose other work is as much again
 MAX_ROWS_PER_CHUNK = 1024
 # Products of weights and data beyond ten to this power have squares that float64 can hardly hold.
 MODERATE_POWER = 120
@@ -38,6 +50,55 @@ DELTA = 0.05
 AFTER_SHARE = 0.45
 BEFORE_SHARE = 0.7
 NOISE_IN_STANDARD_ERRORS = 2.0
+
+# What is said to be so "surely" is so by this many standard errors.
+SURE_IN_STANDARD_ERRORS = 3.0
+ROWS_OF_A_LOOK = 50  # evaluated at most between two looks at the clock, where little is asked
+
+# CAL-01, ACC-03: bins of as many rows each; an answer this sure is called confident.
+CALIBRATION_BINS = 10
+MIN_CALIBRATION_ROWS = 50
+CONFIDENT = 0.95
+
+# OUT-03, SEN-01: a box so many times as wide; noise as a part of the inputs' range.
+UNFAMILIAR_POINTS = 300
+UNFAMILIAR_REACH = 10.0
+UNFAMILIAR_SHARE = 0.8
+MAX_NOISY_ROWS = 300
+NOISE_LEVELS = (0.01, 0.03, 0.1)
+
+# ROB-03, SEN-02: the radius is a part of the inputs' range.
+ATTACK_RADIUS = 0.01
+ATTACKED_ROWS = 100
+ATTACKED_ROWS_PER_LOOK = 20
+MIN_ATTACKED_ROWS = 5
+ATTACK_STEPS = 20
+ATTACK_RESTARTS = 1
+ATTACK_SHARE = 0.9
+SECONDS_PER_ATTACK_LOOK = 2.0
+MAX_SLOPED_ROWS = 200
+
+# DAT-02: neighbours that are asked, that must agree on another label, and that may share the row's own.
+# With fewer agreeing, rows between two overlapping classes are suspected.
+LABEL_ROWS = 3000
+MIN_LABEL_ROWS = 50
+NEIGHBOURS = 10
+NEIGHBOURS_AGREEING = 9
+NEIGHBOURS_WITH_LABEL = 1
+NEIGHBOUR_SHARE = 0.9
+SUSPECTS_SHOWN = 12
+
+# DAT-03: rows that are scaled in other ways; how far beyond the range of the data counts as outside.
+SCALED_ROWS = 500
+MIN_SCALING_ROWS = 20
+SCALING_SHARE = 0.9
+RANGE_SLACK = 0.1
+
+# FRQ-02
+LOW_PASS_IMAGES = 200
+LOW_PASS_STEPS = 8
+LOW_PASS_KEPT = 0.95
+LOW_PASS_SHARE = 0.9
 
 # EQV-01, EQV-02: shares of the time left; the longest search in seconds; the Jacobian's decomposition
 # takes P^3 numbers and more.
@@ -80,6 +141,8 @@ MAX_SLOPE_POINTS = 500
 MIN_SLOPE_POINTS = 20
 MAX_SLOPE_PRODUCTS = 1e9
 SLOPE_SECONDS_PER_PRODUCT = 1e-9
+SLOPE_POINTS_PER_LOOK = 4  # of a model, whose price is not known before
+SLOPE_SHARE = 0.8
 INPUTS_LISTED = 12
 MOST_OF_THE_REACTION = 0.9
 
@@ -88,6 +151,8 @@ MOST_OF_THE_REACTION = 0.9
 MAX_OUTPUT_POINTS = 10_000
 MIN_OUTPUT_POINTS = 500
 MAX_OUTPUT_PRODUCTS = 1e9
+OUTPUT_POINTS_SHARE = 0.05  # of the time left for all
+MAX_PRODUCTS_FOR_LINEAR_BOUNDS = 100_000_000  # of one input, times outputs
 MAX_OUTPUTS_COMPARED = 20
 MAX_OUTPUTS_LISTED = 200
 RELAXATION_SHARE = 0.6
@@ -129,8 +194,10 @@ KEPT_SHARE = 1e-6
 ROBUSTNESS_SHARE = 0.8
 MAX_CERTIFIED_ROWS = 500
 CERTIFIED_ROWS_PER_LOOK = 25
+SECONDS_PER_CERTIFIED_LOOK = 2.0
 RADIUS_HALVINGS = 7
 DISTANCE_ROWS = 5
+DISTANCE_EVALUATIONS = 2000  # of a model that is no chain of layers, for one row
 MAX_INPUTS_FOR_EXACT_DISTANCE = 3
 MAX_UNITS_FOR_EXACT_DISTANCE = 32
 EXACT_DISTANCE_SHARE = 0.5

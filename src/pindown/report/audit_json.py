@@ -14,14 +14,18 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from pindown.findings import CATALOGUE, Finding
+from pindown.findings.asked_model import AskedModel, Function, last_activation
 from pindown.findings.comparison import Comparison
+from pindown.findings.concerns import Concern
+from pindown.io.evaluated import Evaluated
 from pindown.json_files import document, plain
+from pindown.network import ReluNetwork
 from pindown.validation import refuse
 
 if TYPE_CHECKING:
     from pindown._audit import Audit
 
-SCHEMA = 1
+SCHEMA = 2
 _SCHEMAS = {
     "audit": "audit.schema.json",
     "verify": "verification.schema.json",
@@ -49,26 +53,40 @@ def render_json(audit: Audit) -> str:
 
 def as_dict(audit: Audit) -> dict[str, Any]:
     """Return the audit as dictionaries and lists, as the schema says."""
-    net = audit.network
     return {
         "schema": SCHEMA,
         "name": audit.name,
         "verdict": audit.verdict,
+        "concerns": [_concern(concern) for concern in audit.concerns],
+        "fine": [{"words": words, "code": code} for words, code in audit.judgement.fine],
+        "unchecked": list(audit.judgement.open),
+        "limits": dict(audit.limits),
+        "description": audit.description,
         "given": audit.given,
         "budget": audit.budget,
         "seed": audit.seed,
         "interrupted": audit.interrupted,
         "box": _box(audit),
-        "network": {
-            "widths": list(net.widths),
-            "parameters": net.n_parameters,
-            "relus": net.size,
-            "output_activation": net.output_activation,
-            "notes": list(net.notes),
-            "fingerprint": net.fingerprint,
-        },
+        "network": _network(audit.model),
         "findings": [_finding(finding) for finding in audit.findings],
         "comparison": None if audit.comparison is None else _comparison(audit.comparison),
+    }
+
+
+def _network(model: Function) -> dict[str, Any]:
+    """Return what is known of the model; widths and ReLUs are those of a network, else null."""
+    net = AskedModel(model).values
+    layered = net if isinstance(net, ReluNetwork) else None
+    known = None if isinstance(model, Evaluated) else model
+    return {
+        "widths": None if layered is None else list(layered.widths),
+        "input_shape": list(model.input_shape),
+        "outputs": model.out_features,
+        "parameters": None if known is None else known.n_parameters,
+        "relus": None if layered is None else layered.size,
+        "output_activation": None if known is None else last_activation(known),
+        "notes": list(model.notes),
+        "fingerprint": model.fingerprint,
     }
 
 
@@ -110,6 +128,19 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     }
 
 
+def _concern(concern: Concern) -> dict[str, Any]:
+    return {
+        "name": concern.name,
+        "title": concern.title,
+        "code": concern.code,
+        "number": asdict(concern.number),
+        "value": concern.value,
+        "limit": concern.limit,
+        "why": concern.why,
+        "todo": concern.todo,
+    }
+
+
 def _finding(finding: Finding) -> dict[str, Any]:
     groups = {question.code: question.group for question in CATALOGUE}
     figure = finding.figure
@@ -122,6 +153,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "reading": finding.reading,
         "scale": finding.scale,
         "sentence": finding.sentence,
+        "facts": dict(finding.facts),
+        "remedy": finding.remedy,
         "number": asdict(finding.number) if finding.number else None,
         "hypotheses": [asdict(hypothesis) for hypothesis in finding.hypotheses],
         "table": asdict(finding.table) if finding.table else None,

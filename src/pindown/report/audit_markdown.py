@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pindown.findings import Finding, Table
@@ -18,8 +19,9 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
 
 def render_markdown(audit: Audit) -> str:
     """Return the audit as Markdown; text that came from files is escaped."""
-    lines = [f"# Audit of {escape(audit.name)}", "", escape(audit.verdict), ""]
-    lines += [f"Given: {escape(audit.given)}.", ""]
+    lines = [f"# Audit of {escape(audit.name)}", "", f"**{escape(audit.verdict)}**", ""]
+    lines += _opening(audit)
+    lines += [f"Given: {escape(audit.given)}.", "", escape(audit.description), ""]
     lines += _comparison(audit.comparison) if audit.comparison else []
     for section in sections(audit):
         lines += [f"## {section.title}", ""]
@@ -30,6 +32,38 @@ def render_markdown(audit: Audit) -> str:
         lines += ["## What could not be said, and why", ""]
         lines += [f"- {escape(reason.text)}: {_named(reason.findings)}" for reason in silent]
     return visible("\n".join(lines).rstrip()) + "\n"
+
+
+def render_comment(audit: Audit, failures: Sequence[str] = ()) -> str:
+    """Return a short text for a pull request: the verdict, concerns, what failed, and the numbers."""
+    sign = "❌" if failures else "⚠️" if audit.concerns else "✅"
+    lines = [f"### {sign} {escape(audit.name)}: {escape(audit.verdict)}", ""]
+    lines += [f"- **failed:** {escape(failure)}" for failure in failures] + [""] * bool(failures)
+    lines += _opening(audit)
+    lines += [
+        "<details><summary>Findings</summary>",
+        "",
+        "| code | question | answer |",
+        "| --- | --- | --- |",
+    ]
+    lines += [
+        f"| {f.code} | {escape(f.title)} | {escape(f.verdict)} |" for f in audit.findings if f.answered
+    ]
+    return visible("\n".join([*lines, "", "</details>"])) + "\n"
+
+
+def _opening(audit: Audit) -> list[str]:
+    concerns, fine, unchecked = audit.judgement
+    lines = []
+    for i, concern in enumerate(concerns, 1):
+        lines.append(f"{i}. **{escape(concern.title)}** ({concern.code}). {escape(concern.why)}")
+        lines.append(f"   → {escape(concern.todo)}")
+    lines += [""] if concerns else []
+    if fine:
+        lines += [f"Fine: {escape('; '.join(words for words, _ in fine))}.", ""]
+    if unchecked:
+        lines += [f"Not checked, for want of what it takes: {escape(', '.join(unchecked))}.", ""]
+    return lines
 
 
 def escape(text: str) -> str:

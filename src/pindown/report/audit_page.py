@@ -8,8 +8,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pindown.findings import CATALOGUE, GROUPS, Finding, Quantity, Table
+from pindown.findings.asked_model import Function
+from pindown.findings.concerns import MAX_SHOWN
 from pindown.findings.pictures import PlaneMap
 from pindown.findings.wording import shape
+from pindown.network import ReluNetwork
 from pindown.report.pages import cell_text, reasons, render, safe, sections
 from pindown.report.tuning import (
     MAX_KEY_NUMBERS,
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from pindown.findings.comparison import Change
 
 # The numbers a reader looks for first; as many as fit into a strip are shown.
-_KEY_CODES = ("ARC-01", "GEO-01", "EQV-01", "ACC-01", "BND-01", "ROB-01", "LIP-01", "UNIT-01", "GEO-05")
+_KEY_CODES = ("ACC-01", "CAL-01", "BND-01", "ROB-01", "ROB-03", "ARC-01", "GEO-01", "EQV-01", "LIP-01")
 # Letters between columns, and of a head that is not wrapped.
 _SPACES, _SHORT_HEAD = 4, 12
 _NUMERIC = re.compile(r"–|unbounded|[<>≤≥±]?\s*[-−+]?[\d,.]+(e[-+]?\d+)?\s*%?")
@@ -50,6 +53,9 @@ def render_page(audit: Audit) -> str:
             (groups[section.title].replace(" ", "-"), section) for section in sections(audit)
         ],
         opening=opening(audit),
+        judgement=audit.judgement,
+        most_concerns=MAX_SHOWN,
+        unfolded=unfolded(audit),
         keys=key_numbers(audit),
         reasons=reasons(audit),
         comparison=audit.comparison,
@@ -59,8 +65,22 @@ def render_page(audit: Audit) -> str:
         number_label=number_label,
         layout=_layout,
         change_rows=_change_rows,
-        shape=shape(audit.network.widths),
+        shape=shape_in_words(audit.model),
     )
+
+
+def unfolded(audit: Audit) -> set[str]:
+    """Return the codes of findings that a reader should see at once; the others say little at first."""
+    shown = {concern.code for concern in audit.concerns[:MAX_SHOWN]}
+    maps = [f.code for f in audit.findings if f.answered and isinstance(f.figure, PlaneMap)]
+    return shown | {"ACC-01", *maps[:1]}
+
+
+def shape_in_words(model: Function) -> str:
+    """Return the widths of a network; of other models the shape of an input, and outputs."""
+    if isinstance(model, ReluNetwork):
+        return shape(model.widths)
+    return f"{' × '.join(f'{n:,}' for n in model.input_shape)} → {model.out_features:,}"
 
 
 def opening(audit: Audit) -> list[tuple[str, Finding | None]]:
@@ -105,8 +125,10 @@ def render_fragment(audit: Audit) -> str:
         f"<td>{f'{SYMBOLS[f.number.kind]} {f.number.kind}' if f.number else ''}</td></tr>"
         for f in audit.findings
     )
+    todo = "".join(f"<li>{escape(c.title)}. {escape(c.todo)}</li>" for c in audit.concerns[:MAX_SHOWN])
+    concerns = f"<ol>{todo}</ol>" if todo else ""
     return visible(
-        f"<div><p><b>Audit of {escape(audit.name)}.</b> {escape(audit.verdict)}</p>"
+        f"<div><p><b>Audit of {escape(audit.name)}.</b> {escape(audit.verdict)}</p>{concerns}"
         f"<table><thead><tr><th>code</th><th>question</th><th>verdict</th><th>kind</th></tr></thead>"
         f"<tbody>{rows}</tbody></table></div>"
     )

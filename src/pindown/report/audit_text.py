@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pindown.findings.concerns import MAX_SHOWN
 from pindown.report.pages import reasons, sections
 from pindown.text import visible
 
@@ -27,6 +28,8 @@ _SILENT = "What could not be said, and why"
 def plain_text(audit: Audit, width: int = 100) -> str:
     """Return the verdict and the findings as text without colours."""
     blocks = [f"Audit of {audit.name} (given: {audit.given})", textwrap.fill(audit.verdict, width)]
+    blocks += [textwrap.fill(line, width, subsequent_indent="   ") for line in opening_lines(audit)]
+    blocks.append(textwrap.fill(audit.description, width))
     if audit.comparison is not None:
         blocks.append(f"What changed: {audit.comparison}")
     for section in sections(audit):
@@ -38,6 +41,29 @@ def plain_text(audit: Audit, width: int = 100) -> str:
     return visible("\n\n".join(block for block in blocks if block))
 
 
+def opening_lines(audit: Audit) -> list[str]:
+    """Return what follows the verdict: the first concerns with what to do, and what is fine."""
+    concerns, fine, unchecked = audit.judgement
+    lines = [
+        f"{i}. {c.title} [{c.code}]. {c.why} → {c.todo}" for i, c in enumerate(concerns[:MAX_SHOWN], 1)
+    ]
+    if len(concerns) > MAX_SHOWN:
+        lines.append(f"Also: {'; '.join(f'{c.title} [{c.code}]' for c in concerns[MAX_SHOWN:])}.")
+    if fine:
+        lines.append(f"What is fine: {'; '.join(words for words, _ in fine)}.")
+    if unchecked:
+        lines.append(f"Not checked, for want of what it takes: {', '.join(unchecked)}.")
+    return lines
+
+
+def _print_opening(audit: Audit, out: Console) -> None:
+    from rich.text import Text
+
+    out.print(Text(audit.verdict, style="bold" if not audit.concerns else "bold red"))
+    for line in opening_lines(audit):
+        out.print(Text(line))
+
+
 def print_audit(audit: Audit, console: Console | None = None, *, streamed: bool = False) -> None:
     """Print an audit, with colours if the terminal has them.
 
@@ -46,15 +72,13 @@ def print_audit(audit: Audit, console: Console | None = None, *, streamed: bool 
         console: Where to; stdout by default.
         streamed: Whether the findings were printed as they came: then only what comes after them.
     """
-    from rich.text import Text
-
     from pindown.report.terminal import Screen
 
     out = console or Screen()
     if not streamed:
         out.print(_opening(audit.name, audit.given))
         out.print()
-        out.print(Text(audit.verdict))
+        _print_opening(audit, out)
         _print_comparison(audit, out)
         for section in sections(audit):
             out.print(_section(section.title))
@@ -65,7 +89,7 @@ def print_audit(audit: Audit, console: Console | None = None, *, streamed: bool 
     _print_silence(audit, out)
     _print_comparison(audit, out)
     out.print(_section("In short"))
-    out.print(Text(audit.verdict))
+    _print_opening(audit, out)
 
 
 def print_finding(finding: Finding, out: Console) -> None:

@@ -332,10 +332,34 @@ document.addEventListener("scroll", () => {
 }, {passive: true});
 mark();
 
-/* On paper nothing can be unfolded. */
+/* A link to a finding that is folded unfolds it; one button unfolds all. */
+function unfold() {
+  const target = location.hash.length > 1 ? document.getElementById(location.hash.slice(1)) : null;
+  if (!target) return;
+  const inside = target.querySelector(":scope > details.more"), around = target.closest("details.more");
+  for (const node of [inside, around]) if (node) node.open = true;
+  if (around) target.scrollIntoView();
+}
+window.addEventListener("hashchange", unfold);
+unfold();
+const hero = document.querySelector(".hero"), folds = all("details.more, details.in-words");
+if (hero && folds.length) {
+  const button = make("button", {class: "unfold", type: "button", "aria-pressed": "false"}, "Unfold all findings");
+  const first = new Map(folds.map(node => [node, node.open]));
+  button.addEventListener("click", () => {
+    const on = button.getAttribute("aria-pressed") === "false";
+    button.setAttribute("aria-pressed", String(on));
+    button.textContent = on ? "Fold findings" : "Unfold all findings";
+    for (const node of folds) node.open = on || first.get(node);
+  });
+  hero.append(button);
+}
+
+/* On paper nothing can be unfolded: what stands in an unfolded part is shown whole. */
 let opened = [];
 window.addEventListener("beforeprint", () => {
-  opened = all("details:not([open])");
+  const seen = node => { const fold = node.closest(".more"); return !fold || fold.open; };
+  opened = all("details:not([open]):not(.more):not(.in-words)").filter(seen);
   for (const node of opened) node.open = true;
 });
 window.addEventListener("afterprint", () => { for (const node of opened) node.open = false; });

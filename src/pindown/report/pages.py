@@ -151,11 +151,11 @@ class Section(NamedTuple):
 
 
 def sections(audit: Audit) -> list[Section]:
-    """Group the answered findings by question, leaving out empty groups."""
+    """Group the answered findings by question, how far to trust it first; empty groups are left out."""
     group_of = {question.code: question.group for question in CATALOGUE}
     found = [
         Section(title, [f for f in audit.findings if f.answered and group_of[f.code] == group])
-        for group, title in GROUPS.items()
+        for group, title in sorted(GROUPS.items(), key=lambda entry: entry[0] != "how far")
     ]
     return [section for section in found if section.findings]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 import numpy as np
 
 from pindown.equivalence.comparison.gates import CONDITIONS, failing_rows
 from pindown.equivalence.comparison.graphs import LayerBlame
 from pindown.findings.wording import at_most, count, percent
+from pindown.report.junit import Case, junit_document
 from pindown.report.pages import image_of, png_of
 from pindown.report.tuning import MAX_BLAMED, MAX_INPUTS_SHOWN, MAX_ROWS_PRINTED, MAX_ROWS_SHOWN
-from pindown.text import printable, rounded_up, visible
+from pindown.text import printable, rounded_up
 
 if TYPE_CHECKING:
     from pindown.affine import Array
@@ -252,22 +252,12 @@ def render_junit(diff: Diff, conditions: Sequence[str]) -> str:
     >>> "1 of 2 rows: 1" in render_junit(diff(a, b, data=[[-2.0], [0.25]]), ["flips"])
     True
     """
-    suite = ElementTree.Element("testsuite", name="pindown diff")
-    failures = 0
+    cases = []
     for condition in conditions:
         failing = failing_rows(diff, condition)
-        name = printable(f"{diff.names[0]} against {diff.names[1]}: {CONDITIONS[condition]}")  # type: ignore[index]
-        case = ElementTree.SubElement(suite, "testcase", classname="pindown.diff", name=name)
-        if not len(failing):
-            continue
-        failures += 1
+        name = f"{diff.names[0]} against {diff.names[1]}: {CONDITIONS[condition]}"  # type: ignore[index]
         n = 0 if diff.rows is None else len(diff.rows)
+        words = f"{len(failing):,} of {n:,} rows" if len(failing) else ""
         numbers = ", ".join(map(str, failing.tolist()))
-        wrong = ElementTree.SubElement(case, "failure", message=f"{len(failing):,} of {n:,} rows")
-        wrong.text = f"{len(failing):,} of {n:,} rows: {numbers}"
-    suite.set("tests", str(len(conditions)))
-    suite.set("failures", str(failures))
-    suite.set("time", f"{diff.seconds:.3f}")
-    ElementTree.indent(suite)
-    text = ElementTree.tostring(suite, encoding="unicode")
-    return visible(f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n')
+        cases.append(Case(name, words, f"{words}: {numbers}"))
+    return junit_document("diff", cases, diff.seconds)

@@ -317,8 +317,8 @@ def attacked(
     radius, misses = state.upper, 0
     if not np.isfinite(radius):
         first = _first_radius(problem, deadline, seed)
-        if first is None:
-            return _sampled(problem, state, seed)
+        if first is None:  # without time for one attack there is none for thousands of points
+            return state if deadline.passed else _sampled(problem, state, seed)
         radius = first
     for turn in range(MAX_ATTACK_ROUNDS):
         if misses >= MAX_ATTACK_MISSES or deadline.passed:

@@ -60,6 +60,8 @@ def _classification(subject: Subject, sample: Sample, observed: Observed, target
         scale=f"Always guessing the most common class is right on {percent(base)}; 100% on data the "
         "network was trained on says little.",
         table=_class_table(predicted, targets),
+        facts={"accuracy": share, "low": low, "high": high, "guess": base, "guess_over": base - share}
+        | ({} if train is None else {"data": train, "gap_surely": train - high}),
         sentence=f"It is right on {percent(share)} of {observed.seen} of the {sample.name} "
         f"({interval}){gap}; guessing the most common class would be right on {percent(base)}.",
     )
@@ -96,6 +98,8 @@ def _regression(sample: Sample, observed: Observed, targets: Targets) -> Finding
         reading="The root of the mean squared error, and the share of the variance that the network "
         "explains.",
         scale=f"Always answering the mean has RMSE {guess} and R² 0; R² 1 is a perfect fit.",
+        facts={"rmse": rmse}
+        | ({"r2": 1 - mse / spread, "unexplained": mse / spread} if spread > 0 else {}),
         sentence=f"Its root mean squared error is {number_text(rmse)} ({explained}) on "
         f"{observed.seen} of the {sample.name}.",
     )

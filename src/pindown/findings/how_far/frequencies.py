@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     "FRQ-01",
     "Frequencies it needs",
     group="how far",
-    needs=("images", "data"),
+    needs=("images", "data", "exact"),
     about="For images: how few frequencies of the input the network needs to decide as before, beside "
     "what is left of its decisions behind all others and behind random ones.",
     cost=(6, 4),

@@ -58,6 +58,7 @@ def held_out_error(subject: Subject) -> Finding:
         hypotheses=(Assumption("rows are independent and like those to come"), Assumption(unseen)),
         reading="If the true error rate were higher, so few mistakes on these rows would happen in "
         "fewer than 5% of draws. Ties count as mistakes.",
+        facts={"error_bound": bound.value},
         scale=f"With {count(len(won), 'row')} even a network without any mistake could not be promised "
         "less "
         f"than {at_most(held_out_bound(0, len(won), DELTA).value)}.",
@@ -72,7 +73,7 @@ def held_out_error(subject: Subject) -> Finding:
     "BND-02",
     "Bounds from training data",
     group="how far",
-    needs=("labels",),
+    needs=("labels", "exact"),
     about="What generalisation theory promises from the training data alone: all bounds that apply, "
     "vacuous ones marked, with what they rest on.",
     cost=(4, 0),
@@ -125,7 +126,7 @@ def training_bounds(subject: Subject) -> Finding:
     "BND-03",
     "Bound of the best copy",
     group="how far",
-    needs=("labels", "relus"),
+    needs=("labels", "exact", "relus"),
     about="How much the spectral margin bound gains when units are rescaled without changing the "
     "function.",
     cost=(2, 0),

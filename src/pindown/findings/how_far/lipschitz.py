@@ -32,6 +32,7 @@ from pindown.geometry.facts.lipschitz import LipschitzConstant, lipschitz_consta
 from pindown.model.graph import Model
 from pindown.model.operations.convolution import Convolution, TransposedConvolution
 from pindown.model.operations.dense import Dense
+from pindown.network import ReluNetwork
 from pindown.relaxation import (
     LipschitzBounds,
     NormBound,
@@ -52,6 +53,7 @@ _CONVOLUTIONS = (Convolution, TransposedConvolution)
     about="Proved upper bound on how steep the network is anywhere, beside the steepest pair found, and "
     "the input change that the median margin certainly tolerates; on a box whose cells are known, "
     "how steep the steepest of them is.",
+    needs=("exact",),
     cost=(0.5, 8),
     place=8,
 )
@@ -224,13 +226,13 @@ def _bounds_table(bounds: LipschitzBounds, cell: _SteepestCell | None) -> Table:
     group="how far",
     about="Spectral norm of every layer, of convolutions from their kernels; of matrices also the "
     "Frobenius norm and the stable rank.",
+    needs=("graph",),
     cost=(0.2, 0.5),
 )
 def layer_norms(subject: Subject) -> Finding:
     """Measure how much each affine layer can stretch, and in how many directions it does."""
-    model = subject.model
-    if model is not None and any(isinstance(op, _CONVOLUTIONS) for op in model.operations):
-        return _norms_of_operations(subject, model)
+    if not isinstance(subject.values, ReluNetwork):
+        return _norms_of_operations(subject, subject.graph)
     weights = [layer.weight for layer in subject.net.layers]
     subject.require(SECONDS_PER_PARAMETER * subject.net.n_parameters)
     bounds = subject.layer_norms()
@@ -283,6 +285,8 @@ def layer_norms(subject: Subject) -> Finding:
 def _norms_of_operations(subject: Subject, model: Model) -> Finding:
     """Bound the norms of dense layers and convolutions, these from their kernels."""
     layers = [node for node in model.nodes if isinstance(node.operation, (Dense, *_CONVOLUTIONS))]
+    if not layers:
+        raise NotApplicable("it has no dense layer and no convolution")
     bounds = []
     for k, node in enumerate(layers):
         budget = LAYER_NORM_SHARE * subject.turn.left / (len(layers) - k)

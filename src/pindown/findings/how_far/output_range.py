@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array, stored_entries
 from pindown.evidence import Assumption
+from pindown.findings.asked_model import Function
 from pindown.findings.finding import Cell, Finding, Quantity, Table
 from pindown.findings.pictures import StackedBars
 from pindown.findings.question_budget import NotApplicable
@@ -21,12 +22,18 @@ from pindown.findings.tuning import (
     MAX_OUTPUT_PRODUCTS,
     MAX_OUTPUTS_COMPARED,
     MAX_OUTPUTS_LISTED,
+    MAX_PRODUCTS_FOR_LINEAR_BOUNDS,
     MIN_OUTPUT_POINTS,
+    OUTPUT_POINTS_SHARE,
     RELAXATION_SECONDS_PER_PRODUCT,
     RELAXATION_SHARE,
 )
 from pindown.findings.wording import at_least, at_most, count, number_text, percent
+from pindown.io.evaluated import Evaluated
+from pindown.model.graph import Model
 from pindown.model.operations.operation import Interval
+from pindown.network import ReluNetwork
+from pindown.relaxation import bounds
 from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.linear import Relaxation, relax
 
@@ -35,7 +42,7 @@ from pindown.relaxation.linear import Relaxation, relax
     "OUT-01",
     "Range of the outputs",
     group="how far",
-    needs=("box",),
+    needs=("box", "graph"),
     about="Between which numbers every output certainly stays on the box, beside the range that random "
     "inputs reach, and which outputs are never the largest there.",
     cost=(0.3, 4),
@@ -43,14 +50,16 @@ from pindown.relaxation.linear import Relaxation, relax
 )
 def range_of_outputs(subject: Subject) -> Finding:
     """Bound the outputs on the box by intervals and linear forms."""
-    net = subject.net
-    found = _relaxed(subject)
-    proved = _bounds(subject, found)
+    net = subject.values
+    if isinstance(net, ReluNetwork):
+        found = _relaxed(subject)
+        proved, never = _bounds(subject, found), _never_largest(found, net.out_features)
+    else:
+        proved, never = _bounds_of_any(subject), []
     if not all(np.isfinite(end).all() for end in proved):
         raise NotApplicable("no bound on the outputs fits into float64")
     reached = sampled_outputs(subject)
     low, high = float(proved.lower.min()), float(proved.upper.max())
-    never = _never_largest(found, net.out_features)
     ratio = _looseness(proved, reached)
     silent = f"; never the largest: {_numbers(never)}" if never else ""
     return Finding(
@@ -91,6 +100,17 @@ def _relaxed(subject: Subject) -> Relaxation:
     return relax(net, box.lower[None], box.upper[None], deadline=deadline)
 
 
+def _bounds_of_any(subject: Subject) -> Interval:
+    """Bound the outputs of any model on the box, by linear forms where they are not too many."""
+    model, box = subject.graph, subject.box
+    products = model.multiply_adds * model.out_features
+    linear = products <= MAX_PRODUCTS_FOR_LINEAR_BOUNDS
+    deadline = subject.turn.share(RELAXATION_SHARE)
+    way = "linear" if linear else "interval"
+    with np.errstate(all="ignore"):
+        return Interval(*bounds(model, box.lower, box.upper, method=way, deadline=deadline))
+
+
 def _bounds(subject: Subject, found: Relaxation) -> Interval:
     """Intersect linear bounds with those of intervals, which keep exact zeros."""
     plain, own = interval_bounds(subject.net, subject.box)[-1], found.bounds[-1]
@@ -121,9 +141,9 @@ def _sentence(subject: Subject, low: float, high: float, never: list[int]) -> st
     if never:
         which = f"output{'s' * (len(never) > 1)} {_numbers(never)}"
         return f"On {subject.box_name} {which} {'are' if len(never) > 1 else 'is'} never the largest."
-    if subject.net.out_features == 1 and low == high:
+    if subject.values.out_features == 1 and low == high:
         return f"On {subject.box_name} its output is always {number_text(low)}."
-    if subject.net.out_features == 1:
+    if subject.values.out_features == 1:
         return f"On {subject.box_name} its output stays between {at_least(low)} and {at_most(high)}."
     return ""
 
@@ -143,12 +163,13 @@ def sampled_outputs(subject: Subject) -> Array:
 
 
 def _sampled(subject: Subject) -> Array:
-    net, rng = subject.net, subject.rng("outputs on the box")
+    net, rng = subject.values, subject.rng("outputs on the box")
     step, parts, done = chunk_rows(net), [], 0
-    per_row = sum(stored_entries(layer.weight) for layer in net.layers)
-    # A fixed number, chosen by the size alone: the answer must not depend on the machine's speed.
-    wanted = int(np.clip(MAX_OUTPUT_PRODUCTS / max(per_row, 1), MIN_OUTPUT_POINTS, MAX_OUTPUT_POINTS))
-    while done < wanted:
+    # A number chosen by the size, so that the answer does not depend on the machine's speed unless a
+    # row costs so much that the clock has to end it.
+    wanted = _wanted_points(net)
+    until = subject.turn.share_of_all(OUTPUT_POINTS_SHARE)
+    while done < wanted and (not done or not until.passed):
         points = subject.box.sample(min(step, wanted - done), rng)
         with np.errstate(over="ignore", invalid="ignore"):
             try:
@@ -157,6 +178,16 @@ def _sampled(subject: Subject) -> Array:
                 raise NotApplicable("the network overflows float64 on the box") from None
         done += len(points)
     return np.concatenate(parts)
+
+
+def _wanted_points(net: Function) -> int:
+    if isinstance(net, Evaluated):
+        return MIN_OUTPUT_POINTS
+    if isinstance(net, Model):
+        per_row = max(1, net.multiply_adds)
+    else:
+        per_row = max(1, sum(stored_entries(layer.weight) for layer in net.layers))
+    return int(np.clip(MAX_OUTPUT_PRODUCTS / per_row, MIN_OUTPUT_POINTS, MAX_OUTPUT_POINTS))
 
 
 @question(

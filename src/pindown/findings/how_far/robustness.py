@@ -8,25 +8,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pindown.affine import Array, dense, stored_entries
-from pindown.deadline import OutOfTime
+from pindown.affine import Array, dense
+from pindown.deadline import Deadline, OutOfTime, Stopwatch
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
+from pindown.findings.samples import typical_range
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     CERTIFIED_ROWS_PER_LOOK,
+    DISTANCE_EVALUATIONS,
     DISTANCE_ROWS,
     EXACT_DISTANCE_SHARE,
-    FLOPS_PER_SECOND,
     MAX_CERTIFIED_ROWS,
     MAX_INPUTS_FOR_EXACT_DISTANCE,
     MAX_UNITS_FOR_EXACT_DISTANCE,
     MIN_DISTANCE_SECONDS,
     RADIUS_HALVINGS,
     ROBUSTNESS_SHARE,
+    SECONDS_PER_CERTIFIED_LOOK,
 )
 from pindown.findings.wording import at_least, at_most, count, number_text
 from pindown.network import ReluNetwork
@@ -47,7 +49,7 @@ _QUANTILES = (
     "ROB-01",
     "Certified radius",
     group="how far",
-    needs=("data", "relus"),
+    needs=("data", "graph"),
     about="How far every coordinate of a row can be moved at once without changing its class, proved by "
     "linear relaxation: quantiles over rows, in the units of the data.",
     cost=(1, 6),
@@ -55,18 +57,12 @@ _QUANTILES = (
 )
 def certified_radius(subject: Subject) -> Finding:
     """Certify a radius around each row within which the class cannot change."""
-    found = _rows_with_classes(subject, "ROB-01")
-    subject.require(CERTIFIED_ROWS_PER_LOOK * _seconds_per_row(subject.net))
-    top = float(np.median(found.X.max(axis=0) - found.X.min(axis=0))) or 1.0
+    if not subject.asked.why_not_exact and not subject.net.size:
+        raise NotApplicable("the network is affine, it has no ReLU: ROB-02 gives the distance itself")
+    found = rows_with_classes(subject, "ROB-01")
+    top = typical_range(found.X)
     until = subject.turn.share(ROBUSTNESS_SHARE)
-    radii: list[Array] = []
-    for start in range(0, len(found.X), CERTIFIED_ROWS_PER_LOOK):
-        if radii and until.passed:
-            break
-        part = slice(start, start + CERTIFIED_ROWS_PER_LOOK)
-        limits: Any = {"largest": top, "steps": RADIUS_HALVINGS, "deadline": until}
-        radii.append(certified_radii(subject.net, found.X[part], found.y[part], **limits))
-    radius = np.concatenate(radii)
+    radius = _certified(subject, found, top, until)
     n = len(radius)
     median = float(np.median(radius))
     none = int(np.count_nonzero(radius == 0.0))
@@ -98,6 +94,7 @@ def certified_radius(subject: Subject) -> Finding:
                 )
             ),
         ),
+        facts={"certified_radius": median, "certified_share_of_range": median / top},
         sentence=_kept(seen, median) if median > 0 else "",
     )
 
@@ -117,7 +114,31 @@ def _unproved(none: int) -> str:
     )
 
 
-class _RowsWithClasses(NamedTuple):
+def _certified(subject: Subject, found: RowsWithClasses, top: float, until: Deadline) -> Array:
+    """Certify row after row, as many as the time allows; the first one tells what a row costs."""
+    radii: list[Array] = []
+    done, step = 0, 1
+    limits: Any = {"largest": top, "steps": RADIUS_HALVINGS, "deadline": until}
+    model = bounded_model(subject)
+    while done < len(found.X) and (not done or not until.passed):
+        part, watch = slice(done, done + step), Stopwatch()
+        with np.errstate(all="ignore"):
+            radii.append(certified_radii(model, found.X[part], found.y[part], **limits))
+        done += step
+        # Rows that were bounded together are cheaper than the first one; two sizes and none between.
+        long = watch.seconds > SECONDS_PER_CERTIFIED_LOOK * step / CERTIFIED_ROWS_PER_LOOK
+        step = 1 if long else CERTIFIED_ROWS_PER_LOOK
+    kept = np.concatenate(radii)
+    # Rows that the clock cut short say nothing about the model.
+    return kept[: max(1, len(kept) - step)] if until.passed and done < len(found.X) else kept
+
+
+def bounded_model(subject: Subject) -> Any:
+    """Return what bounds are computed on: matrices of a chain, else the operations."""
+    return subject.values if isinstance(subject.values, ReluNetwork) else subject.graph
+
+
+class RowsWithClasses(NamedTuple):
     """Rows to ask about, with the class that should stay."""
 
     X: Array
@@ -127,7 +148,7 @@ class _RowsWithClasses(NamedTuple):
     meaning: str
 
 
-def _rows_with_classes(subject: Subject, code: str) -> _RowsWithClasses:
+def rows_with_classes(subject: Subject, code: str, most: int = MAX_CERTIFIED_ROWS) -> RowsWithClasses:
     """Return random rows with their true classes, or with those the network gives."""
     subject.require_moderate()
     sample = subject.labelled or subject.data
@@ -135,24 +156,15 @@ def _rows_with_classes(subject: Subject, code: str) -> _RowsWithClasses:
     targets = sample.targets
     if targets is not None and not targets.is_classification:
         raise NotApplicable("the targets are values: there are no classes to change")
-    if targets is None and subject.net.out_features == 1:
+    if targets is None and subject.values.out_features == 1:
         raise NotApplicable("one output and no labels: nothing says that its sign is a class")
-    index = subject.rng(code).permutation(len(sample.X))[:MAX_CERTIFIED_ROWS]
+    index = subject.rng(code).permutation(len(sample.X))[:most]
     X = sample.X[index]
     if targets is None:
-        return _RowsWithClasses(
-            X, np.argmax(subject.net(X), axis=1), index, len(sample.X), "the class given to them"
+        return RowsWithClasses(
+            X, np.argmax(subject.values(X), axis=1), index, len(sample.X), "the class given to them"
         )
-    return _RowsWithClasses(X, targets.values[index], index, len(sample.X), "their true class")
-
-
-def _seconds_per_row(net: ReluNetwork) -> float:
-    """Return about how long the linear bounds around one row take, for all radii tried."""
-    behind, products = 0, 0.0
-    for layer, width in zip(net.layers, (*net.hidden_widths, net.out_features), strict=True):
-        behind += stored_entries(layer.weight)
-        products += 4.0 * width * behind
-    return (RADIUS_HALVINGS + 1) * products / FLOPS_PER_SECOND
+    return RowsWithClasses(X, targets.values[index], index, len(sample.X), "their true class")
 
 
 def _radius_histogram(values: Array) -> Histogram | None:
@@ -175,19 +187,23 @@ def _radius_histogram(values: Array) -> Histogram | None:
     "ROB-02",
     "Nearest other class",
     group="how far",
-    needs=("data",),
+    needs=("data", "graph"),
     about="For a few rows the distance, in the largest coordinate, to the nearest input of another "
     "class: exact for small and for affine networks, else a proved interval.",
     cost=(1, 5),
 )
 def nearest_other_class(subject: Subject) -> Finding:
     """Enclose the distance to another class for some rows."""
-    if not subject.net.size:
+    exact = not subject.asked.why_not_exact
+    if exact and not subject.net.size:
         return _linear_distances(subject)
-    found = _rows_with_classes(subject, "ROB-02")
+    found = rows_with_classes(subject, "ROB-02")
     seconds = ROBUSTNESS_SHARE * subject.turn.left / DISTANCE_ROWS
-    if seconds < max(MIN_DISTANCE_SECONDS, 4 * _seconds_per_row(subject.net)):
+    if seconds < MIN_DISTANCE_SECONDS:
         raise OutOfTime
+    model = bounded_model(subject)
+    if not isinstance(model, ReluNetwork):
+        subject.require(DISTANCE_EVALUATIONS * subject.seconds_per_row())
     until = subject.turn.share(ROBUSTNESS_SHARE)
     results: list[MinimumDistance] = []
     for x in found.X[:DISTANCE_ROWS]:
@@ -196,15 +212,17 @@ def nearest_other_class(subject: Subject) -> Finding:
         # A search that the clock ends would give another answer each time: only where it is short, and
         # then with patience, for the first may have to wait for what the machine has not yet loaded.
         small = (
-            subject.net.in_features <= MAX_INPUTS_FOR_EXACT_DISTANCE
+            exact
+            and subject.net.in_features <= MAX_INPUTS_FOR_EXACT_DISTANCE
             and subject.net.size <= MAX_UNITS_FOR_EXACT_DISTANCE
         )
         way, patience = ("auto", EXACT_DISTANCE_SHARE) if small else ("relaxation", 0.0)
         budget = max(seconds, patience * until.left)
-        results.append(minimum_distance(subject.net, x, budget=budget, method=way, seed=subject.seed))
+        with np.errstate(all="ignore"):
+            results.append(minimum_distance(model, x, budget=budget, method=way, seed=subject.seed))
     lower = min(result.lower for result in results)
     upper = min(result.upper for result in results)
-    exact = sum(result.complete for result in results)
+    meet = sum(result.complete for result in results)
     return Finding(
         verdict=f"of {count(len(results), 'row')} the nearest to another class is between "
         f"{at_least(lower)} and {at_most(upper) if isfinite(upper) else 'infinitely far'} away"
@@ -216,7 +234,7 @@ def nearest_other_class(subject: Subject) -> Finding:
             Assumption("exact searches are computed in float64, with their tolerance taken off"),
         ),
         reading="The lower end says that no nearer input has another class; the upper end belongs to an "
-        f"input that has one. The two ends meet for {exact} of {count(len(results), 'row')}.",
+        f"input that has one. The two ends meet for {meet} of {count(len(results), 'row')}.",
         scale="Compare with the noise of a measurement, or with one grey level of an image.",
         table=Table(
             "Distance to the nearest input of another class, in linf",
@@ -231,7 +249,7 @@ def nearest_other_class(subject: Subject) -> Finding:
 
 def _linear_distances(subject: Subject) -> Finding:
     """Compute the distances to the boundary of an affine classifier."""
-    found = _rows_with_classes(subject, "ROB-02")
+    found = rows_with_classes(subject, "ROB-02")
     W, b = subject.net.layers[0]
     norms = ("l1", "l2", "linf")
     gaps = {norm: linear_distance(dense(W), b, found.X, norm=norm) for norm in norms}

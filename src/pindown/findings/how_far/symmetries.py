@@ -16,7 +16,6 @@ from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
-    BATCH_SECONDS_PER_OPERATION,
     FRESH_NETWORKS,
     KEPT_SHARE,
     MAX_SYMMETRY_ROWS,
@@ -26,10 +25,17 @@ from pindown.findings.tuning import (
     SYMMETRY_SHARE,
 )
 from pindown.findings.wording import number_text, percent
+from pindown.network import ReluNetwork
 
 if TYPE_CHECKING:
     from pindown.symmetry.families import Family
     from pindown.symmetry.measure.errors import SymmetryError
+
+
+_FRESH = Assumption(
+    "fresh networks have the same connections, shared as in convolutions, with Gaussian weights of "
+    "variance 2 / inputs and no biases"
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class _Kept:
 )
 def image_symmetries(subject: Subject) -> Finding:
     """Measure exact symmetries of the pixel grid."""
-    shape = subject.net.input_shape
+    shape = subject.values.input_shape
     families = _image_families(*shape[-2:])
     kept = _measure(subject, "SYM-02", families)
     return _finding(
@@ -93,7 +99,7 @@ def image_symmetries(subject: Subject) -> Finding:
 )
 def set_symmetry(subject: Subject) -> Finding:
     """Measure what another order of the members does."""
-    shape = subject.net.input_shape
+    shape = subject.values.input_shape
     if len(shape) != 2 or shape[0] < 2:
         raise NotApplicable(f"the inputs are no sets: their shape is {tuple(shape)}")
     if shape[1] == 1:
@@ -139,21 +145,23 @@ def _measure(subject: Subject, code: str, families: dict[str, Family]) -> list[_
     from pindown.symmetry.measure.errors import invariance
     from pindown.symmetry.measure.models import untrained_copy
 
-    passes = sum(family.order + 1 for family in families.values()) * (FRESH_NETWORKS + 2)
-    size = sum(stored_entries(layer.weight) for layer in subject.net.layers)
-    row = BATCH_SECONDS_PER_OPERATION * passes * size
+    model = subject.values
+    fresh = FRESH_NETWORKS if isinstance(model, ReluNetwork) else 0
+    passes = sum(family.order + 1 for family in families.values()) * (fresh + 2)
+    row = passes * subject.seconds_per_row()
     # Two sizes and none between: the answer is to depend on the clock as little as can be.
     fits = row * MAX_SYMMETRY_ROWS <= SYMMETRY_SHARE * subject.turn.left
     X = _rows(subject, code, MAX_SYMMETRY_ROWS if fits else MIN_SYMMETRY_ROWS)
-    subject.require(row * len(X) + SECONDS_PER_WEIGHT_DRAWN * size * FRESH_NETWORKS)
+    drawn = sum(stored_entries(a.weight) for a in model.layers) if isinstance(model, ReluNetwork) else 0
+    subject.require(row * len(X) + SECONDS_PER_WEIGHT_DRAWN * drawn * fresh)
     rng = subject.rng(code)
-    copies = [untrained_copy(subject.net, rng) for _ in range(FRESH_NETWORKS)]
+    copies = [untrained_copy(model, rng) for _ in range(fresh)]
     kept = []
     for name, family in families.items():
-        found = invariance(subject.net, family, X, copies=copies)
+        found = invariance(model, family, X, copies=copies)
         if found.spread == 0.0:
             raise NotApplicable("the outputs of all rows are equal: there is no change to compare with")
-        kept.append(_Kept(name, found, _decisions(subject.net, family, X)))
+        kept.append(_Kept(name, found, _decisions(model, family, X)))
     return kept
 
 
@@ -164,7 +172,7 @@ def _rows(subject: Subject, code: str, most: int) -> Array:
     subject.require_moderate()
     subject.observe(sample)  # refuses networks that overflow on the data
     rows = np.sort(subject.rng(code).permutation(len(sample))[:most])
-    return np.asarray(sample.X[rows].reshape(len(rows), *subject.net.input_shape))
+    return np.asarray(sample.X[rows].reshape(len(rows), *subject.values.input_shape))
 
 
 def _decisions(net: Any, family: Family, X: Array) -> float | None:
@@ -193,10 +201,7 @@ def _finding(kept: list[_Kept], chosen: _Kept, noun: str, reading: str, assumed:
         ),
         hypotheses=(
             Assumption(assumed),
-            Assumption(
-                "fresh networks have the same connections, shared as in convolutions, with Gaussian "
-                "weights of variance 2 / inputs and no biases"
-            ),
+            *([_FRESH] if any(item.found.untrained for item in kept) else []),
         ),
         reading=reading + _decision_words(kept),
         scale=_scale(chosen, noun),

@@ -17,13 +17,16 @@ from pindown.deadline import OutOfTime
 from pindown.equivalence import unit_relations
 from pindown.equivalence.related_units import LayerRelations
 from pindown.evidence import Assumption
+from pindown.findings.asked_model import AskedModel, Function, last_activation
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.pictures import StackedBars
+from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import SECONDS_PER_PARAMETER
 from pindown.findings.wording import count, memory, percent, shape
 from pindown.geometry import interval_bounds
+from pindown.io.evaluated import Evaluated
 from pindown.model.graph import Model, Node
 from pindown.model.operations.elementwise import Elementwise
 from pindown.network import ReluNetwork
@@ -45,9 +48,12 @@ _RELATIONS = ("duplicate", "proportional", "opposite")
 )
 def architecture_and_cost(subject: Subject) -> Finding:
     """Count what the network is made of."""
-    net, model = subject.net, subject.model
-    if model is not None and model.n_parameters != net.n_parameters:
-        return _of_operations(model, net)
+    given = subject.asked.given
+    if isinstance(given, Evaluated):
+        return _of_function(given)
+    if isinstance(given, Model) and not isinstance(subject.values, ReluNetwork):
+        return _of_operations(given, subject.asked)
+    net = subject.net
     operations = sum(stored_entries(layer.weight) for layer in net.layers)
     hidden = len(net.hidden_widths)
     return Finding(
@@ -74,8 +80,21 @@ def architecture_and_cost(subject: Subject) -> Finding:
     )
 
 
-def _of_operations(model: Model, net: ReluNetwork) -> Finding:
-    """Count a model whose operations are not the layers of its ReLU network: one with convolutions."""
+def _of_function(given: Evaluated) -> Finding:
+    """Say what is known of a function of which only values are known."""
+    ends = f"{count(given.in_features, 'input')} to {count(given.out_features, 'output')}"
+    return Finding(
+        verdict=f"a function from {ends}; what it is made of is not known",
+        number=Quantity(given.in_features, "exact", "inputs"),
+        reading="Only values are known, so nothing is proved about it; what follows was measured. "
+        + _noted(given),
+        scale="A model file that pindown reads gets proofs as well.",
+        sentence=f"This model maps {ends}; only its values are known.",
+    )
+
+
+def _of_operations(model: Model, asked: AskedModel) -> Finding:
+    """Count a model whose operations are not the layers of a ReLU network: one with convolutions."""
     bends = [node for node in model.nodes if isinstance(node.operation, Elementwise)]
     units = sum(math.prod(node.shape) for node in bends)
     parameters = count(model.n_parameters, "parameter")
@@ -85,9 +104,7 @@ def _of_operations(model: Model, net: ReluNetwork) -> Finding:
         number=Quantity(model.n_parameters, "exact", "parameters"),
         reading=f"One input costs {count(model.multiply_adds, 'multiply-add')}; the parameters take "
         f"{memory(4 * model.n_parameters)} in float32 and {memory(8 * model.n_parameters)} in float64. "
-        "Written out as a ReLU network, which exact answers are about, it has "
-        f"{count(net.size, 'ReLU')} and {net.n_parameters:,} weights and biases that are not zero."
-        f"{_ending(net)}",
+        f"{_written_out(asked)}{_ending(model)}",
         scale="A unit is one entry of an activation; parameters and multiply-adds are those of the "
         "operations themselves. For comparison, LeNet-5 needs about 0.4 million multiply-adds for an "
         "image and ResNet-50 about 4 billion.",
@@ -96,9 +113,21 @@ def _of_operations(model: Model, net: ReluNetwork) -> Finding:
             ("operation", "output", "units", "parameters", "multiply-adds"),
             tuple(_operation_row(model, node) for node in model.nodes if _counts(model, node)),
         ),
-        sentence=f"This network maps {count(net.in_features, 'input')} to "
-        f"{count(net.out_features, 'output')} through {inside} in {count(len(bends), 'layer')} and has "
-        f"{parameters}." + (f" {_noted(net)}" if net.notes else ""),
+        sentence=f"This network maps {count(model.in_features, 'input')} to "
+        f"{count(model.out_features, 'output')} through {inside} in "
+        f"{count(len(bends), 'layer')} and has "
+        f"{parameters}." + (f" {_noted(model)}" if model.notes else ""),
+    )
+
+
+def _written_out(asked: AskedModel) -> str:
+    """Say how large the form is that exact answers are about, or that there is none."""
+    if asked.why_not_exact:
+        return "It has no exact piecewise-linear form here, so nothing is said about its cells."
+    net = asked.exact
+    return (
+        "Written out as a ReLU network, which exact answers are about, it has "
+        f"{count(net.size, 'ReLU')} and {net.n_parameters:,} weights and biases that are not zero."
     )
 
 
@@ -127,17 +156,18 @@ def _operation_row(model: Model, node: Node) -> tuple[str, str, int, int, int]:
     return operation.name, made, units, operation.n_parameters, costs
 
 
-def _noted(net: ReluNetwork) -> str:
+def _noted(net: Function) -> str:
     """Return what the reader of the model noted, as sentences."""
     return " ".join(f"{printable(note).removesuffix('.')}." for note in net.notes)
 
 
-def _ending(net: ReluNetwork) -> str:
+def _ending(net: ReluNetwork | Model) -> str:
     """Return what was left out at the end, and what the reader noted, as sentences."""
     parts = []
-    if net.output_activation:
+    left_out = last_activation(net)
+    if left_out:
         kept = "; it does not change which output is largest" if net.out_features > 1 else ""
-        parts.append(f" The model ends in {net.output_activation}, which is left out here{kept}.")
+        parts.append(f" The model ends in {left_out}, which is left out here{kept}.")
     if net.notes:
         parts.append(f" Noted when reading the model: {_noted(net)}")
     return "".join(parts)
@@ -170,7 +200,7 @@ def _layer_row(number: int, layer: Affine) -> tuple[int, int, int, int, str]:
     "UNIT-01",
     "Units on the data",
     group="which",
-    needs=("data", "relus"),
+    needs=("data", "graph"),
     about="How many units are dead, constant, always on or switching on the rows of data given.",
     cost=(0.3, 3),
     place=9,
@@ -178,7 +208,11 @@ def _layer_row(number: int, layer: Affine) -> tuple[int, int, int, int, str]:
 def units_on_the_data(subject: Subject) -> Finding:
     """Sort units by the range of what enters them over the data."""
     assert subject.data is not None
+    if not subject.asked.why_not_exact and not subject.net.size:
+        raise NotApplicable("the network is affine: it has no ReLU")
     observed = subject.observe(subject.data)
+    if not observed.lowest:
+        raise NotApplicable("it has no ReLU")
     counts = []
     for low, high in zip(observed.lowest, observed.highest, strict=True):
         dead = high <= 0
@@ -188,7 +222,7 @@ def units_on_the_data(subject: Subject) -> Finding:
             (int(dead.sum()), int(constant.sum()), int(on.sum()), int((~(dead | constant | on)).sum()))
         )
     dead, constant, on, switching = np.sum(counts, axis=0).tolist()
-    size, name = subject.net.size, subject.data.name
+    size, name = dead + constant + on + switching, subject.data.name
     return Finding(
         verdict=f"{dead:,} dead, {constant:,} constant, {on:,} always on, {switching:,} switching "
         f"of {count(size, 'unit')}{'' if observed.n == observed.n_given else f' on {observed.seen}'}",
@@ -207,6 +241,7 @@ def units_on_the_data(subject: Subject) -> Finding:
         "that these rows do not use.",
         figure=_bars("Units of each layer by what they do on the data", _ON_DATA, counts),
         table=_layer_table("What the units of each layer do on the data", _ON_DATA, counts),
+        facts={"dead": dead / size, "dead_count": float(dead), "units": float(size)},
         sentence=f"On {observed.seen} of the {name}, {_share(dead, size)} {_are(dead)} never on and "
         f"{_many(on + constant)} always on."
         if switching < size

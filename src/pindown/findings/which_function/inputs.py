@@ -18,9 +18,12 @@ from pindown.findings.tuning import (
     MAX_SLOPE_PRODUCTS,
     MIN_SLOPE_POINTS,
     MOST_OF_THE_REACTION,
+    SLOPE_POINTS_PER_LOOK,
     SLOPE_SECONDS_PER_PRODUCT,
+    SLOPE_SHARE,
 )
 from pindown.findings.wording import count, percent
+from pindown.model.gradients import gradients
 from pindown.network import ReluNetwork
 
 
@@ -30,14 +33,15 @@ from pindown.network import ReluNetwork
     group="which",
     about="Inputs that cannot change any output, by the weights alone, and how few inputs carry most of "
     "the reaction to small changes on the data or the box.",
-    needs=("box",),
-    cost=(0.5, 0),
+    needs=("box", "graph"),
+    cost=(0.5, 1),
     place=13,
 )
 def inputs_it_uses(subject: Subject) -> Finding:
     """Find unconnected inputs, and rank the others by slope times spread."""
-    net = subject.net
-    unused = np.flatnonzero(~connected_inputs(net))
+    net = subject.values
+    exact = not subject.asked.why_not_exact
+    unused = np.flatnonzero(~connected_inputs(subject.net)) if exact else np.array([], dtype=np.intp)
     points, place, spread = _points(subject)
     if not spread.any():
         raise NotApplicable(f"no input varies over {place}")
@@ -52,7 +56,8 @@ def inputs_it_uses(subject: Subject) -> Finding:
         int(np.searchsorted(np.cumsum(shares), MOST_OF_THE_REACTION - 1e-12) + 1) if total > 0 else 0
     )
     told = f"{len(unused):,} of {count(d, 'input')} cannot change any output" if len(unused) else (
-        f"every one of {count(d, 'input')} is connected to an output"
+        f"every one of {count(d, 'input')} is connected to an output" if exact else
+        f"{int(np.count_nonzero(influence)):,} of {count(d, 'input')} had an effect"
     )  # fmt: skip
     carry = "carries" if enough == 1 else "carry"
     strong = f"{enough:,} {carry} {percent(MOST_OF_THE_REACTION)} of the reaction to small changes"
@@ -63,7 +68,8 @@ def inputs_it_uses(subject: Subject) -> Finding:
             label=f"for {percent(MOST_OF_THE_REACTION)} of the reaction to small changes",
         ),
         hypotheses=(
-            Assumption("inputs that cannot change anything: no path of weights leads out", "checked"),
+            *([Assumption("inputs that cannot change anything: no path of weights leads out", "checked")]
+              if exact else []),
             Assumption(f"the slopes at {len(points):,} of {place} stand for the others"),
         ),
         reading="The reaction to an input is the size of the slope of the outputs in it, in the mean "
@@ -112,10 +118,7 @@ def connected_inputs(net: ReluNetwork) -> NDArray[np.bool_]:
 
 def _points(subject: Subject) -> tuple[Array, str, Array]:
     """Return where to take slopes, what these points are, and how much each input varies."""
-    net, rng = subject.net, subject.rng("INP-01")
-    per_point = sum(stored_entries(layer.weight) for layer in net.layers) * (net.out_features + 1)
-    n = int(np.clip(MAX_SLOPE_PRODUCTS / per_point, MIN_SLOPE_POINTS, MAX_SLOPE_POINTS))
-    subject.require(SLOPE_SECONDS_PER_PRODUCT * per_point * n)
+    rng, n = subject.rng("INP-01"), _enough_points(subject)
     if subject.data is None or len(subject.data) < MIN_SLOPE_POINTS:
         return subject.box.sample(n, rng), f"random points of {subject.box_name}", _sides(subject)
     X = subject.data.X
@@ -131,8 +134,39 @@ def _sides(subject: Subject) -> Array:
         return (subject.box.upper - subject.box.lower) / np.sqrt(12.0)
 
 
+def _enough_points(subject: Subject) -> int:
+    """Return at how many points slopes are taken; what they cost is checked where it is known before."""
+    net = subject.values
+    if not isinstance(net, ReluNetwork):
+        return MAX_SLOPE_POINTS
+    per_point = sum(stored_entries(layer.weight) for layer in net.layers) * (net.out_features + 1)
+    subject.require(SLOPE_SECONDS_PER_PRODUCT * per_point * MIN_SLOPE_POINTS)
+    return int(np.clip(MAX_SLOPE_PRODUCTS / per_point, MIN_SLOPE_POINTS, MAX_SLOPE_POINTS))
+
+
+def _slopes_of_any(subject: Subject, points: Array) -> Array:
+    r"""Return the mean length of the slope in every input, by random forms of the outputs.
+
+    For a form a of independent signs, :math:`E (a \cdot J_j)^2 = \lVert J_j \rVert^2`, so the root
+    of the mean square over points and forms is that of the slopes' lengths. As many points as time
+    allows.
+    """
+    model, until = subject.graph, subject.turn.share(SLOPE_SHARE)
+    rng, k = subject.rng("INP-01 forms"), model.out_features
+    total, done, step = np.zeros(model.in_features), 0, SLOPE_POINTS_PER_LOOK
+    while done < len(points) and (not done or not until.passed):
+        part = points[done : done + step]
+        signs = np.where(rng.random((len(part), k)) < 0.5, -1.0, 1.0)
+        _, slopes = gradients(model, part, lambda y, rows, a=signs: a[rows])  # type: ignore[misc]
+        total += (slopes**2).sum(axis=0)
+        done += len(part)
+    return np.sqrt(total / done)
+
+
 def _influence(subject: Subject, points: Array) -> Array:
     """Return the mean Euclidean length of the slope in every input."""
+    if not isinstance(subject.values, ReluNetwork):
+        return _slopes_of_any(subject, points)
     net, total = subject.net, np.zeros(subject.net.in_features)
     step = max(1, 2**22 // (max(net.widths) * net.out_features))
     with np.errstate(over="ignore", invalid="ignore"):

@@ -68,6 +68,7 @@ def lossless_size(subject: Subject) -> Finding:
         scale="Networks trained from random weights without strong regularisation usually lose nothing "
         "for all inputs; pruned, exported or hand-built ones often lose a large part.",
         table=_steps(shrunk),
+        facts={"removable": float(shrunk.saved), "removable_share": shrunk.saved / net.size},
         sentence=_sentence(shrunk, net.size, where),
     )
 

@@ -34,7 +34,7 @@ class _Answer(NamedTuple):
     "BIAS-02",
     "Margin and its prediction",
     group="why",
-    needs=("labels",),
+    needs=("labels", "exact"),
     about="How the margin on the data compares with the largest margin or the stationary point that "
     "theory predicts for this architecture, or why nothing is predicted.",
     cost=(0.5, 0),

@@ -34,7 +34,7 @@ _NEGLIGIBLE = 1e-2  # singular values below this share of the largest: "rank two
     "BIAS-03",
     "Separability of features",
     group="why",
-    needs=("labels",),
+    needs=("labels", "exact"),
     about="Layer by layer, how many pairs of rows point apart although they are of one class, or "
     "together although they are not: none do if the features are orthogonally separable.",
     cost=(0.3, 0),

@@ -35,7 +35,7 @@ from pindown.rounding import norm_up
     "BIAS-05",
     "Tangent kernel",
     group="why",
-    needs=("labels", "relus"),
+    needs=("labels", "exact", "relus"),
     about="How well the tangent kernel fits the targets beside that of fresh networks of the same "
     "shape, and, where the weights before training are given, whether training was lazy or rich.",
     cost=(0.5, 0),
@@ -162,7 +162,7 @@ def _table(fit: float, usual: float, near: float, among: float, drift: _Drift | 
     "BIAS-06",
     "Movement in training",
     group="why",
-    needs=("initial",),
+    needs=("initial", "exact"),
     about="How far the weights and biases of every layer moved in training, as a share of their length "
     "at the start.",
     cost=(0.1, 0),

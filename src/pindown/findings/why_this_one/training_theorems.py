@@ -285,7 +285,7 @@ def _homogeneous(setting: Setting) -> Theorem:
     "BIAS-01",
     "Theory that applies",
     group="why",
-    needs=("labels",),
+    needs=("labels", "exact"),
     about="Which theorems on what training chooses apply to this network and these data, by which of "
     "their hypotheses hold, cannot be checked, or are violated.",
     cost=(0.3, 0),

@@ -1,0 +1,165 @@
+"""Whether the inputs are scaled as the model expects them, and lie where the data lay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from pindown.affine import Array
+from pindown.evidence import Assumption
+from pindown.findings.finding import Finding, Quantity, Table
+from pindown.findings.how_far.unfamiliar_inputs import evaluated_some
+from pindown.findings.question_budget import NotApplicable
+from pindown.findings.questions import question
+from pindown.findings.samples import Sample, predicted_classes
+from pindown.findings.subject import Subject
+from pindown.findings.tuning import (
+    MIN_SCALING_ROWS,
+    RANGE_SLACK,
+    SCALED_ROWS,
+    SCALING_SHARE,
+    SURE_IN_STANDARD_ERRORS,
+)
+from pindown.findings.wording import number_text, percent
+
+
+class _Way(NamedTuple):
+    """Another scaling of the inputs.
+
+    Attributes:
+        name: What is done, as advice.
+        change: The function, of rows and of what the columns' means and deviations are.
+        sensible: Whether to try it, given the smallest and the largest input.
+    """
+
+    name: str
+    change: Callable[[Array, Array, Array], Array]
+    sensible: Callable[[float, float], bool]
+
+
+# Scalings that people forget, or do twice.
+_WAYS = (
+    _Way("divide by 255", lambda X, m, s: X / 255.0, lambda low, high: high > 2.0),
+    _Way("multiply by 255", lambda X, m, s: X * 255.0, lambda low, high: high <= 2.0),
+    _Way("map [0, 1] to [-1, 1]", lambda X, m, s: 2.0 * X - 1.0,
+         lambda low, high: 0.0 <= low < high <= 1.0),
+    _Way("map [-1, 1] to [0, 1]", lambda X, m, s: (X + 1.0) / 2.0, lambda low, high: -1.0 <= low < 0.0),
+    _Way("map [0, 255] to [-1, 1]", lambda X, m, s: X / 127.5 - 1.0, lambda low, high: high > 2.0),
+    _Way("exchange dark and bright", lambda X, m, s: X.max() + X.min() - X,
+         lambda low, high: low >= 0.0),
+    _Way("subtract the mean of every column and divide by its standard deviation",
+         lambda X, m, s: (X - m) / s, lambda low, high: True),
+    _Way("subtract the mean of all inputs and divide by their standard deviation",
+         lambda X, m, s: (X - X.mean()) / (X.std() or 1.0), lambda low, high: True),
+)  # fmt: skip
+
+
+class _Tried(NamedTuple):
+    """How often it is right after a scaling, and by how much more than before, at least."""
+
+    name: str
+    share: float
+    gain: float
+    surely: float
+
+
+@question(
+    "DAT-03",
+    "Scale of the inputs",
+    group="how far",
+    needs=("data",),
+    about="The range of the inputs, whether test inputs leave that of the data, and whether another "
+    "scaling (by 255, to [-1, 1], to mean 0 and deviation 1) would make it right more often.",
+    cost=(0.3, 1),
+)
+def scale_of_inputs(subject: Subject) -> Finding:
+    """Try scalings that people forget."""
+    data = subject.data
+    assert data is not None
+    low, high = float(data.X.min()), float(data.X.max())
+    with np.errstate(over="ignore"):
+        spread = data.X.std(axis=0)
+    constant = int(np.count_nonzero(spread == 0.0))
+    outside = _outside(subject)
+    tried, given = _tried(subject)
+    best = max(tried, key=lambda way: way.surely) if tried else None
+    facts = {"outside": outside} if outside is not None else {}
+    told = f"inputs from {number_text(low)} to {number_text(high)}"
+    told += f", {constant:,} of {len(spread):,} constant" if constant else ""
+    if outside is not None:
+        told += f"; {percent(outside)} of the test inputs leave the range of the data"
+    if best is None:
+        words, number = "", Quantity(high - low, "exact", label="range of all inputs")
+    elif best.surely > 0:
+        words = f"; right on {percent(given)}, and on {percent(best.share)} after this: {best.name}"
+        number = Quantity(best.gain, "estimate", "%", n=SCALED_ROWS, label="more right after scaling")
+    else:
+        words = f"; no other scaling of {len(tried)} makes it right more often"
+        number = Quantity(max(best.gain, 0.0), "estimate", "%", label="more right after scaling")
+    if best is not None:
+        facts |= {"gain": best.gain, "gain_surely": best.surely, "given": given, "scaled": best.share}
+    return Finding(
+        verdict=told + words,
+        number=number,
+        hypotheses=(Assumption("only the usual scalings were tried, on rows of the data"),),
+        reading="A model has to be given inputs scaled as in training; the file does not say how. If "
+        "another scaling makes it right much more often, the scaling was forgotten or done twice. "
+        "Inputs outside of the range of the data are extrapolation.",
+        scale="Trained and tested on inputs scaled alike, no other scaling helps.",
+        table=Table(
+            "Right after another scaling", ("scaling", "share right"),
+            (("as given", given), *((way.name, way.share) for way in tried)),
+        ) if tried else None,
+        facts=facts,
+        remedy=best.name if best is not None and best.surely > 0 else "",
+    )  # fmt: skip
+
+
+def _outside(subject: Subject) -> float | None:
+    """Return the share of test inputs outside of the range of the data, somewhat widened."""
+    data, test = subject.data, subject.test
+    if data is None or test is None:
+        return None
+    low, high = data.X.min(axis=0), data.X.max(axis=0)
+    slack = RANGE_SLACK * np.maximum(high - low, 1e-9 * np.maximum(np.abs(low), np.abs(high)))
+    return float(np.mean((low - slack > test.X) | (high + slack < test.X)))
+
+
+def _tried(subject: Subject) -> tuple[list[_Tried], float]:
+    """Return what scalings do to the accuracy; nothing if there are no classes to be right about."""
+    sample = subject.labelled
+    if sample is None or sample.targets is None or not sample.targets.is_classification:
+        return [], math.nan
+    rows = np.sort(subject.rng("DAT-03").permutation(len(sample))[:SCALED_ROWS])
+    if len(rows) < MIN_SCALING_ROWS:
+        return [], math.nan
+    X, y = sample.X[rows], sample.targets.values[rows]
+    until = subject.turn.share(SCALING_SHARE)
+    first = predicted_classes(evaluated_some(subject, X, until))
+    n = len(first)
+    right, low, high = first == y[:n], float(X.min()), float(X.max())
+    mean, spread = _columns(sample)
+    found: list[_Tried] = []
+    for way in _WAYS:
+        if not way.sensible(low, high) or (found and until.passed):
+            continue
+        try:
+            made = predicted_classes(evaluated_some(subject, way.change(X, mean, spread)[:n], until))
+        except NotApplicable:
+            continue
+        m = len(made)
+        now = made == y[:m]
+        gained, lost = int(np.sum(now & ~right[:m])), int(np.sum(~now & right[:m]))
+        error = math.sqrt(gained + lost) / m
+        gain = (gained - lost) / m
+        found.append(_Tried(way.name, float(now.mean()), gain, gain - SURE_IN_STANDARD_ERRORS * error))
+    return found, float(right.mean())
+
+
+def _columns(sample: Sample) -> tuple[Array, Array]:
+    with np.errstate(over="ignore"):
+        mean, spread = sample.X.mean(axis=0), sample.X.std(axis=0)
+    return mean, np.where(spread > 0, spread, 1.0)

@@ -1,0 +1,226 @@
+"""Whether the rows and labels can be trusted: duplicates, leaks, suspicious labels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pindown.affine import Array
+from pindown.evidence import Assumption
+from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.question_budget import NotApplicable
+from pindown.findings.questions import question
+from pindown.findings.samples import Sample, Targets, predicted_classes
+from pindown.findings.subject import Subject
+from pindown.findings.tuning import (
+    LABEL_ROWS,
+    MIN_LABEL_ROWS,
+    NEIGHBOUR_SHARE,
+    NEIGHBOURS,
+    NEIGHBOURS_AGREEING,
+    NEIGHBOURS_WITH_LABEL,
+    ROWS_OF_A_LOOK,
+    SUSPECTS_SHOWN,
+)
+from pindown.findings.wording import count, percent
+
+
+@question(
+    "DAT-01",
+    "Duplicate rows",
+    group="how far",
+    needs=("data",),
+    about="Rows of the test data that are also rows of the data, rows that come twice, and equal rows "
+    "with different labels.",
+    cost=(0.1, 0),
+)
+def duplicate_rows(subject: Subject) -> Finding:
+    """Look for equal rows."""
+    data, test = subject.data, subject.test
+    assert data is not None
+    keys = _keys(data.X)
+    again = len(keys) - len(np.unique(keys))
+    conflicts = _conflicts(keys, data.targets)
+    twice = f"{count(again, 'row')} of {len(keys):,} of the {data.name} {_come(again)} again"
+    differ = f"; {count(conflicts, 'row')} with another label" if conflicts else ""
+    if test is None:
+        share = again / len(keys)
+        return Finding(
+            verdict=twice + differ,
+            number=Quantity(share, "exact", "%", label="rows that come again"),
+            hypotheses=(_EQUAL,),
+            reading=_TWICE,
+            scale="0% is usual for measurements; tables of few categories repeat themselves.",
+            facts={"again": share, "conflicts": float(conflicts)},
+        )
+    leaked = np.isin(_keys(test.X), keys)
+    share, n = float(leaked.mean()), int(leaked.sum())
+    return Finding(
+        verdict=f"{count(n, 'row')} of {len(test):,} of the test data ({percent(share)}) "
+        f"{'is' if n == 1 else 'are'} also in the data; {twice}{differ}",
+        number=Quantity(share, "exact", "%", label="of the test data are rows of the data"),
+        hypotheses=(_EQUAL,),
+        reading="A test row that training has seen says nothing about new ones: accuracy is then too "
+        f"hopeful. {_TWICE}{_without(subject, leaked)}",
+        scale="0% is what a test needs. In tables of few categories some rows coincide by chance.",
+        table=_leaked_rows(leaked) if n else None,
+        sentence=f"{percent(share)} of the test data are also rows of the data." if n else "",
+        facts={"leaked": share, "leaked_count": float(n), "again": again / len(keys),
+               "conflicts": float(conflicts)},
+    )  # fmt: skip
+
+
+_EQUAL = Assumption("rows count as equal if all numbers are", "checked")
+_TWICE = "Rows that come again count twice in everything that is averaged."
+
+
+def _come(n: int) -> str:
+    return "comes" if n == 1 else "come"
+
+
+def _keys(X: Array) -> NDArray[Any]:
+    rows = np.ascontiguousarray(X + 0.0)  # no negative zeros
+    return rows.view(f"V{rows.dtype.itemsize * rows.shape[1]}").ravel()
+
+
+def _conflicts(keys: NDArray[Any], targets: Targets | None) -> int:
+    """Return how many rows have another label than the first equal one."""
+    if targets is None or not targets.is_classification:
+        return 0
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return int(np.count_nonzero(targets.values != targets.values[first[place.ravel()]]))
+
+
+def _without(subject: Subject, leaked: NDArray[np.bool_]) -> str:
+    test = subject.test
+    if test is None or test.targets is None or not test.targets.is_classification:
+        return ""
+    if leaked.all() or not leaked.any():
+        return ""
+    observed = subject.observe(test)
+    right = predicted_classes(observed.outputs) == test.targets.take(observed.rows).values
+    seen = leaked[observed.rows]
+    if seen.all() or not seen.any():
+        return ""
+    return (
+        f" On these test rows it is right on {percent(float(right[seen].mean()))}, on the others on "
+        f"{percent(float(right[~seen].mean()))}."
+    )
+
+
+def _leaked_rows(leaked: NDArray[np.bool_]) -> Table:
+    shown = np.flatnonzero(leaked)[:SUSPECTS_SHOWN]
+    return Table("Test rows that are in the data (numbered from 0)", ("row",),
+                 tuple((int(i),) for i in shown))  # fmt: skip
+
+
+class _Suspects(NamedTuple):
+    """Rows whose neighbours have another label: which, with what label, and of how many."""
+
+    rows: NDArray[np.intp]
+    others: NDArray[np.intp]
+    n: int
+
+
+@question(
+    "DAT-02",
+    "Suspicious labels",
+    group="how far",
+    needs=("labels",),
+    about="Rows whose nearest neighbours nearly all have another label, as mislabelled rows have; which "
+    "they are, and what the network says of them.",
+    cost=(0.3, 2),
+)
+def suspicious_labels(subject: Subject) -> Finding:
+    """Compare labels with those of neighbours."""
+    sample = subject.labelled
+    assert sample is not None and sample.targets is not None
+    if not sample.targets.is_classification:
+        raise NotApplicable("the targets are real values: there are no labels to doubt")
+    if len(np.unique(sample.targets.values)) < 2:
+        raise NotApplicable("all rows are of one class")
+    found = _suspects(subject, sample)
+    share = len(found.rows) / found.n
+    error = math.sqrt(share * (1 - share) / found.n)
+    agree = _network_agrees(subject, sample, found)
+    return Finding(
+        verdict=f"{count(len(found.rows), 'row')} of {found.n:,} ({percent(share)}) of "
+        f"the {sample.name} "
+        f"{'has' if len(found.rows) == 1 else 'have'} a label that nearly no neighbour shares{agree}",
+        number=Quantity(share, "estimate", "%", standard_error=error, n=found.n,
+                        label="of labels are suspicious"),
+        hypotheses=(
+            Assumption("rows near each other in Euclidean distance, inputs as they are, are of one "
+                       "class; where they are not, mistakes are missed"),
+            Assumption(f"{found.n:,} of {len(sample):,} rows were looked at", "checked"),
+        ),
+        reading=f"Of {NEIGHBOURS} nearest neighbours at least {NEIGHBOURS_AGREEING} share one other "
+        f"label and at most {NEIGHBOURS_WITH_LABEL} the row's own. Look at these rows first: they are "
+        "mislabelled, or rare cases.",
+        scale="Clean data show about 0%: where classes overlap, neighbours disagree among themselves, "
+        "and such rows are not counted. Of labels that are wrong at random most are found where classes "
+        "are apart.",
+        table=_suspect_table(sample, found) if len(found.rows) else None,
+        facts={"suspicious": share, "suspicious_count": float(len(found.rows)),
+               "suspicious_surely": share - 2.0 * error},
+    )  # fmt: skip
+
+
+def _suspects(subject: Subject, sample: Sample) -> _Suspects:
+    """Find rows whose neighbours have another label; as many as the time allows."""
+    assert sample.targets is not None
+    rows = np.sort(subject.rng("DAT-02").permutation(len(sample))[:LABEL_ROWS])
+    if len(rows) < MIN_LABEL_ROWS:
+        raise NotApplicable(f"neighbours say something from {MIN_LABEL_ROWS} rows on")
+    X, y = sample.X[rows], sample.targets.values[rows]
+    with np.errstate(over="ignore"):
+        X = (X - X.mean(axis=0)) / (float(np.abs(X).max()) or 1.0)
+    until, found, others, n = subject.turn.share(NEIGHBOUR_SHARE), [], [], 0
+    for start in range(0, len(rows), ROWS_OF_A_LOOK):
+        if n and until.passed:
+            break
+        part = np.arange(start, min(start + ROWS_OF_A_LOOK, len(rows)))
+        votes = _votes(X, y, part)
+        own = votes[np.arange(len(part)), y[part]]
+        best = votes.argmax(axis=1)
+        doubtful = (own <= NEIGHBOURS_WITH_LABEL) & (votes.max(axis=1) >= NEIGHBOURS_AGREEING)
+        found.append(rows[part[doubtful]])
+        others.append(best[doubtful])
+        n += len(part)
+    return _Suspects(np.concatenate(found), np.concatenate(others), n)
+
+
+def _votes(X: Array, y: NDArray[np.intp], part: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return how many of the nearest neighbours of some rows are of each class, themselves left out."""
+    squares = (X**2).sum(axis=1)
+    distance = squares[part, None] - 2.0 * X[part] @ X.T + squares
+    distance[np.arange(len(part)), part] = np.inf
+    near = np.argpartition(distance, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]
+    votes = np.zeros((len(part), int(y.max()) + 1), dtype=np.intp)
+    np.add.at(votes, (np.arange(len(part))[:, None], y[near]), 1)
+    return votes
+
+
+def _network_agrees(subject: Subject, sample: Sample, found: _Suspects) -> str:
+    if not len(found.rows):
+        return ""
+    observed = subject.observe(sample)
+    place = np.searchsorted(observed.rows, found.rows)
+    known = (place < observed.n) & (observed.rows[np.minimum(place, observed.n - 1)] == found.rows)
+    if not known.any():
+        return ""
+    said = predicted_classes(observed.outputs)[place[known]]
+    share = float(np.mean(said == found.others[known]))
+    return f"; the network sides with the neighbours on {percent(share)}"
+
+
+def _suspect_table(sample: Sample, found: _Suspects) -> Table:
+    assert sample.targets is not None
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (int(i), int(sample.targets.values[i]), int(other))
+        for i, other in zip(found.rows[:SUSPECTS_SHOWN], found.others, strict=False)
+    )
+    return Table("Suspicious rows (numbered from 0)", ("row", "label", "label of the neighbours"), rows)

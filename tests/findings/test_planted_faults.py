@@ -1,0 +1,127 @@
+"""Planted faults: for each the first concern says what is wrong, and without any there is none.
+
+Every number of a concern is compared with a count of our own.
+"""
+
+import numpy as np
+import pytest
+
+from pindown import ReluNetwork, audit, shrink
+from pindown.geometry import Box
+
+CODES = ["ARC-01", "UNIT-01", "EQV-01", "ACC-01", "CAL-01", "ACC-03", "DAT", "OUT-03", "ROB-03"]
+CENTERS = np.array([[2.0, 0, 0, 0], [-2.0, 0, 0, 0], [0, 2.0, 0, 0]])
+
+
+def three_classes(n, seed, spread=0.55):
+    """Return rows of three Gaussian classes, somewhat overlapping, with their labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    return CENTERS[y] + spread * rng.standard_normal((n, 4)), y
+
+
+def bayes_network(spread=0.55, extra=0, scale=1.0):
+    """Return a ReLU network that computes the true log posterior, and so is calibrated.
+
+    The scores of Gaussian classes are affine, 2 c.x / (2 s^2) - |c|^2 / (2 s^2); an affine map passes
+    through ReLUs as x = relu(x) - relu(-x). Extra units are far below zero on every row.
+    """
+    first = np.vstack([np.eye(4), -np.eye(4), 0.01 * np.ones((extra, 4))])
+    bias = np.r_[np.zeros(8), np.full(extra, -9.0)]
+    scores = scale * CENTERS / spread**2
+    offset = -scale * (CENTERS**2).sum(axis=1) / (2 * spread**2)
+    last = np.hstack([scores, -scores, np.ones((3, extra))])
+    return ReluNetwork.from_layers([(first, bias), (last, offset)])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return three_classes(800, 0), three_classes(600, 1)
+
+
+def asked(net, data, test, **options):
+    return audit(net, *data, test=test, only=CODES, budget=60, **options)
+
+
+def test_nothing_wrong(rows):
+    result = asked(bayes_network(), *rows)
+    assert result.concerns == () and result.verdict.startswith("No concern in ")
+    assert len(result.judgement.fine) >= 7
+    right = np.mean(bayes_network()(rows[1][0]).argmax(axis=1) == rows[1][1])
+    assert f"{100 * right:.1f}% right on 600 rows of the test data" in result.verdict
+
+
+def test_many_dead_units(rows):
+    net = bayes_network(extra=12)
+    (first, *others) = asked(net, *rows).concerns
+    dead = np.mean((net.preactivations(rows[0][0]) <= 0).all(axis=0))
+    assert first.name == "dead-units" and not others
+    assert first.number.value == pytest.approx(dead) == pytest.approx(0.6)
+    assert "60.0% of the units (12 of 20) are dead" in first.title
+    # The function is affine on the box, so that more can go than what is dead.
+    small = shrink(net, box=Box.around(rows[0][0])).network
+    assert f"removes {net.size - small.size} units" in first.todo and small.size == 0
+
+
+def test_leaked_test_rows(rows):
+    (X, y), (V, w) = rows
+    leaked = (np.r_[V[:450], X[:150]], np.r_[w[:450], y[:150]])
+    result = asked(bayes_network(), (X, y), leaked)
+    (first, *others) = result.concerns
+    assert first.name == "leak" and not others and first.number.value == 0.25
+    assert "150 rows" in first.todo and first.title in result.verdict
+
+
+def test_overconfident_outputs(rows):
+    spread = 1.4  # the classes overlap, so that confidence matters
+    data, test = three_classes(800, 2, spread), three_classes(600, 3, spread)
+    honest = asked(bayes_network(spread), data, test)
+    assert honest.concerns == ()
+    result = asked(bayes_network(spread, scale=8.0), data, test)
+    first = result.concerns[0]
+    p = np.exp(bayes_network(spread, scale=8.0)(test[0]))
+    p /= p.sum(axis=1, keepdims=True)
+    gap = np.mean(p.max(axis=1)) - np.mean(p.argmax(axis=1) == test[1])
+    assert first.name == "overconfidence" and first.number.value == pytest.approx(gap)
+    assert result["CAL-01"].facts["temperature"] == pytest.approx(8.0, rel=0.25)
+
+
+def test_wrong_scaling(rows):
+    (X, y), (V, w) = rows
+    low, high = X.min(), X.max()
+
+    def grey(Z):  # as bytes of an image; the network was made for the same in [0, 1]
+        return np.round(255 * (np.clip(Z, low, high) - low) / (high - low))
+
+    unit, inner = ReluNetwork.from_layers([((high - low) * np.eye(4), np.full(4, low))]), bayes_network()
+    net = inner @ unit
+    assert asked(net, (grey(X) / 255, y), (grey(V) / 255, w)).concerns == ()
+    result = asked(net, (grey(X), y), (grey(V), w))
+    first = result.concerns[0]
+    assert first.name == "input-scaling" and first.todo.endswith("divide by 255.")
+    assert "not scaled as the model expects" in result.verdict
+
+
+def test_a_tenth_of_the_labels_wrong(rows):
+    (X, y), (V, w) = rows
+    rng = np.random.default_rng(4)
+    flipped = rng.random(len(w)) < 0.1
+    noisy = np.where(flipped, (w + rng.integers(1, 3, len(w))) % 3, w)
+    result = asked(bayes_network(), (X, y), (V, noisy))
+    first = result.concerns[0]
+    assert first.name == "label-noise" and 0.06 < first.number.value < 0.12
+    listed = [row for row, *_ in result["DAT-02"].table.rows]
+    assert np.mean(flipped[listed]) > 0.9  # those that are listed are those that were flipped
+
+
+def test_limits_are_data():
+    X, y = three_classes(200, 0)
+    net = bayes_network(extra=4)  # a third of the units
+    assert [c.name for c in audit(net, X, y, only=["UNIT-01"]).concerns] == ["dead-units"]
+    assert audit(net, X, y, only=["UNIT-01"], limits={"dead-units": 0.5}).concerns == ()
+    off = audit(net, X, y, only=["UNIT-01"], limits={"dead-units": False})
+    assert off.concerns == () and off.verdict.startswith("Nothing could be checked")
+    with pytest.raises(ValueError, match="unknown concern 'dead'; known are leak"):
+        audit(net, X, y, limits={"dead": 0.5})
+    with pytest.raises(ValueError, match="dead-units"):
+        audit(net, X, y, limits={"dead-units": "many"})
