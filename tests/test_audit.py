@@ -51,7 +51,7 @@ def test_all_questions_are_answered(whole):
     assert {f.code for f in result.findings if not f.answered} == no_images_no_sets_no_start
     assert "6 inputs to 3 outputs through 20 ReLUs" in result.description
     assert "ARC-01" in str(result)
-    assert f"{len(CATALOGUE) - 4} of {len(CATALOGUE)} questions" in repr(result)
+    assert f"{len(CATALOGUE) - 5} of {len(CATALOGUE)} questions" in repr(result)
     assert "ACC-01" in result._repr_html_()
 
 
@@ -77,9 +77,10 @@ def test_without_data_some_questions_do_not_apply():
     reasons = {f.code: f.verdict for f in result.findings if f.status == "not applicable"}
     assert reasons["UNIT-01"] == "not applicable, because no data were given"
     of_labels = {f"BND-0{i}" for i in (1, 2, 3)} | {f"BIAS-0{i}" for i in (1, 2, 3, 5)}
-    of_labels |= {"ACC-01", "ACC-02"}
-    of_data = {"UNIT-01", "GEO-02", "GEO-04", "ROB-01", "ROB-02", "SYM-03"}
-    assert set(reasons) == of_labels | of_data | {"BIAS-06", "FRQ-01", "SYM-02"}
+    of_labels |= {"ACC-01", "ACC-02", "ACC-03", "CAL-01", "DAT-02"}
+    of_data = {"UNIT-01", "GEO-02", "GEO-04", "ROB-01", "ROB-02", "ROB-03", "SYM-03", "DAT-01"}
+    of_data |= {"DAT-03", "OUT-03", "SEN-01", "SEN-02"}
+    assert set(reasons) == of_labels | of_data | {"BIAS-06", "FRQ-01", "FRQ-02", "SYM-02"}
     assert {reasons[code] for code in of_labels} == {"not applicable, because no labels were given"}
     assert "no images" in reasons["FRQ-01"] and "before training" in reasons["BIAS-06"]
     affine = audit(random_net((4, 2)), np.zeros((2, 4)))
@@ -103,7 +104,7 @@ def test_without_data_some_questions_do_not_apply():
         ({"box": ([1] * 6, [0] * 6)}, "lower <= upper"),
         (
             {"only": ["ARC-99"]},
-            "only names unknown findings ARC-99; known are ACC-01 to 02, ARC-01, BIAS",
+            "only names unknown findings ARC-99; known are ACC-01 to 03, ARC-01, BIAS",
         ),
         ({"only": [3]}, "only takes codes of findings, as text; got 3"),
         ({"ignore": ["GE"]}, "ignore names unknown findings GE; known are .*or a family such as GEO"),

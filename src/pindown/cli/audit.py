@@ -140,7 +140,7 @@ def audit(
     gate = _Gate.of(fail_on, baseline, junit, comment)
     limits = concern_limits(config)
     how: dict[str, Any] = {"activation": activation, "input": input, "output": output}
-    opened = _opener(evaluate_only, how)
+    opened = opener(evaluate_only, how)
     net = opened(model)
     start, earlier = (None if path is None else opened(path) for path in (initial, before))
     table = load_table(data, target) if data else None
@@ -189,7 +189,7 @@ def audit(
     )
 
 
-def _opener(evaluate_only: bool, how: dict[str, Any]) -> Callable[[Path], Any]:
+def opener(evaluate_only: bool, how: dict[str, Any]) -> Callable[[Path], Any]:
     """Return what opens a model file: the reader, or onnxruntime."""
     from pindown.errors import UnsupportedModelError
     from pindown.io import load

@@ -1,8 +1,8 @@
 """The command line: arguments in, library calls, exit codes out.
 
 Exit codes: 0 done, 3 bad input (one line says what), 4 an error in pindown itself, 130 interrupted;
-``diff``: 0 same, 1 different, 2 undecided; ``verify``: 0 holds, 1 violated, 2 undecided; ``doctor``: 1
-something is missing.
+``diff``: 0 same, 1 different, 2 undecided; ``verify``: 0 holds, 1 violated, 2 undecided; ``audit`` and
+``certify``: 1 if --fail-on is met; ``doctor``: 1 something is missing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import typer
 
 from pindown import interrupts
 from pindown.cli.audit import audit
+from pindown.cli.certify import certify
 from pindown.cli.demo import demo
 from pindown.cli.detect import detect
 from pindown.cli.doctor import doctor
@@ -113,6 +114,7 @@ def _root(
 
 for _command, _example in (
     (audit, "pindown audit model.onnx --data test.npz --html report.html"),
+    (certify, 'pindown certify model.onnx --data held-out.npz --fail-on "risk>0.1"'),
     (demo, "pindown demo --out my-first-look"),
     (diff, "pindown diff old.onnx new.onnx --box 0,1 --html diff.html"),
     (verify, "pindown verify model.onnx property.vnnlib --witness counterexample.txt"),

@@ -62,6 +62,7 @@ def _print_opening(audit: Audit, out: Console) -> None:
     out.print(Text(audit.verdict, style="bold" if not audit.concerns else "bold red"))
     for line in opening_lines(audit):
         out.print(Text(line))
+    out.print(Text(audit.description, style="dim"))
 
 
 def print_audit(audit: Audit, console: Console | None = None, *, streamed: bool = False) -> None:
