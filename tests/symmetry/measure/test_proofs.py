@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from pindown import Model, ReluNetwork
+from pindown.box import Box
+from pindown.model.from_network import model_of_network
 from pindown.symmetry import cyclic, dihedral, prove_invariance, symmetric
 from pindown.symmetry.actions import (
     contrast_changes,
@@ -12,6 +14,7 @@ from pindown.symmetry.actions import (
     image_translations,
 )
 from pindown.symmetry.families import Transformations, Window
+from pindown.symmetry.measure.proofs import _affine_map
 
 GROUPS = {
     "C3": lambda: cyclic(3).permuting(),
@@ -164,3 +167,15 @@ def test_what_is_not_closed_around_rows_is_open():
     net = averaged(rng, group, 4, units=6)
     found = prove_invariance(net, group, data=rng.standard_normal((3, 4)), radius=2.0, budget=0.0)
     assert found.verdict == "open" and found.gap_lower < 1e-9 < found.gap_upper
+
+
+def test_common_part_holds_exactly_the_inputs_whose_image_stays():
+    rng, group = np.random.default_rng(5), cyclic(3).permuting()
+    model = model_of_network(ReluNetwork.from_layers([(np.eye(3), np.zeros(3))]))
+    box = Box([0.0, 0.2, 0.4], [1.0, 1.5, 2.0])
+    linear = _affine_map(group, 1, model)
+    X = rng.uniform(box.lower, box.upper, (500, 3))
+    stays = box.contains(group.act(1, X))
+    np.testing.assert_array_equal(linear.common_part(box).contains(X), stays)
+    np.testing.assert_array_equal([linear.stays(box, x) for x in X], stays)
+    assert 50 < stays.sum() < 450
