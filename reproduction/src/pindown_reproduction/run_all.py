@@ -112,7 +112,7 @@ def _run_one(
     began, error = time.monotonic(), Path(out) / experiment.id / ERROR
     try:
         run = reproduce(experiment, scale=scale, out=Path(out), resume=resume, **inner)
-    except Exception as failure:  # noqa: BLE001: whatever it is, the others are to run
+    except Exception as failure:  # whatever it is, the others are to run
         error.parent.mkdir(parents=True, exist_ok=True)
         error.write_text(traceback.format_exc(), encoding="utf-8")
         return "stopped", f"{type(failure).__name__}: {failure}", time.monotonic() - began
