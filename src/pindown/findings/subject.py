@@ -243,7 +243,7 @@ class Subject:
 def _check_initial(asked: AskedModel, initial: AskedModel | None) -> None:
     if initial is None:
         return
-    shapes = [form.given.widths for form in (initial, asked) if isinstance(form.given, ReluNetwork)]
+    shapes = [form.values.widths for form in (initial, asked) if isinstance(form.values, ReluNetwork)]
     if len(shapes) < 2:
         shapes = [(form.given.in_features, form.given.out_features) for form in (initial, asked)]
     if shapes[0] != shapes[1]:

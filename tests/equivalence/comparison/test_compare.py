@@ -182,7 +182,7 @@ def test_ctrl_c_returns_what_was_proved():
         if len(calls) == 3:
             raise KeyboardInterrupt
 
-    answer = diff(a, b, box=Box.cube(4, -1, 1), tol=1e6, budget=20, progress=interrupt)
+    answer = diff(a, b, box=Box.cube(4, -1, 1), tol=100.0, budget=20, progress=interrupt)
     assert answer.interrupted and answer.gap_lower > 0
 
 

@@ -19,8 +19,9 @@ TWO = {"n_jobs": 2, "backend": "threads"}
 def only_branching(monkeypatch):
     """Leave small pairs to branch and bound, in short rounds; count these."""
     others = ("one hidden layer", "cells", "mixed-integer programs")
-    left = tuple(method for method in methods.ON_ANY_PAIR if method.name not in others)
-    monkeypatch.setattr(methods, "ON_ANY_PAIR", left)
+    for table in ("ON_WEIGHTS", "ON_ANY_PAIR"):
+        left = tuple(method for method in getattr(methods, table) if method.name not in others)
+        monkeypatch.setattr(methods, table, left)
     monkeypatch.setattr(parallel_branching, "HEAD_WORK", 1)
     monkeypatch.setattr(parallel_branching, "MAX_PART_BOXES", 32)
     monkeypatch.setattr(methods, "ROUND_SECONDS", 60.0)  # short rounds are not shared out
