@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Any:
     Raises:
         MissingExtraError: If it is not installed.
 
-    >>> from pindown.extras import numpy
+    >>> from pindown.extras import numpy  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ImportError: cannot import name 'numpy' from 'pindown.extras' ...
     """
@@ -62,8 +62,8 @@ def require(module: str) -> None:
 def explained(error: ModuleNotFoundError, what: str = "this") -> ModuleNotFoundError:
     """Return an error that says what to install, if it is an optional part that is missing.
 
-    >>> str(explained(ModuleNotFoundError("no", name="torch.nn"), "HeavyBall"))
-    'HeavyBall needs torch, which is not installed: ...pip install "...[torch]"'
+    >>> str(explained(ModuleNotFoundError("no", name="torch.nn"), "HeavyBall"))  # doctest: +ELLIPSIS
+    'HeavyBall needs torch, which is not installed: ...pip install ...[torch]"'
     """
     module = (error.name or "").partition(".")[0]
     if module not in EXTRAS or isinstance(error, MissingExtraError):

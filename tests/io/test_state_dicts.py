@@ -410,7 +410,7 @@ def test_what_was_told_is_part_of_every_answer(tanh_pair, tmp_path):
     assert told in shrink(a, activation="relu").original.notes[0]
     assert told in canonical(a, activation="relu").notes[0]
     report = audit(a, only=["ARC-01"], activation="relu")
-    assert told in report.verdict and told in json.loads(report.to_json())["network"]["notes"][0]
+    assert told in report.description and told in json.loads(report.to_json())["network"]["notes"][0]
     assert report["ARC-01"].reading.endswith("no function after the last layer.")
     other = audit(without_notes(a), only=["ARC-01"], before=load(b).relu_network())
     assert any(told in note for note in other.comparison.notes)

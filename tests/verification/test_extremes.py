@@ -78,8 +78,9 @@ def test_budgets_and_inputs_are_checked():
     with pytest.raises(TypeError, match="ReluNetwork"):
         verify(42, Property.box([0], [1], [[1.0]], [0.0]))
     with pytest.raises(ValueError, match="one input"):
-        noise_versus_adversarial([1.0, 1.0], 0.0, [[1.0, 1.0], [2.0, 2.0]])
-    assert "neither" in str(noise_versus_adversarial([[1.0], [1.0]], [0.0, 1.0], [2.0]))
+        noise_versus_adversarial(ReluNetwork.from_layers([([[1.0, 1.0]], [0.0])]), np.ones((2, 2)))
+    never = ReluNetwork.from_layers([([[1.0], [1.0]], [0.0, 1.0])])
+    assert "neither" in str(noise_versus_adversarial(never, [2.0]))
 
 
 def test_programs_search_the_box_where_no_attack_succeeds():

@@ -78,7 +78,8 @@ class BoxSplitting:
     _closely: int = BOX_SIGN_MIN_UNITS  # ReLUs of open sign up to which a box is looked at closely
 
     def __post_init__(self) -> None:
-        self._by_relus = bends_at_relus_only(self.model)
+        # With one or two inputs boxes are soon small, and cheaper to cut than to look at closely.
+        self._by_relus = self.model.in_features > 2 and bends_at_relus_only(self.model)
         q = max([1, *(len(unsafe.limits) for unsafe in self.sets)])
         d, k = self.model.in_features, self.model.out_features
         self._rows, self._limits = np.zeros((len(self.sets), q, k)), np.zeros((len(self.sets), q))
