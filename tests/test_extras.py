@@ -150,10 +150,7 @@ MOST_SECONDS = 3.0
 YARDSTICK, YARDSTICK_SECONDS = "sum(i * i for i in range(2_000_000))", 0.11
 
 
-# An audit does not keep the limit yet: 3.6 s by the yardstick when last run, on a busy machine.
-@pytest.mark.parametrize(
-    "step", [pytest.param(step, marks=[pytest.mark.slow] * (step == "audit")) for step in FIRST_STEPS]
-)
+@pytest.mark.parametrize("step", FIRST_STEPS)
 def test_first_steps_take_no_time(step, tmp_path):
     code = BEGIN + FIRST_STEPS[step]
     code += "\nassert 'numba' not in sys.modules and 'torch' not in sys.modules"

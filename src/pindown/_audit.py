@@ -94,7 +94,7 @@ def audit(
     >>> print(audit(net, only=["ARC-01"]).description)
     This network maps 1 input to 1 output through 2 ReLUs in 1 layer and has 7 parameters.
     >>> print(audit(net, [[-1.0], [2.0]], [1.0, 2.0], only=["ACC-01"]).verdict)
-    No concern in 1 check (7 more checks had nothing to go on); RMSE 0, R² 1.000 on 2 rows of the data.
+    No concern in 1 check (8 more checks had nothing to go on); RMSE 0, R² 1.000 on 2 rows of the data.
     """
     seconds, bounds = checked_budget(budget), checked_limits(limits)
     turn = Turn.lasting(seconds)

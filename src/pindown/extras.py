@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
 
 # The extra of pyproject.toml that brings each module.
@@ -83,6 +83,8 @@ def install(what: str, *options: str) -> str:
 
 def install_command(extra: str) -> str:
     """Return the command that adds an optional part to the pindown that is running."""
+    from importlib import metadata  # slow to load, and seldom needed
+
     try:
         origin = json.loads(metadata.distribution("pindown").read_text("direct_url.json") or "{}")
         folder = origin["url"].removeprefix("file://") if "dir_info" in origin else ""

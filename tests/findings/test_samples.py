@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pindown.findings.samples import Targets, margins, predicted_classes, read_targets
+from pindown.findings.samples import Sample, Targets, margins, predicted_classes, read_targets
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,11 @@ def test_one_output_is_judged_by_its_sign():
     outputs = np.array([[2.0], [-1.0], [0.0]])
     assert predicted_classes(outputs).tolist() == [1, 0, 0]
     assert margins(outputs, Targets("binary", np.array([1, 1, 0]))).tolist() == [2.0, -1.0, 0.0]
+
+
+def test_spread_is_that_of_the_columns_and_zero_exactly_for_constants():
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(1e3, 2.0, (20_000, 3)), np.full((20_000, 1), 0.1)])
+    sample = Sample("data", X, None)
+    np.testing.assert_allclose(sample.spread[:3], X[:, :3].std(axis=0), rtol=1e-10)
+    assert sample.spread[3] == 0.0 and X[:, 3].std() > 0.0  # rounding of the mean is no spread

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +27,7 @@ from pindown.findings.tuning import (
 from pindown.io.evaluated import Evaluated
 from pindown.model.graph import Model
 from pindown.model.operations.relu import Relu
-from pindown.network import ReluNetwork
+from pindown.network import ReluNetwork, row_chunks
 
 Task = Literal["classes", "binary", "regression"]
 
@@ -41,6 +42,22 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    @cached_property
+    def mean(self) -> Array:
+        """The mean of every input."""
+        with np.errstate(over="ignore"):
+            return np.asarray(self.X.mean(axis=0))
+
+    @cached_property
+    def spread(self) -> Array:
+        """The standard deviation of every input, 0 exactly for those that are constant."""
+        squares = np.zeros(self.X.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in row_chunks(len(self), self.X.itemsize * self.X.shape[1]):
+                away = self.X[part] - self.mean
+                squares += np.einsum("ij,ij->j", away, away)
+        return np.where((self.X[0] == self.X).all(axis=0), 0.0, np.sqrt(squares / len(self)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,6 +53,7 @@ from pindown.verification.linearised_boundaries import deepfool
 from pindown.verification.tuning import (
     ATTACK_SHRINK,
     DISTANCE_ATTACK_SHARE,
+    DISTANCE_BRIEF_UNITS,
     DISTANCE_FIRST_STEP,
     DISTANCE_MAX_RATIONAL_PARAMETERS,
     DISTANCE_RELAXATION_SHARE,
@@ -241,17 +242,21 @@ def _checked(budget: float, norm: str, method: str) -> Deadline:
 
 def _enclosed(problem: Problem, method: str, deadline: Deadline, seed: int) -> DistanceState:
     """Attack, relax, then search exactly, as far as the time goes."""
-    state = attacked(problem, DistanceState(), deadline=deadline.share(DISTANCE_ATTACK_SHARE), seed=seed)
+    size = problem.net.size if isinstance(problem.net, ReluNetwork) else inf
+    small = problem.net.in_features <= WALK_MAX_INPUTS and size <= WALK_MAX_UNITS
+    walked = method == "cells" or (method == "auto" and small)
+    state = attacked(
+        problem, DistanceState(), deadline=deadline.share(DISTANCE_ATTACK_SHARE), seed=seed,
+        briefly=walked and size <= DISTANCE_BRIEF_UNITS,
+    )  # fmt: skip
     if method in ("auto", "relaxation", "bisection"):
         state = _relaxed(problem, state, deadline.share(DISTANCE_RELAXATION_SHARE))
     bounded = isfinite(state.upper) or problem.box is not None
-    size = problem.net.size if isinstance(problem.net, ReluNetwork) else inf
-    small = problem.net.in_features <= WALK_MAX_INPUTS and size <= WALK_MAX_UNITS
     most = MILP_MAX_UNITS if small else MILP_ALONE_UNITS
     programs_fit = problem.norm != "l2" and bounded and size <= most
     if method == "bisection" or (method == "auto" and not small and not programs_fit):
         return _bisected(problem, state, deadline, seed)
-    if method == "cells" or (method == "auto" and small and not _meets(state, _MEET)):
+    if method == "cells" or (walked and not _meets(state, _MEET)):
         shared = method == "auto" and programs_fit
         if _has_interior(problem):
             walking = deadline.share(DISTANCE_WALK_SHARE) if shared else deadline
@@ -309,11 +314,18 @@ def _meets(state: DistanceState, share: float) -> bool:
 
 
 def attacked(
-    problem: Problem, state: DistanceState, *, deadline: Deadline, seed: int = 0
+    problem: Problem, state: DistanceState, *, deadline: Deadline, seed: int = 0, briefly: bool = False
 ) -> DistanceState:
-    """Look for near inputs of another class, with ever smaller radii until attacks fail."""
+    """Look for near inputs of another class, with ever smaller radii until attacks fail.
+
+    Briefly, if an exact search will find the nearest anyway: then any bound on its distance will do.
+    """
     found = deepfool(problem.net, problem.x[None], norm=problem.norm, box=problem.box)
     state = _pulled_in(problem, state, found.X)
+    if briefly and not isfinite(state.upper):
+        state = _sampled(problem, state, seed)
+    if briefly and isfinite(state.upper):
+        return state
     radius, misses = state.upper, 0
     if not np.isfinite(radius):
         first = _first_radius(problem, deadline, seed)

@@ -65,6 +65,8 @@ SCATTER_RADIUS, SCATTER_STARTS, SCATTER_TURNS = 0.96, 6, 6
 MAX_RADIUS_DOUBLINGS = 40
 # Random points to try where gradients vanish.
 DISTANCE_SAMPLES = 256
+# Of so few units the walk over cells ends soon, whatever attacks found before it.
+DISTANCE_BRIEF_UNITS = 32
 
 # The distance to another class: linear relaxation.
 

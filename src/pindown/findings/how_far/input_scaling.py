@@ -14,7 +14,7 @@ from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.how_far.unfamiliar_inputs import evaluated_some
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
-from pindown.findings.samples import Sample, predicted_classes
+from pindown.findings.samples import predicted_classes
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     MIN_SCALING_ROWS,
@@ -80,8 +80,7 @@ def scale_of_inputs(subject: Subject) -> Finding:
     data = subject.data
     assert data is not None
     low, high = float(data.X.min()), float(data.X.max())
-    with np.errstate(over="ignore"):
-        spread = data.X.std(axis=0)
+    spread = data.spread
     constant = int(np.count_nonzero(spread == 0.0))
     outside = _outside(subject)
     tried, given = _tried(subject)
@@ -141,7 +140,7 @@ def _tried(subject: Subject) -> tuple[list[_Tried], float]:
     first = predicted_classes(evaluated_some(subject, X, until))
     n = len(first)
     right, low, high = first == y[:n], float(X.min()), float(X.max())
-    mean, spread = _columns(sample)
+    mean, spread = sample.mean, np.where(sample.spread > 0, sample.spread, 1.0)
     found: list[_Tried] = []
     for way in _WAYS:
         if not way.sensible(low, high) or (found and until.passed):
@@ -157,9 +156,3 @@ def _tried(subject: Subject) -> tuple[list[_Tried], float]:
         gain = (gained - lost) / m
         found.append(_Tried(way.name, float(now.mean()), gain, gain - SURE_IN_STANDARD_ERRORS * error))
     return found, float(right.mean())
-
-
-def _columns(sample: Sample) -> tuple[Array, Array]:
-    with np.errstate(over="ignore"):
-        mean, spread = sample.X.mean(axis=0), sample.X.std(axis=0)
-    return mean, np.where(spread > 0, spread, 1.0)

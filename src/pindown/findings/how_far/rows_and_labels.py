@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.evidence import Assumption
 from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.how_far._equal_rows import are_among, first_equal
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
 from pindown.findings.samples import Sample, Targets, predicted_classes
@@ -41,13 +42,14 @@ def duplicate_rows(subject: Subject) -> Finding:
     """Look for equal rows."""
     data, test = subject.data, subject.test
     assert data is not None
-    keys = _keys(data.X)
-    again = len(keys) - len(np.unique(keys))
-    conflicts = _conflicts(keys, data.targets)
-    twice = f"{count(again, 'row')} of {len(keys):,} of the {data.name} {_come(again)} again"
+    first = first_equal(data.X, subject.turn.audit.check)
+    n_rows = len(first)
+    again = int(np.count_nonzero(first != np.arange(n_rows)))
+    conflicts = _conflicts(first, data.targets)
+    twice = f"{count(again, 'row')} of {n_rows:,} of the {data.name} {_come(again)} again"
     differ = f"; {count(conflicts, 'row')} with another label" if conflicts else ""
     if test is None:
-        share = again / len(keys)
+        share = again / n_rows
         return Finding(
             verdict=twice + differ,
             number=Quantity(share, "exact", "%", label="rows that come again"),
@@ -56,7 +58,7 @@ def duplicate_rows(subject: Subject) -> Finding:
             scale="0% is usual for measurements; tables of few categories repeat themselves.",
             facts={"again": share, "conflicts": float(conflicts)},
         )
-    leaked = np.isin(_keys(test.X), keys)
+    leaked = are_among(test.X, data.X, subject.turn.audit.check)
     share, n = float(leaked.mean()), int(leaked.sum())
     return Finding(
         verdict=f"{count(n, 'row')} of {len(test):,} of the test data ({percent(share)}) "
@@ -68,7 +70,7 @@ def duplicate_rows(subject: Subject) -> Finding:
         scale="0% is what a test needs. In tables of few categories some rows coincide by chance.",
         table=_leaked_rows(leaked) if n else None,
         sentence=f"{percent(share)} of the test data are also rows of the data." if n else "",
-        facts={"leaked": share, "leaked_count": float(n), "again": again / len(keys),
+        facts={"leaked": share, "leaked_count": float(n), "again": again / n_rows,
                "conflicts": float(conflicts)},
     )  # fmt: skip
 
@@ -81,17 +83,11 @@ def _come(n: int) -> str:
     return "comes" if n == 1 else "come"
 
 
-def _keys(X: Array) -> NDArray[Any]:
-    rows = np.ascontiguousarray(X + 0.0)  # no negative zeros
-    return rows.view(f"V{rows.dtype.itemsize * rows.shape[1]}").ravel()
-
-
-def _conflicts(keys: NDArray[Any], targets: Targets | None) -> int:
+def _conflicts(first: NDArray[np.intp], targets: Targets | None) -> int:
     """Return how many rows have another label than the first equal one."""
     if targets is None or not targets.is_classification:
         return 0
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    return int(np.count_nonzero(targets.values != targets.values[first[place.ravel()]]))
+    return int(np.count_nonzero(targets.values != targets.values[first]))
 
 
 def _without(subject: Subject, leaked: NDArray[np.bool_]) -> str:

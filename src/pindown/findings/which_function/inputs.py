@@ -123,9 +123,7 @@ def _points(subject: Subject) -> tuple[Array, str, Array]:
         return subject.box.sample(n, rng), f"random points of {subject.box_name}", _sides(subject)
     X = subject.data.X
     rows = rng.permutation(len(X))[:n]
-    with np.errstate(over="ignore"):
-        deviation = X.std(axis=0)
-    return X[rows], f"rows of the {subject.data.name}", deviation
+    return X[rows], f"rows of the {subject.data.name}", subject.data.spread
 
 
 def _sides(subject: Subject) -> Array:

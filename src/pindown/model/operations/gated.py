@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erfc, expit
+import scipy  # its special functions are loaded when they are used
 
 from pindown.affine import Array
 from pindown.model.operations.operation import Numbers, Writer
@@ -80,17 +80,25 @@ class Gelu(Smooth):
 
     def function(self, x: Numbers) -> Array:
         """Return the value."""
-        share = expit(self._inner(x)) if self.approximate else 0.5 * erfc(-x / self.root)
+        share = (
+            scipy.special.expit(self._inner(x))
+            if self.approximate
+            else 0.5 * scipy.special.erfc(-x / self.root)
+        )
         return np.asarray(x * share)
 
     def derivative(self, x: Array) -> Array:
         """Return the derivative."""
         if not self.approximate:
             t = self._stretch * x
-            return np.where(np.abs(x) > _FAR, x > 0, 0.5 * erfc(-x / self.root) + t * _density(t))
+            return np.where(
+                np.abs(x) > _FAR, x > 0, 0.5 * scipy.special.erfc(-x / self.root) + t * _density(t)
+            )
         inner = self._inner(x)
         slope = 2.0 * _SQRT_TWO_OVER_PI * (1.0 + 3.0 * _CUBIC * x * x)
-        return np.where(np.abs(x) > _FAR**0.5, x > 0, expit(inner) + x * slope * bell(inner))
+        return np.where(
+            np.abs(x) > _FAR**0.5, x > 0, scipy.special.expit(inner) + x * slope * bell(inner)
+        )
 
     def second(self, x: Array) -> Array:
         """Return the second derivative."""
@@ -140,11 +148,11 @@ class Silu(Smooth):
 
     def function(self, x: Numbers) -> Array:
         """Return the value."""
-        return np.asarray(x * expit(x))
+        return np.asarray(x * scipy.special.expit(x))
 
     def derivative(self, x: Array) -> Array:
         """Return the derivative."""
-        return np.asarray(expit(x) + x * bell(x))
+        return np.asarray(scipy.special.expit(x) + x * bell(x))
 
     def second(self, x: Array) -> Array:
         """Return the second derivative."""
@@ -178,7 +186,7 @@ class Mish(Smooth):
 
     def _share(self, x: Array) -> tuple[Array, Array, Array]:
         """Return tanh of softplus and its two derivatives."""
-        plus, sigma = np.logaddexp(0.0, x), expit(x)
+        plus, sigma = np.logaddexp(0.0, x), scipy.special.expit(x)
         t, q = np.tanh(plus), 4.0 * bell(2.0 * plus)
         return t, q * sigma, q * (bell(x) - 2.0 * t * sigma * sigma)
 
@@ -230,7 +238,7 @@ class HardSwish(Smooth):
 
 def bell(x: Array) -> Array:
     r"""Return :math:`\sigma(x) \sigma(-x)`, the derivative of the sigmoid."""
-    return np.asarray(expit(x) * expit(-x))
+    return np.asarray(scipy.special.expit(x) * scipy.special.expit(-x))
 
 
 def _density(x: Array) -> Array:

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erf, expit
+import scipy  # its special functions are loaded when they are used
 
 from pindown.affine import Array
 from pindown.errors import UnsupportedModelError
@@ -58,7 +58,7 @@ class Sigmoid(Smooth):
 
     def function(self, x: Numbers) -> Array:
         """Return the sigmoid."""
-        return np.asarray(expit(x))
+        return np.asarray(scipy.special.expit(x))
 
     def derivative(self, x: Array) -> Array:
         """Return the bell."""
@@ -110,7 +110,7 @@ class Erf(Smooth):
 
     def function(self, x: Numbers) -> Array:
         """Return the error function."""
-        return np.asarray(erf(x))
+        return np.asarray(scipy.special.erf(x))
 
     def derivative(self, x: Array) -> Array:
         """Return the bell."""
@@ -252,7 +252,7 @@ class Softplus(Smooth):
 
     def derivative(self, x: Array) -> Array:
         """Return the sigmoid."""
-        return np.asarray(expit(x))
+        return np.asarray(scipy.special.expit(x))
 
     def second(self, x: Array) -> Array:
         """Return the bell."""
