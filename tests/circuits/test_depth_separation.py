@@ -16,13 +16,9 @@ from pindown.circuits.depth_separation import (
     power_gap,
 )
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D, compile_1d
+from pindown.circuits.zonotopes import sample_extremal, zonotope_network
 from pindown.geometry.counts.bounds import min_size
-from pindown.geometry.counts.piece_families import (
-    sample_extremal,
-    zonotope_min_size,
-    zonotope_network,
-    zonotope_vertex_count,
-)
+from pindown.geometry.counts.piece_families import zonotope_min_size, zonotope_vertex_count
 from pindown.geometry.exact.complex import exact_complex
 
 

@@ -7,10 +7,16 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork, equivalence
-from pindown.circuits import composed_zigzags, maximum, power_gap
+from pindown.circuits import (
+    composed_zigzags,
+    maximum,
+    power_gap,
+    zonotope_family,
+    zonotope_network,
+    zonotope_vertices,
+)
 from pindown.circuits.depth_separation import even_sawtooth, l1_distance, l1_lower_bound
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
-from pindown.geometry.counts.piece_families import zonotope_family, zonotope_network, zonotope_vertices
 from pindown.geometry.folds.one_hidden_layer import flatten_to_one_hidden
 from pindown.learn.gates import ModifiedSGDRegressor
 from pindown.learn.gates.noisy_gd import gate_gradient

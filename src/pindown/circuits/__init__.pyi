@@ -47,3 +47,10 @@ from pindown.circuits.depth_separation import pieces_of_zigzags as pieces_of_zig
 from pindown.circuits.depth_separation import power_gap as power_gap
 from pindown.circuits.depth_separation import telgarsky_comparison as telgarsky_comparison
 from pindown.circuits.depth_separation import zigzag_function as zigzag_function
+
+# zonotopes, and zigzags after their support functions
+from pindown.circuits.zonotopes import is_extremal as is_extremal
+from pindown.circuits.zonotopes import sample_extremal as sample_extremal
+from pindown.circuits.zonotopes import zonotope_family as zonotope_family
+from pindown.circuits.zonotopes import zonotope_network as zonotope_network
+from pindown.circuits.zonotopes import zonotope_vertices as zonotope_vertices

@@ -48,8 +48,7 @@ def zigzag_function(peaks: Sequence[Number], height: Number = 1) -> PiecewiseLin
         >>> h, [str(h.at(x)) for x in (-1, 0, Fraction(1, 3), Fraction(1, 2), 1)]
         (PiecewiseLinear1D(4 pieces, kinks at 0, 0.333333, 0.5, exact), ['0', '0', '1', '0', '1'])
 
-    Mukherjee 2020, Definition 5. In float64 it is the function of
-    :func:`pindown.geometry.counts.piece_families.zigzag`.
+    Mukherjee 2020, Definition 5. :func:`compile_1d` turns it into a network.
     """
     *inner, M = alike([*peaks, height], "peaks and height")
     knots = [0 * M, *inner, M]

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from pindown import ReluNetwork
 from pindown._audit import audit
+from pindown.circuits import composed_zigzags
 from pindown.findings.which_function.inputs import connected_inputs
-from pindown.geometry.counts.piece_families import zigzag
 
 
 def random_net(widths, seed=0):
@@ -106,7 +106,7 @@ def test_reaction_counts_how_much_the_data_vary():
 
 
 def test_bends_of_a_sawtooth_need_a_wide_layer():
-    tooth = zigzag([0.5])
+    tooth = composed_zigzags([[0.5]])
     net = tooth @ tooth @ tooth @ tooth  # 16 pieces on [0, 1]
     finding = ask(net, "DEP-01", box=(0, 1))
     assert finding.number.value == 15 and finding.table.rows[0] == (1, 15)

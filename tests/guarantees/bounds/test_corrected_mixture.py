@@ -13,6 +13,7 @@ from pindown.guarantees.bounds import (
     clusters_bound,
     mixture_bound,
     mixture_noise_scale,
+    mixture_order,
     niceness,
 )
 from pindown.guarantees.bounds.priors import N_ANGLES, cone_sample
@@ -278,3 +279,22 @@ def test_the_protocol_of_clusters_is_its_steps_one_by_one():
     starts = priors.cluster(priors.chosen(train(start, 0)))
     cluster = [train(each.network, i + 1) for i, each in enumerate(starts)]
     assert found.terms == mixture_bound(train(start, 0), cluster, starts, X, y, margin=0.5).terms
+
+
+def test_the_order_is_the_printed_expression_for_the_nearest_network():
+    rng = np.random.default_rng(5)
+    far, near, start = (
+        WeightList("given", (rng.standard_normal((4, 3)), scale * rng.standard_normal((2, 4))))
+        for scale in (9.0, 1.0, 1.0)
+    )
+    start = near.shifted(near.vector + 0.01 * start.vector)
+    d, h, m, delta = 2, 4, 500, 0.1
+    norms = np.prod([np.linalg.norm(W, 2) for W in near.matrices])
+    distance = np.linalg.norm(near.vector - start.vector)
+    expected = (
+        np.sqrt(h * np.log(2 * d * h / delta) / m) * d * 3.0 * norms ** (1 - 1 / d) * distance / 0.5
+    )
+    found = mixture_order([far, near], [start, far], m, margin=0.5, input_norm=3.0, delta=delta)
+    assert found == 0.0  # a start is among the networks
+    found = mixture_order([far, near], [start], m, margin=0.5, input_norm=3.0, delta=delta)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -1,10 +1,11 @@
 """Networks with exits: interfaces, adapters, the multi-scale dense network, costs."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from pindown.learn.multi_exit import MSDNet, MultiExitModel, exit_costs
+from pindown.learn.multi_exit import ExitProtocol, MSDNet, MultiExitModel, exit_costs
 from pindown.learn.multi_exit.costs import ExitCosts
 from pindown.learn.multi_exit.networks import multi_exit_cnn, multi_exit_mlp, seeded
 
@@ -104,6 +105,47 @@ def test_published_network_has_its_published_structure():
     assert states[3] == [(82, 16, 16), (164, 8, 8)]
     assert states[-1] == [(332, 8, 8)]
     assert model.heads[0].linear.out_features == 100
+
+
+def test_published_network_for_large_images_has_its_published_structure():
+    with torch.device("meta"):  # shapes only
+        model = MSDNet.imagenet(1000)
+        states, state = [], torch.zeros(1, 3, 224, 224)
+        for stage in model.eval().stages:
+            state = stage(state)
+            states.append([tuple(part.shape[1:]) for part in state])
+        outputs = model(torch.zeros(1, 3, 224, 224))
+    assert (model.n_scales, model.n_layers, model.n_exits) == (4, 38, 5)
+    assert model.exit_layers == ExitProtocol.imagenet().exits == (10, 17, 24, 31, 38)
+    assert [tuple(z.shape) for z in outputs] == [(1, 1000)] * 5
+    # 32 channels and 16 more a layer; the finest scale goes, with half the channels, behind layer 11.
+    assert states[0] == [(192, 56, 56), (384, 28, 28), (768, 14, 14), (768, 7, 7)]
+    assert states[1][0][1:] == (28, 28) and len(states[-1]) == 1
+
+
+@pytest.mark.parametrize("protocol", [ExitProtocol.cifar(), ExitProtocol.imagenet()])
+def test_the_protocol_draws_rows_once_and_the_same_number_of_each_class(protocol):
+    y = np.repeat(np.arange(3), 750)
+    split = protocol.split(y, 100, random_state=1)
+    rows = np.concatenate(split)
+    assert len(np.unique(rows)) == len(rows) == 3 * protocol.per_class
+    held = 50 if protocol.name == "cifar" else 10
+    counts = [np.bincount(y[part]).tolist() for part in split]
+    assert counts == [[100 - held] * 3, [held] * 3, [protocol.per_class - 100] * 3]
+    assert not np.array_equal(split.train, protocol.split(y, 100, random_state=2).train)
+    with pytest.raises(ValueError, match="labels_per_class must exceed"):
+        protocol.split(y, 751)
+
+
+def test_the_protocol_lets_the_step_size_fall_when_the_source_does():
+    assert ExitProtocol.cifar().drops == (0.5, 0.75) and ExitProtocol.imagenet().drops == (1 / 3, 2 / 3)
+    descent = ExitProtocol.cifar().optimiser(MSDNet(3, n_exits=1)).param_groups[0]
+    assert (descent["lr"], descent["momentum"], descent["nesterov"], descent["weight_decay"]) == (
+        0.5,
+        0.9,
+        True,
+        1e-4,
+    )
 
 
 def test_dense_layers_keep_what_was_there():

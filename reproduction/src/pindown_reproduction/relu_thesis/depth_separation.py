@@ -17,8 +17,8 @@ from pindown.box import Box
 from pindown.circuits.arithmetic import depth, size
 from pindown.circuits.depth_separation import composed_zigzags
 from pindown.circuits.piecewise_1d import PiecewiseLinear1D
+from pindown.circuits.zonotopes import zonotope_family
 from pindown.geometry.complex.polyhedral import polyhedral_complex
-from pindown.geometry.counts.piece_families import zonotope_family
 from pindown.geometry.exact.complex import exact_complex
 from pindown.network import ReluNetwork
 from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results

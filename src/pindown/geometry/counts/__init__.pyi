@@ -16,11 +16,3 @@ from pindown.geometry.counts.piece_families import zigzags_to_beat_folding as zi
 from pindown.geometry.counts.piece_families import zonotope_min_size as zonotope_min_size
 from pindown.geometry.counts.piece_families import zonotope_pieces as zonotope_pieces
 from pindown.geometry.counts.piece_families import zonotope_vertex_count as zonotope_vertex_count
-
-# Zonotopes, and networks made from them.
-from pindown.geometry.counts.piece_families import is_extremal as is_extremal
-from pindown.geometry.counts.piece_families import sample_extremal as sample_extremal
-from pindown.geometry.counts.piece_families import zigzag as zigzag
-from pindown.geometry.counts.piece_families import zonotope_family as zonotope_family
-from pindown.geometry.counts.piece_families import zonotope_network as zonotope_network
-from pindown.geometry.counts.piece_families import zonotope_vertices as zonotope_vertices

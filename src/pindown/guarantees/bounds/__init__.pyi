@@ -18,6 +18,7 @@ from pindown.guarantees.bounds.relative_entropy import small_kl as small_kl
 from pindown.guarantees.bounds.relative_entropy import small_kl_inverse as small_kl_inverse
 
 # networks: margins, spectral norms, noise on the weights
+from pindown.guarantees.bounds.pac_bayes_margins import conditioned_kl as conditioned_kl
 from pindown.guarantees.bounds.pac_bayes_margins import margin_bound as margin_bound
 from pindown.guarantees.bounds.pac_bayes_margins import margin_risk as margin_risk
 from pindown.guarantees.bounds.pac_bayes_margins import truncated_posterior as truncated_posterior
@@ -31,6 +32,7 @@ from pindown.guarantees.bounds.weight_noise import weight_noise_bound as weight_
 # networks: priors around starts, and their mixture
 from pindown.guarantees.bounds.corrected_mixture import clusters_bound as clusters_bound
 from pindown.guarantees.bounds.corrected_mixture import mixture_bound as mixture_bound
+from pindown.guarantees.bounds.corrected_mixture import mixture_order as mixture_order
 from pindown.guarantees.bounds.priors import ClusterPriors as ClusterPriors
 from pindown.guarantees.bounds.priors import beta_grid as beta_grid
 from pindown.guarantees.bounds.priors import mixture_noise_scale as mixture_noise_scale

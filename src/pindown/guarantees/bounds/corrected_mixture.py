@@ -46,7 +46,7 @@ from pindown.guarantees.bounds.spectral import (
 from pindown.io import as_network
 from pindown.network import ReluNetwork
 from pindown.rounding import norm_up
-from pindown.validation import positive, probability, refuse
+from pindown.validation import integer, positive, probability, refuse
 
 SOURCE = "Mukherjee 2020, Theorem 6.3.1"
 _NICE_FACTOR = 8.0  # of the proof; the statement has 1
@@ -190,6 +190,63 @@ def clusters_bound(
     starts = priors.cluster(priors.chosen(centre))
     cluster = [train(each.network, i + 1) for i, each in enumerate(starts)]
     return mixture_bound(centre, cluster, starts, X, y, **options)
+
+
+def mixture_order(
+    cluster: Sequence[Any],
+    starts: Sequence[Any],
+    n_samples: int,
+    *,
+    margin: float,
+    input_norm: float,
+    delta: float = 0.05,
+) -> float:
+    r"""Return the order of the mixture bound: quick to compute, for ranking architectures.
+
+    .. math:: \sqrt{\frac{h \log(2 d h / \delta)}{m}}\; d B \Big(\prod_l \|A_{i,l}\|_2\Big)^{1 - 1/d}\,
+        \frac{\min_j \|A_i - B_j\|}{\gamma}
+
+    for the network :math:`A_i` that is nearest to a start. It is **not a bound**: constants, the
+    logarithms of choices and the empirical risk are left out, as in the source.
+
+    Args:
+        cluster: :math:`A_i`, the trained networks: any models, or :class:`WeightList`.
+        starts: :math:`B_j`.
+        n_samples: m.
+        margin: :math:`\gamma`.
+        input_norm: B.
+        delta: :math:`\delta`.
+
+    Example:
+        Twice the distance from the starts doubles it, four times the sample halves it:
+
+        >>> import numpy as np
+        >>> net, start = (WeightList("given", (a * np.eye(2), np.eye(2))) for a in (1.0, 0.9))
+        >>> far = WeightList("given", (0.8 * np.eye(2), np.eye(2)))
+        >>> one = mixture_order([net], [start], 100, margin=1.0, input_norm=1.0)
+        >>> round(mixture_order([net], [far], 100, margin=1.0, input_norm=1.0) / one, 9)
+        2.0
+        >>> round(mixture_order([net], [far, start], 400, margin=1.0, input_norm=1.0) / one, 9)
+        0.5
+
+    Mukherjee 2020, section 6.1.1, the estimate that stands before Theorem 6.3.1.
+    """
+    if not cluster or not starts:
+        raise ValueError("mixture_order needs at least one trained network and one start.")
+    nets = weights_of([*cluster, *starts], "mixture_order")
+    if any(net.shapes != nets[0].shapes for net in nets):
+        raise ValueError(f"all networks must have the shapes of the first, {nets[0].shapes}.")
+    trained, first = nets[: len(cluster)], nets[len(cluster) :]
+    m, g, B = (
+        integer("n_samples", n_samples),
+        positive("margin", margin),
+        positive("input_norm", input_norm),
+    )
+    distances = [min(norm_up(net.vector - start.vector) for start in first) for net in trained]
+    nearest = int(np.argmin(distances))
+    net, d, h = trained[nearest], trained[0].depth, trained[0].largest_side
+    noise = math.sqrt(h * math.log(2 * d * h / probability("delta", delta)) / m)
+    return noise * d * B * net.geometric_norm ** (d - 1) * distances[nearest] / g
 
 
 def _best(

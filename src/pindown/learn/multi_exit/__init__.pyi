@@ -10,6 +10,10 @@ from pindown.learn.multi_exit.networks import MSDNet as MSDNet
 from pindown.learn.multi_exit.networks import multi_exit_mlp as multi_exit_mlp
 from pindown.learn.multi_exit.networks import multi_exit_cnn as multi_exit_cnn
 
+# The source's two settings
+from pindown.learn.multi_exit.protocol import ExitProtocol as ExitProtocol
+from pindown.learn.multi_exit.protocol import LabelSplit as LabelSplit
+
 # Training
 from pindown.learn.multi_exit.self_distillation import MultiExitDistiller as MultiExitDistiller
 from pindown.learn.multi_exit.self_distillation import TemperatureAnnealer as TemperatureAnnealer

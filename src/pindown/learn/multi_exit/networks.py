@@ -110,14 +110,18 @@ def _bottlenecked(n_in: int, n_out: int, width: int, stride: int) -> nn.Sequenti
 
 
 class _FirstLayer(nn.Module):  # type: ignore[misc]
-    """The image at every scale."""
+    """The image at every scale; a large one is first made four times smaller."""
 
-    def __init__(self, channels: Sequence[int], in_channels: int) -> None:
+    def __init__(self, channels: Sequence[int], in_channels: int, large: bool) -> None:
         super().__init__()
         pairs = zip([in_channels, *channels[:-1]], channels, strict=True)
-        self.units = nn.ModuleList(
+        units = [
             _unit(n_in, n_out, stride=2 if scale else 1) for scale, (n_in, n_out) in enumerate(pairs)
-        )
+        ]
+        if large:
+            smaller = _unit(in_channels, channels[0], kernel=7, stride=2)
+            units[0] = nn.Sequential(*smaller, nn.MaxPool2d(3, 2, padding=1))
+        self.units = nn.ModuleList(units)
 
     def forward(self, x: Tensor) -> list[Tensor]:
         state = []
@@ -183,7 +187,7 @@ class _Head(nn.Module):  # type: ignore[misc]
 class MSDNet(MultiExitModel):
     """A multi-scale dense network with exits.
 
-    The defaults are small; :meth:`cifar` has the published sizes.
+    The defaults are small; :meth:`cifar` and :meth:`imagenet` have the published sizes.
 
     Args:
         n_classes: Number of classes.
@@ -195,7 +199,9 @@ class MSDNet(MultiExitModel):
         growth: Channels a layer adds, at the finest scale.
         factors: How many times as many at each scale; one number for each scale.
         reduction: Share of the channels a transition keeps; 1 for no transitions.
-        head_channels: Channels inside a head.
+        head_channels: Channels inside a head; None for as many as it reads.
+        large: Whether images are large: a 7 x 7 convolution with stride 2 and a maximum over 3 x 3 with
+            stride 2 come first.
 
     Attributes:
         n_layers: Layers in all.
@@ -224,10 +230,12 @@ class MSDNet(MultiExitModel):
         growth: int = 4,
         factors: Sequence[int] = (1, 2, 4),
         reduction: float = 0.5,
-        head_channels: int = 32,
+        head_channels: int | None = 32,
+        large: bool = False,
     ) -> None:
         sizes = {"n_classes": n_classes, "in_channels": in_channels, "n_exits": n_exits, "base": base}
-        sizes |= {"step": step, "channels": channels, "growth": growth, "head_channels": head_channels}
+        sizes |= {"step": step, "channels": channels, "growth": growth}
+        sizes |= {} if head_channels is None else {"head_channels": head_channels}
         for name, value in sizes.items():
             integer(name, value)
         if not integers("factors", factors):
@@ -238,12 +246,12 @@ class MSDNet(MultiExitModel):
                 "growth times each coarser scale's factor must be at least 2: half of it is new."
             )
         total = base + step * (n_exits - 1)
-        layers = _Layers(tuple(factors), total, in_channels, channels, growth, reduction)
+        layers = _Layers(tuple(factors), total, in_channels, channels, growth, reduction, large)
         stages, heads = [], []
         for exit_number in range(n_exits):
             count = step if exit_number else base
             stages.append(nn.Sequential(*(part for _ in range(count) for part in layers.next())))
-            heads.append(_Head(layers.coarsest, head_channels, n_classes))
+            heads.append(_Head(layers.coarsest, head_channels or layers.coarsest, n_classes))
         super().__init__(stages, heads)
         self.n_layers, self.n_scales = total, len(factors)
         self.exit_layers = tuple(range(base, total + 1, step))
@@ -252,6 +260,25 @@ class MSDNet(MultiExitModel):
     def cifar(cls, n_classes: int = 100) -> MSDNet:
         """Return the published network for 32 x 32 images: 3 scales, 24 layers, 11 exits."""
         return cls(n_classes, n_exits=11, base=4, step=2, channels=16, growth=6, head_channels=128)
+
+    @classmethod
+    def imagenet(cls, n_classes: int = 1000) -> MSDNet:
+        """Return the published network for 224 x 224 images: 4 scales, 38 layers, 5 exits.
+
+        The exits are at layers 10, 17, 24, 31 and 38; channels, growth and factors are those that the
+        network's authors use for ImageNet.
+        """
+        return cls(
+            n_classes,
+            n_exits=5,
+            base=10,
+            step=7,
+            channels=32,
+            growth=16,
+            factors=(1, 2, 4, 4),
+            head_channels=None,
+            large=True,
+        )
 
 
 class _Layers:
@@ -265,13 +292,10 @@ class _Layers:
         channels: int,
         growth: int,
         reduction: float,
+        large: bool,
     ) -> None:
-        self.factors, self.in_channels, self.growth, self.reduction = (
-            factors,
-            in_channels,
-            growth,
-            reduction,
-        )
+        self.factors, self.in_channels, self.large = factors, in_channels, large
+        self.growth, self.reduction = growth, reduction
         self.width, self.done, self.first_scale = channels, 0, 0
         self.interval = math.ceil(total / len(factors))  # layers after which the finest scale goes
 
@@ -283,7 +307,7 @@ class _Layers:
         parts: list[nn.Module] = []
         if not self.done:
             widths = [self.width * f for f in self.factors]
-            parts.append(_FirstLayer(widths, self.in_channels))
+            parts.append(_FirstLayer(widths, self.in_channels, self.large))
         self.done += 1
         first = (self.done - 1) // self.interval
         drop = first - self.first_scale
