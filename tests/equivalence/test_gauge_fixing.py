@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from pindown import ReluNetwork
 from pindown.affine import dense
@@ -31,7 +32,7 @@ def test_copies_have_one_form(seed, sparse, gauge):
     check_same_numbers(canonical(form.network, gauge), form.network)  # idempotent
     X = rng.standard_normal((1000, net.in_features))
     np.testing.assert_allclose(form.network(X), net(X), rtol=1e-10, atol=1e-10)
-    check_same_numbers(apply(form.symmetry, net), form.network, rtol=1e-15)
+    check_same_numbers(apply(form.symmetry, form.merged), form.network, rtol=1e-15)
 
 
 def test_unit_gauge_has_rows_of_length_one():
@@ -59,10 +60,54 @@ def test_duplicates_are_near_ties():
     rng = np.random.default_rng(0)
     W, b = rng.standard_normal((5, 3)), rng.standard_normal(5)
     W[3], b[3] = 2 * W[1], 2 * b[1]
-    form = canonical_form(ReluNetwork.from_layers([(W, b), (rng.standard_normal((1, 5)), [0])]))
+    net = ReluNetwork.from_layers([(W, b), (rng.standard_normal((1, 5)), [0])])
+    form = canonical_form(net, merge=False)
     assert [layer for layer, _, _ in form.near_ties] == [1]
     rows = form.network.layers[0].weight
     np.testing.assert_allclose(rows[form.near_ties[0][1]], rows[form.near_ties[0][2]], rtol=1e-14)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("gauge", ["unit", "balanced"])
+@pytest.mark.parametrize("seed", range(4))
+def test_redundant_units_are_merged_before_the_form(seed, gauge, sparse):
+    """Copies, constants and unread units go; all symmetric copies then have one form without ties."""
+    rng = np.random.default_rng(seed)
+    net = random_net(rng, [3, 6, 5, 2])
+    (W1, b1), (W2, b2), (W3, b3) = ((np.array(W), np.array(b)) for W, b in net.layers)
+    W1[4], b1[4] = 3.7 * W1[1], 3.7 * b1[1]  # a copy
+    W2[2], b2[2] = 0.0, 1.5  # a constant
+    W3[:, 3] = 0.0  # nobody reads it
+    W1[5], W2[:, 5] = W1[0], -W2[:, 0]
+    b1[5] = b1[0]  # cancels another unit, so both go
+    layers = [(sp.csr_array(W) if sparse else W, b) for W, b in ((W1, b1), (W2, b2), (W3, b3))]
+    net = ReluNetwork.from_layers(layers)
+    form = canonical_form(net, gauge)
+    assert form.network.widths == (3, 3, 3, 2) and form.near_ties == ()
+    assert {(1, 4), (1, 0), (1, 5), (2, 2), (2, 3)} == set(form.gone)
+    X = rng.standard_normal((200, 3))
+    np.testing.assert_allclose(form.network(X), net(X), rtol=1e-12, atol=1e-12)
+    copy = canonical_form(apply(random_symmetry(net, seed=seed), net), gauge)
+    check_same_numbers(copy.network, form.network)
+    again = canonical_form(form.network, gauge)
+    assert again.gone == ()
+    check_same_numbers(again.network, form.network)
+
+
+def test_units_that_are_only_nearly_copies_stay():
+    """One entry differs by far more than rounding of that entry, though not of the row."""
+    net = ReluNetwork.from_layers([([[1.0, 1e-15], [1.0, 2e-15]], [0, 0]), ([[1e9, -1e9]], [0])])
+    assert canonical(net).widths == (2, 2, 1)
+    opposite = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, -1.0]], [0])])
+    assert canonical(opposite).widths == (1, 2, 1)
+
+
+def test_a_layer_that_is_all_constant_goes():
+    net = ReluNetwork.from_layers(
+        [(np.zeros((2, 3)), [1.0, -1.0]), (np.eye(2), [0, 5]), ([[2.0, 1.0]], [0])]
+    )
+    form = canonical(net)
+    assert form.widths == (3, 1) and form(np.ones(3)).item() == net(np.ones(3)).item() == 7.0
 
 
 def test_no_ties_at_real_width():

@@ -320,7 +320,8 @@ def canonical(
 ) -> int:
     """Write the one representative of all reorderings and rescalings of a network's units.
 
-    Two symmetric copies become equal up to rounding, so that their files can be compared. The result
+    Two symmetric copies become equal up to rounding, so that their files can be compared. Units that
+    repeat others, are constant or are read by nothing are merged first. The result
     is a ReLU network with dense layers; where that takes more than 1.1 times the file that was read,
     as with convolutions, it is written only with --force.
     """
@@ -336,6 +337,11 @@ def canonical(
     form = canonical_form(given.relu_network(), gauge)
     network, file = canonical_file(form.network, given, model, out, dtype, force=force)
     lines = [f"{network}, gauge {gauge}", *_noted(network)]
+    if form.gone:
+        units = "unit is" if len(form.gone) == 1 else "units are"
+        lines.append(
+            f"  {len(form.gone)} {units} merged into others: copies, constant, or read by nothing"
+        )
     for layer, i, j in form.near_ties[:_MAX_TIES]:
         lines.append(
             f"  near tie in layer {layer}: the order of units {i} and {j} may depend on rounding"

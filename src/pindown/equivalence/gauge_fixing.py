@@ -2,7 +2,8 @@ r"""One representative of all symmetric copies of a network: fixed scales, fixed
 
 Scales are fixed by a gauge. ``"unit"`` gives every hidden unit incoming weights of length one.
 ``"balanced"`` makes the length of what enters a unit (bias included) equal to that of what leaves it,
-which is the copy of smallest sum of squares. Units are then put in the order of
+which is the copy of smallest sum of squares. Before that, units go that no form can tell apart or place:
+those that nothing reads, constant ones, and copies of others. Units are then put in the order of
 :math:`r_l \cdot (W_l[i, :], b_l[i])`, with a fixed random vector :math:`r_l`, in the unit gauge and
 after the layer before has been ordered.
 
@@ -18,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pindown.affine import Array, Matrix
+from pindown.equivalence.merged_units import merged_units
 from pindown.equivalence.tuning import BALANCING_SETTLED, BALANCING_SWEEPS
 from pindown.equivalence.weight_symmetry import (
     Permutation,
@@ -51,25 +53,35 @@ class CanonicalForm:
 
     Attributes:
         network: The representative.
-        symmetry: Maps the given network to it.
+        symmetry: Maps ``merged`` to it.
         near_ties: ``(layer, i, j)`` for units i, j of the canonical network, neighbours in the order
             of hidden layer ``layer`` (from 1), whose keys are too near to be told apart: symmetric
             copies of the network may have them in the other order.
         gauge: ``"unit"`` or ``"balanced"``.
+        gone: ``(layer, unit)`` of the given network for each unit that nothing read, that was constant
+            or a copy of another one, and is part of the others now.
+        merged: The given network without them.
     """
 
     network: ReluNetwork
     symmetry: Symmetry
     near_ties: tuple[tuple[int, int, int], ...]
     gauge: str
+    gone: tuple[tuple[int, int], ...]
+    merged: ReluNetwork
 
     def __repr__(self) -> str:
         ties = f"{len(self.near_ties)} near ties" if self.near_ties else "no near ties"
-        return f"CanonicalForm({self.gauge} gauge, {ties}, {self.network})"
+        gone = f", merged units: {len(self.gone)}" if self.gone else ""
+        return f"CanonicalForm({self.gauge} gauge, {ties}{gone}, {self.network})"
 
 
 def canonical(
-    net: ReluNetwork | Any, gauge: Gauge = "unit", *, activation: str | None = None
+    net: ReluNetwork | Any,
+    gauge: Gauge = "unit",
+    *,
+    merge: bool = True,
+    activation: str | None = None,
 ) -> ReluNetwork:
     """Return the representative of all symmetric copies of the network.
 
@@ -77,11 +89,13 @@ def canonical(
         net: A network or a model, the path of a model file, a torch module or a fitted scikit-learn
             estimator; a model with convolutions becomes dense layers, which may be large.
         gauge: How scales are fixed, ``"unit"`` or ``"balanced"``.
+        merge: Whether units that repeat others, are constant or are read by nothing are merged first
+            (the widths get smaller then); False keeps all of them.
         activation: ``"relu"``, if a path is that of a state dict: that is what lies between its layers,
             which the file does not say.
 
-    A unit that is zero for every input (no incoming weights, no bias) has no scale of its own, so copies
-    in which it feeds something may differ there; lossless shrinking removes such units.
+    With ``merge=False``, a unit that is zero for every input (no incoming weights, no bias) has no scale
+    of its own, so copies in which it feeds something may differ there.
 
     >>> net = ReluNetwork.from_layers([([[3.0], [-2.0]], [6, 0]), ([[1.0, 5.0]], [0])])
     >>> copy = ReluNetwork.from_layers([([[-4.0], [1.0]], [0, 2]), ([[2.5, 3.0]], [0])])
@@ -90,25 +104,35 @@ def canonical(
     """
     from pindown.io.any_model import as_network
 
-    return canonical_form(as_network(net, "canonical", activation), gauge).network
+    return canonical_form(as_network(net, "canonical", activation), gauge, merge=merge).network
 
 
 @on_network
 @np.errstate(over="ignore", invalid="ignore")  # what does not fit float64 is refused at the end
-def canonical_form(net: ReluNetwork, gauge: Gauge = "unit") -> CanonicalForm:
+def canonical_form(net: ReluNetwork, gauge: Gauge = "unit", *, merge: bool = True) -> CanonicalForm:
     """Return the canonical network with the symmetry that leads to it and its near ties.
+
+    Args:
+        net: A network or a model.
+        gauge: How scales are fixed, ``"unit"`` or ``"balanced"``.
+        merge: Whether units that repeat others, are constant or are read by nothing are merged first.
+
+    >>> net = ReluNetwork.from_layers([([[3.0], [6.0], [-1.0]], [3, 6, 0]), ([[1.0, 1.0, 2.0]], [0])])
+    >>> canonical_form(net)
+    CanonicalForm(unit gauge, no near ties, merged units: 1, ReluNetwork(1 -> 2 -> 1, 7 parameters))
 
     Raises:
         ValueError: If the gauge is unknown, or a rescaled weight does not fit float64.
     """
     choice("gauge", gauge, ("unit", "balanced"))
+    net, gone = merged_units(net) if merge else (net, ())
     symmetry, ties = _unit_gauge(net)
     network = apply(symmetry, net)
     if gauge == "balanced":
         balancing = Symmetry(identity(net).permutations, _balancing_scales(network))
         symmetry = compose(balancing, symmetry)
         network = apply(symmetry, net)
-    return CanonicalForm(network, symmetry, ties, gauge)
+    return CanonicalForm(network, symmetry, ties, gauge, gone, net)
 
 
 def row_lengths(weight: Matrix, bias: Array | None = None) -> Array:

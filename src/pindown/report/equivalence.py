@@ -348,7 +348,8 @@ def render_canonical_json(form: CanonicalForm) -> str:
     Schema 1::
 
         {"schema": 1, "gauge": "unit" | "balanced", "widths": [int], "relus": int, "parameters": int,
-         "fingerprint": str, "assumptions": [str], "near_ties": [{"layer": int, "units": [int, int]}]}
+         "fingerprint": str, "assumptions": [str], "near_ties": [{"layer": int, "units": [int, int]}],
+         "merged": [{"layer": int, "unit": int}]}
     """
     net = form.network
     content = {
@@ -360,5 +361,6 @@ def render_canonical_json(form: CanonicalForm) -> str:
         "fingerprint": net.fingerprint,
         "assumptions": list(net.notes),
         "near_ties": [{"layer": layer, "units": [i, j]} for layer, i, j in form.near_ties],
+        "merged": [{"layer": layer, "unit": unit} for layer, unit in form.gone],
     }
     return document(content)

@@ -68,7 +68,7 @@ def test_bad_input(call, message):
 
 
 @pytest.mark.parametrize(
-    ("n", "k", "w", "m", "shallow"), [(2, 4, 3, 5, 2), (3, 6, 2, 9, 3), (1, 3, 5, 2, 1)]
+    ("n", "k", "w", "m", "shallow"), [(2, 4, 3, 50, 2), (3, 6, 2, 200, 3), (1, 3, 5, 2, 1)]
 )
 def test_the_printed_lower_bound_is_the_printed_expression(n, k, w, m, shallow):
     power = w ** (k / shallow)

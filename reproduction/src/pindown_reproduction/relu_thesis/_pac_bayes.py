@@ -195,6 +195,8 @@ def draw(results: Results, group: str) -> Figure:
 
 def _scatter(ax: Any, runs: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
     """Draw a dot per run: how much the cluster's outputs differ, and from which margin on it is nice."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     for i, depth in enumerate(sorted({depth for depth, _ in runs})):
         mine = [r for d, r in runs if d == depth]
         ax.loglog(
@@ -204,6 +206,10 @@ def _scatter(ax: Any, runs: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
             color=f"C{i}",
             label=f"depth {depth}",
         )
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
     ax.set(title="niceness, a dot per seed", xlabel=r"largest relative gap $\epsilon$ in the cluster")
     ax.legend(fontsize=6, frameon=False)
 

@@ -209,5 +209,5 @@ def _least_divergence(W: Array, norm: float) -> float:
 
 def _unit_balanced(weights: WeightList) -> WeightList:
     net = ReluNetwork.from_layers([(W, np.zeros(len(W))) for W in weights.matrices])
-    balanced = canonical(net, gauge="balanced")
+    balanced = canonical(net, gauge="balanced", merge=False)
     return WeightList("units", tuple(np.array(dense(layer.weight)) for layer in balanced.layers))
