@@ -18,7 +18,7 @@ from pindown.geometry.complex._traversal import Walk
 from pindown.geometry.complex.proportional_units import ProportionalUnits, flip_hashes
 from pindown.geometry.exact.complex import exact_cells_within
 from pindown.geometry.nearness import same_place, zero_bounds
-from pindown.geometry.tuning import BATCH_WALK_STEPS, UNLIMITED_CELLS
+from pindown.geometry.tuning import BATCH_WALK_STEPS, FIRST_CELL_ROOM, UNLIMITED_CELLS
 from pindown.network import ReluNetwork
 
 Patterns = NDArray[np.uint64]
@@ -63,17 +63,22 @@ class BatchWalk(Walk):
         if not self.certified:
             self._bounds = self._given
         super()._begin(words)
-        self.store = new_cell_store(self.flat, words, self._room)
+        # Little at first: a small complex is over before room for a large one is made.
+        self.store = new_cell_store(self.flat, words, min(self._room, FIRST_CELL_ROOM))
 
     def batches(self) -> Iterator[Cells]:
         """Yield cells until there are none left; a batch is overwritten when the next one is asked for.
 
         Cells that float64 could not decide come last, from exact arithmetic.
         """
+        first = True
         while not self.finished:
             status = self._step(BATCH_WALK_STEPS)
             if status == arrays.FULL and self.n_cells > 0 and self._has_deferred_room:
                 yield self._taken()
+                if first and self._room > FIRST_CELL_ROOM:
+                    self.store = new_cell_store(self.flat, self._words, self._room)
+                first = False
             elif status not in (arrays.PAUSED, arrays.FINISHED):
                 self._make_room(status)
         if self.n_cells > 0:

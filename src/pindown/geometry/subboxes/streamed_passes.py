@@ -106,10 +106,14 @@ def _norms(A: Array) -> Array:
     return np.linalg.norm(A, 2, axis=(1, 2))
 
 
+# How many bits of every byte are on.
+_BITS_ON = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)
+
+
 def _counts_on(part: PolyhedralComplex) -> NDArray[np.int64]:
     """Return how many units are on in each cell, without unpacking the patterns."""
-    bits = np.bitwise_count(part.cells.patterns)
-    return bits.sum(axis=1, dtype=np.int64)
+    parts = np.ascontiguousarray(part.cells.patterns).view(np.uint8)
+    return _BITS_ON[parts].sum(axis=1, dtype=np.int64)
 
 
 def _vertex_values(part: PolyhedralComplex) -> Array:

@@ -101,7 +101,7 @@ class MutualAutoencoder(
         n_iter_: Steps taken.
 
     >>> X = np.random.default_rng(0).standard_normal((500, 1))
-    >>> model = MutualAutoencoder(hidden=(), learning_rate=0.02, max_iter=600).fit(X)
+    >>> model = MutualAutoencoder(hidden=(), learning_rate=0.05, max_iter=150).fit(X)
     >>> abs(model.information_ - 1.0) < 0.1
     True
 

@@ -95,7 +95,7 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         n_features_in_: Features of a row; pixels times channels of an image.
 
     >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
     >>> model = LocalMaximaDetector(random_state=0).fit(X)
     >>> model.predict([[0.1, 0.0], [9.0, -9.0]]).tolist()
     [1, -1]
