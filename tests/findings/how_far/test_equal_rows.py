@@ -28,7 +28,7 @@ def test_first_equal_row_and_membership(seed, digests_differ, monkeypatch):
         monkeypatch.setattr(_equal_rows, "_digests", lambda X, check: np.zeros(len(X), dtype=np.uint64))
     X, others = rows_of(seed), rows_of(seed + 10, 100)
     assert first_equal(X).tolist() == by_looking_at_all(X)
-    expected = [bool((X == row).all(axis=1).any()) for row in others]
+    expected = [bool((row == X).all(axis=1).any()) for row in others]
     assert 0 < sum(expected) < len(expected)
     assert are_among(others, X).tolist() == expected
 
