@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
+from shlex import quote
 from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
@@ -81,7 +82,8 @@ def audit(
             see :data:`pindown.findings.concerns.RULES`.
         name: What to call the network in reports.
         before_name: What to call the other checkpoint.
-        progress: Called as ``progress(title, done, total)`` before each question and at the end.
+        progress: Called as ``progress(what, done, total)`` before each question, with its title and the
+            time it has, and at the end.
         found: Called with each finding as it comes.
 
     Returns:
@@ -113,6 +115,7 @@ def audit(
         after = Deadline(whole.start + AFTER_SHARE * seconds, whole.start)
         turn = replace(turn, audit=after, budget=shared)
     subject = Subject.of(asked, X, y, test, box, turn, integer("seed", seed, least=0), start)
+    subject = replace(subject, file=file_called(name))
     result = replace(_audited(subject, questions, name, seconds, progress, found), limits=bounds)
     if earlier is None or result.interrupted:
         return result
@@ -162,10 +165,12 @@ def _ask_all(
     findings: list[Finding] = []
     try:
         for i, question in enumerate(questions):
-            if progress is not None:
-                progress(question.title, i, len(questions))
             coming = [q.cost for q in questions[i:] if q.applies_to(subject)]
-            findings.append(question.answer(subject.during(subject.turn.for_first(coming))))
+            turn = subject.turn.for_first(coming)
+            if progress is not None:
+                told = turn.in_words if question.applies_to(subject) else ""
+                progress(f"{question.title}{told}", i, len(questions))
+            findings.append(question.answer(subject.during(turn)))
             if found is not None:
                 found(findings[-1])
         _ask_again(questions, findings, subject, progress, found)
@@ -191,10 +196,10 @@ def _ask_again(
     for place, i in enumerate(waiting):
         if subject.turn.audit.left < LEAST_TO_ASK_AGAIN:
             return
+        turn = subject.turn.for_first([questions[j].cost for j in waiting[place:]])
         if progress is not None:
-            progress(f"again: {questions[i].title}", place, len(waiting))
-        costs = [questions[j].cost for j in waiting[place:]]
-        again = questions[i].answer(subject.during(subject.turn.for_first(costs)))
+            progress(f"again: {questions[i].title}{turn.in_words}", place, len(waiting))
+        again = questions[i].answer(subject.during(turn))
         if again.status != "not run":
             findings[i] = again
             if found is not None:
@@ -262,7 +267,7 @@ class Audit:
     @property
     def judgement(self) -> Judged:
         """What rules say of the findings: concerns, what is fine, and what could not be checked."""
-        return judged(self.findings, self.limits, self.name, shrink_advice(self))
+        return judged(self.findings, self.limits, shrink_advice(self))
 
     @property
     def concerns(self) -> tuple[Concern, ...]:
@@ -346,7 +351,20 @@ def shrink_advice(audit: Audit) -> str:
         where = f"without changing the function on {audit.box_name}"
         if (low != low[0]).any() or (high != high[0]).any():
             return f"pindown.shrink(model, box=audit.box) removes {removable:,} units {where}."
-    return f"pindown shrink {audit.name} -o small.onnx{box} removes {removable:,} units {where}."
+    return (
+        f"pindown shrink {file_called(audit.name)} -o small.onnx{box} removes {removable:,} units "
+        f"{where}."
+    )
+
+
+def file_called(name: str) -> str:
+    """Return what to call the model in commands: its name, if that is the name of a file.
+
+    >>> file_called("my net.onnx"), file_called("network")
+    ("'my net.onnx'", 'model.onnx')
+    """
+    known = name.lower().endswith((".onnx", ".onnx.gz", ".safetensors", ".pt", ".pth"))
+    return quote(printable(name)) if known else "model.onnx"
 
 
 def compare_audits(before: Audit, after: Audit, *, budget: float = 10.0) -> Comparison:

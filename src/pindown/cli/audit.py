@@ -149,7 +149,7 @@ def audit(
     table, held_out = numbered_alike(table, held_out, n_classes=max(2, net.out_features))
     _say_numbering(table or held_out)
     streams = sys.stdout is not None and sys.stdout.isatty() and "-" not in (json, markdown)
-    with _shown(model.name, streams) as (report, found):
+    with _shown(model.name, budget, streams) as (report, found):
         result = run_audit(
             net,
             None if table is None else table.X,
@@ -308,13 +308,13 @@ def _say_numbering(table: Table | None) -> None:
 
 
 @contextmanager
-def _shown(name: str, streams: bool) -> Iterator[tuple[Any, Any]]:
+def _shown(name: str, budget: float, streams: bool) -> Iterator[tuple[Any, Any]]:
     """Show findings as they come on a terminal, else progress alone."""
     from pindown.report.audit_text import streaming
     from pindown.report.terminal import progress_bar
 
     if streams:
-        with streaming(printable(name)) as both:
+        with streaming(printable(name), budget) as both:
             yield both
         return
     with progress_bar() as report:

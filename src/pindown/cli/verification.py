@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from pindown.atomic_files import together, written
-from pindown.cli.completion import MODEL_ENDINGS, complete_question
+from pindown.cli.completion import MODEL_ENDINGS, complete_question, complete_table
 from pindown.cli.options import (
     Activation,
     Budget,
@@ -41,9 +41,9 @@ _ACAS_XU = re.compile(r"acas[-_]?xu[-_]?(\d+)", re.IGNORECASE)
 Question = Annotated[
     list[Path],
     typer.Argument(
-        metavar="MODEL [MODEL2] PROPERTY",
+        metavar="MODEL [MODEL2] [PROPERTY]",
         help="The model, or two for a property of two networks; then the property: .vnnlib, .vnnlib.gz, "
-        "or acas-xu-1 to acas-xu-10.",
+        "or acas-xu-1 to acas-xu-10. With --row, the model alone.",
         autocompletion=complete_question,
     ),
 ]
@@ -68,10 +68,24 @@ CertificateFile = Annotated[
         "unfinished proof of the same claim, go on from it."
     ),
 ]
+Rows = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        help="Inputs, with classes if there are any; then the property is that the class of --row stays "
+        "the same within --radius.",
+        autocompletion=complete_table,
+    ),
+]
+Row = Annotated[int | None, typer.Option(help="Which row of --data, counted from 0.")]
+Radius = Annotated[float | None, typer.Option(help="How far any input may move from the row.")]
 
 
 def verify(
     question: Question,
+    data: Rows = None,
+    row: Row = None,
+    radius: Radius = None,
     budget: Budget = 60.0,
     witness: WitnessFile = None,
     certificate: CertificateFile = None,
@@ -87,7 +101,8 @@ def verify(
     """Does a model keep a property on all its inputs? A proof, an input that violates it, or neither.
 
     The first line is the competition's word: unsat (it holds), sat (it is violated), unknown.
-    Exit codes: 0 holds, 1 violated, 2 undecided, 3 bad input.
+    Exit codes: 0 holds, 1 violated, 2 undecided, 3 bad input. Around a row of data:
+    pindown verify model.onnx --data test.npz --row 3 --radius 0.01
     """
     from pindown.io import load
     from pindown.parallel import workers
@@ -95,7 +110,8 @@ def verify(
     from pindown.report.verification import Asked
     from pindown.verification import verify as decide
 
-    paths, stated = _split(question)
+    near = None if (data, row, radius) == (None, None, None) else _Near.of(data, row, radius)
+    paths, stated = _split(question) if near is None else _alone(question, near)
     check_outputs(html=html, json=json)
     if jobs is not None and (jobs == 0 or jobs < -1):
         raise ValueError(f"--jobs takes a number of threads, or -1 for all cores; got {jobs}.")
@@ -110,11 +126,14 @@ def verify(
     inputs, outputs = name_of_each("--input", input), name_of_each("--output", output)
     if len(paths) == 1 and max(len(input or ()), len(output or ())) > 1:
         raise ValueError("--input and --output may be given once, if there is one model.")
-    prop = _property(stated)
+    prop = None if near is not None else _property(stated)
     models = tuple(
         load(path, activation=activation, input=i, output=o)
         for path, i, o in zip(paths, inputs, outputs, strict=False)
     )
+    if prop is None:
+        assert near is not None
+        prop = near.property_of(models[0])
     names = tuple(printable(path.name) for path in paths)
     asked = Asked(models, names, printable(stated.name), budget)
     # A path lets the file itself be run in float32.
@@ -137,6 +156,45 @@ def verify(
     if answer.interrupted and answer.verdict == "undecided":  # else the answer is known all the same
         return INTERRUPTED
     return EXIT_CODES[answer.verdict]
+
+
+class _Near(NamedTuple):
+    """A row of a file, and how far around it the class is to stay."""
+
+    data: Path
+    row: int
+    radius: float
+
+    @classmethod
+    def of(cls, data: Path | None, row: int | None, radius: float | None) -> _Near:
+        if data is None or row is None or radius is None:
+            raise ValueError("--data, --row and --radius belong together; give all three.")
+        return cls(data, row, radius)
+
+    def property_of(self, model: Any) -> Property:
+        """Return that the row's class, or without classes that given to it, is the largest around it."""
+        from pindown.datasets import load_table, numbered_alike
+        from pindown.verification import Property
+
+        k = model.out_features
+        if k < 2:
+            raise ValueError("--row is about the largest of several outputs, and the model has one.")
+        table, _ = numbered_alike(load_table(self.data, None), None, n_classes=k)
+        assert table is not None
+        if not 0 <= self.row < len(table.X):
+            raise ValueError(f"--row must be from 0 to {len(table.X) - 1}; got {self.row}.")
+        x = table.X[self.row]
+        label = model(x[None]).argmax() if table.y is None else table.y[self.row]
+        if label != int(label) or not 0 <= label < k:
+            raise ValueError(f"{self.data}: the class of row {self.row} is no output; got {label}.")
+        return Property.robust(x, int(label), self.radius, n_outputs=k)
+
+
+def _alone(question: list[Path], near: _Near) -> tuple[list[Path], Path]:
+    """Return the model, and what to call the property around a row."""
+    if len(question) != 1:
+        raise ValueError(f"with --row verify takes one model alone; got {len(question)} files.")
+    return question, Path(f"row {near.row} of {near.data.name} within {near.radius:g}")
 
 
 def _split(question: list[Path]) -> tuple[list[Path], Path]:

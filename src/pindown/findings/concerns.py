@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pindown.findings.finding import Finding, Quantity
 from pindown.findings.wording import count, number_text, percent
-from pindown.text import card, printable
+from pindown.text import card
 from pindown.validation import refuse
 
 MAX_SHOWN = 3
@@ -34,7 +34,7 @@ class Rule:
         meaning: What the limit is about, for the documentation.
         title: The concern in a few words, with its number.
         why: Why it matters.
-        todo: What to do about it; ``{remedy}`` and ``{model}`` stand for the finding's and the model's.
+        todo: What to do about it; ``{remedy}`` and ``{next}`` stand for the finding's.
         fine: What to say if all is well.
         shown: Which fact is the number of the concern, if another one.
         unit: Unit of the number; ``"%"`` shows a share.
@@ -175,8 +175,7 @@ RULES: tuple[Rule, ...] = (
         "share of right decisions surely turned by a change of 1% of the inputs' range",
         "{turned%} of its right decisions can be turned by a change of {radius} in the inputs",
         "Changes that nobody sees turn decisions; where inputs come from strangers, they will.",
-        "Train with adversarial examples or noise; pindown verify proves what holds "
-        "around single inputs.",
+        "Train with adversarial examples or noise{next}.",
         "most decisions withstand small changes of the inputs",
         shown="turned",
         since="a quarter of decisions at one percent of the range",
@@ -252,13 +251,12 @@ def checked_limits(limits: Mapping[str, Any] | None, where: str = "limits") -> d
     return made
 
 
-def judged(findings: Sequence[Finding], limits: Mapping[str, float], model: str, shrink: str) -> Judged:
+def judged(findings: Sequence[Finding], limits: Mapping[str, float], shrink: str) -> Judged:
     """Apply all rules.
 
     Args:
         findings: What was found.
         limits: The limit of every rule.
-        model: What the model is called.
         shrink: What to do about dead units, in words.
     """
     known = {finding.code: finding for finding in findings if finding.answered}
@@ -273,14 +271,15 @@ def judged(findings: Sequence[Finding], limits: Mapping[str, float], model: str,
         if finding is None or rule.fact not in finding.facts:
             unknown.append(rule.name)
         elif finding.facts[rule.fact] > limit:
-            concerns.append(_concern(rule, finding, limit, model, shrink))
+            concerns.append(_concern(rule, finding, limit, shrink))
         else:
             fine.append((rule.fine, rule.code))
     return Judged(tuple(concerns), tuple(fine), tuple(unknown))
 
 
-def _concern(rule: Rule, finding: Finding, limit: float, model: str, shrink: str) -> Concern:
-    words = {"remedy": finding.remedy, "model": printable(model), "shrink": shrink}
+def _concern(rule: Rule, finding: Finding, limit: float, shrink: str) -> Concern:
+    proved = f"; {finding.next} decides whether a row withstands all changes" if finding.next else ""
+    words = {"remedy": finding.remedy, "shrink": shrink, "next": proved}
     for name, value in finding.facts.items():
         words |= {name: number_text(value), f"{name}%": percent(value)}
     shown = finding.facts[rule.shown or rule.fact]

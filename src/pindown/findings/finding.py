@@ -88,6 +88,7 @@ class Finding:
         sentence: The answer as a full sentence, for the description in a report.
         facts: Further numbers by name, which concerns and gates look at.
         remedy: What would mend what it found, in words, if the answer says that.
+        next: The command that goes on from here, if there is one.
     """
 
     code: str = ""
@@ -103,6 +104,7 @@ class Finding:
     sentence: str = ""
     facts: Mapping[str, float] = field(default_factory=dict, hash=False)
     remedy: str = ""
+    next: str = ""
 
     @property
     def answered(self) -> bool:

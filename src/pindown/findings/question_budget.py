@@ -6,6 +6,7 @@ An audit has one :class:`~pindown.deadline.Deadline`. Every question says what i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -64,6 +65,15 @@ class Turn:
     def left(self) -> float:
         """Seconds left for this question; never negative."""
         return min(self.audit.left, self.own.left)
+
+    @property
+    def in_words(self) -> str:
+        """How long the question may take, to be said after its title.
+
+        >>> Turn.lasting(20.0).in_words, Turn.lasting(0.3).in_words
+        (', up to 20 s', ', under a second')
+        """
+        return f", up to {math.ceil(self.left)} s" if self.left > 1.0 else ", under a second"
 
     @property
     def most(self) -> float:

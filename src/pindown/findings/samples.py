@@ -5,7 +5,7 @@ Targets, which are labels or values, are read once and checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -111,10 +111,32 @@ def one_pass(model: Function, X: Array, rng: np.random.Generator, until: Deadlin
             raise NotApplicable("the network overflows float64 on this data")
         done += len(rows)
         # Two sizes and none between: rounding may depend on how many rows go at once.
-        step = chunk if chunk * watch.seconds <= SECONDS_PER_LOOK * len(rows) else FIRST_ROWS
+        quick = chunk * watch.seconds <= SECONDS_PER_LOOK * len(rows)
+        step = chunk if quick else min(FIRST_ROWS, chunk)
     seen = np.sort(order[:done])
     lowest, highest = zip(*ranges, strict=True) if ranges else ((), ())
     return Observed(seen, outputs[seen], lowest, highest, len(X))
+
+
+def paid_slices(n: int, size: int, seconds: float, until: Deadline) -> Iterator[slice]:
+    """Yield parts of n rows until the time is over: the first row alone tells the price of a row.
+
+    Args:
+        n: How many rows there are.
+        size: How many to take at once where these take less than ``seconds``; else one by one. Two sizes
+            and none between, for rounding may depend on how many rows go at once.
+        seconds: As above.
+        until: When to end; the first row is paid whatever it costs.
+
+    >>> list(paid_slices(7, 5, 60.0, Deadline.after(60.0)))
+    [slice(0, 1, None), slice(1, 6, None), slice(6, 7, None)]
+    """
+    done, step = 0, 1
+    while done < n and (not done or not until.passed):
+        part, watch = slice(done, min(done + step, n)), Stopwatch()
+        yield part
+        done, seen = part.stop, part.stop - part.start
+        step = size if size * watch.seconds <= seconds * seen else 1
 
 
 def _look_inside(model: Function) -> Callable[[Array], tuple[Array, list[Array]]]:

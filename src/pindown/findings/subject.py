@@ -18,14 +18,14 @@ from pindown.box import as_box
 from pindown.deadline import OutOfTime, Stopwatch
 from pindown.findings.asked_model import AskedModel, Function
 from pindown.findings.question_budget import NotApplicable, Turn
-from pindown.findings.samples import Observed, Sample, Targets, one_pass, read_targets
+from pindown.findings.samples import Observed, Sample, Targets, chunk_rows, one_pass, read_targets
 from pindown.findings.tuning import (
-    FIRST_ROWS,
     LAYER_NORM_SHARE,
     MAX_SIDES_IN_WORDS,
     MIN_IMAGE_SIDE,
     MODERATE_POWER,
     PASS_SHARE,
+    ROWS_FOR_THE_PRICE,
     ROWS_TO_TELL_PROBABILITIES,
     SHARED_PASS_SHARE,
 )
@@ -53,6 +53,7 @@ class Subject:
         seed: Root of all randomness.
         before_training: The model before training, or None.
         assumed: In words, that the box was taken for want of another; else empty.
+        file: What to call the model's file in commands.
     """
 
     asked: AskedModel
@@ -64,6 +65,7 @@ class Subject:
     seed: int = 0
     before_training: AskedModel | None = None
     assumed: str = ""
+    file: str = "model.onnx"
     _known: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -166,6 +168,11 @@ class Subject:
         """Whether the inputs look like images: their last two axes are long enough."""
         return are_images(self.values.input_shape)
 
+    @property
+    def data_file(self) -> str:
+        """What to call, in commands, the file of the rows that the model is judged on."""
+        return "test.npz" if self.test is not None and self.labelled is self.test else "data.npz"
+
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """Return what several questions need and only the first of them computes."""
         if name not in self._known:
@@ -197,9 +204,21 @@ class Subject:
         """Return what evaluating one row takes, measured once on a few."""
         return self.once("seconds per row", self._measured)
 
+    def affordable(self, most: int, passes: float, share: float) -> int:
+        """Return how many rows, at most ``most`` and at least one, can go through several times.
+
+        Args:
+            most: How many are wanted.
+            passes: How often each is evaluated.
+            share: Of the time left for this question.
+        """
+        price = passes * self.seconds_per_row()
+        return max(1, min(most, int(share * self.turn.left / price))) if price else most
+
     def _measured(self) -> float:
         sample = self.data
-        rows = self.box.center[None] if sample is None else sample.X[:FIRST_ROWS]
+        most = min(ROWS_FOR_THE_PRICE, chunk_rows(self.values))
+        rows = self.box.center[None] if sample is None else sample.X[:most]
         watch = Stopwatch()
         with np.errstate(all="ignore"), suppress(ValueError):  # of overflow others speak
             self.values(rows)

@@ -32,6 +32,8 @@ PASS_SHARE = 0.9
 SHARED_PASS_SHARE = 0.1
 SECONDS_PER_LOOK = 1.0
 FIRST_ROWS = 8  # sent first, to see what a row costs
+ROWS_FOR_THE_PRICE = 64  # at most, and a chunk: enough that starting does not count
+PASSES_PER_SLOPE = 4  # one forth, and back by every operation (measured: 2.5 to 4 of a convolution's)
 MULTIPLY_ADDS_PER_CHUNK = 500_000_000
 MODEL_PRODUCTS_PER_CHUNK = 400_000_000  # of a model's operations, whose other work is as much again
 MAX_ROWS_PER_CHUNK = 1024
@@ -196,6 +198,10 @@ MAX_CERTIFIED_ROWS = 500
 CERTIFIED_ROWS_PER_LOOK = 25
 SECONDS_PER_CERTIFIED_LOOK = 2.0
 RADIUS_HALVINGS = 7
+# One row is certified from a small radius upwards, by quarters of the data's range; the others up to so
+# many times what it has.
+RADIUS_QUARTERINGS = 7
+TIMES_THE_FIRST = 16.0
 DISTANCE_ROWS = 5
 DISTANCE_EVALUATIONS = 2000  # of a model that is no chain of layers, for one row
 MAX_INPUTS_FOR_EXACT_DISTANCE = 3

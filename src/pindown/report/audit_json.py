@@ -155,6 +155,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "sentence": finding.sentence,
         "facts": dict(finding.facts),
         "remedy": finding.remedy,
+        "next": finding.next,
         "number": asdict(finding.number) if finding.number else None,
         "hypotheses": [asdict(hypothesis) for hypothesis in finding.hypotheses],
         "table": asdict(finding.table) if finding.table else None,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from pindown.findings import Finding, Table
 from pindown.findings.comparison import Comparison
+from pindown.findings.concerns import MAX_SHOWN
+from pindown.findings.wording import count
 from pindown.report.pages import cell_text, reasons, sections
 from pindown.text import visible
 
@@ -55,10 +57,14 @@ def render_comment(audit: Audit, failures: Sequence[str] = ()) -> str:
 def _opening(audit: Audit) -> list[str]:
     concerns, fine, unchecked = audit.judgement
     lines = []
-    for i, concern in enumerate(concerns, 1):
+    for i, concern in enumerate(concerns[:MAX_SHOWN], 1):
         lines.append(f"{i}. **{escape(concern.title)}** ({concern.code}). {escape(concern.why)}")
         lines.append(f"   → {escape(concern.todo)}")
     lines += [""] if concerns else []
+    later = concerns[MAX_SHOWN:]
+    if later:
+        titles = "; ".join(f"{c.title} ({c.code})" for c in later)
+        lines += [f"{count(len(later), 'more concern')} of less weight: {escape(titles)}.", ""]
     if fine:
         lines += [f"Fine: {escape('; '.join(words for words, _ in fine))}.", ""]
     if unchecked:
@@ -97,6 +103,7 @@ def _finding(finding: Finding) -> list[str]:
         lines += [escape(f"{label}{finding.number}"), ""]
     lines += [escape(finding.reading), ""] if finding.reading else []
     lines += [f"*Scale:* {escape(finding.scale)}", ""] if finding.scale else []
+    lines += [f"*To go on:* {escape(finding.next)}", ""] if finding.next else []
     lines += [f"- {hypothesis.status}: {escape(hypothesis.text)}" for hypothesis in finding.hypotheses]
     lines += [""] if finding.hypotheses else []
     return lines + (_table(finding.table) if finding.table else [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,7 @@ from pindown.findings.concerns import MAX_SHOWN
 from pindown.findings.pictures import PlaneMap
 from pindown.findings.wording import shape
 from pindown.network import ReluNetwork
+from pindown.report.glosses import first_glosses
 from pindown.report.pages import cell_text, reasons, render, safe, sections
 from pindown.report.tuning import (
     MAX_KEY_NUMBERS,
@@ -57,6 +58,7 @@ def render_page(audit: Audit) -> str:
         most_concerns=MAX_SHOWN,
         unfolded=unfolded(audit),
         keys=key_numbers(audit),
+        glosses=first_glosses(_places(audit)),
         reasons=reasons(audit),
         comparison=audit.comparison,
         about={question.code: question.about for question in CATALOGUE},
@@ -67,6 +69,18 @@ def render_page(audit: Audit) -> str:
         change_rows=_change_rows,
         shape=shape_in_words(audit.model),
     )
+
+
+def _places(audit: Audit) -> Iterator[tuple[str, str]]:
+    """Yield the parts of the page that can explain words, in its order, with what they say."""
+    concerns, fine, _ = audit.judgement
+    for concern in concerns:
+        yield f"concern:{concern.name}", f"{concern.title} {concern.why} {concern.todo}"
+    keys = [f"{key.finding.title} {key.label}" for key in key_numbers(audit)]
+    yield "numbers", " ".join([audit.verdict, *(words for words, _ in fine), *keys])
+    for section in sections(audit):
+        for f in section.findings:
+            yield f.code, " ".join((f.title, f.verdict, f.reading, f.scale))
 
 
 def unfolded(audit: Audit) -> set[str]:

@@ -152,7 +152,7 @@ def _opening(name: str, given: str) -> Text:
 
 
 @contextmanager
-def streaming(name: str) -> Iterator[tuple[Report, Callable[[Finding], None]]]:
+def streaming(name: str, budget: float) -> Iterator[tuple[Report, Callable[[Finding], None]]]:
     """Print findings as they come, above a progress bar; yields ``report`` and ``found``.
 
     For terminals: both go to stdout, where rich keeps the bar below what is printed.
@@ -163,7 +163,8 @@ def streaming(name: str) -> Iterator[tuple[Report, Callable[[Finding], None]]]:
 
     screen = Screen()
     with progress_bar(screen) as report:
-        screen.print(Text.assemble(("Audit of ", "dim"), (name, "bold")))
+        within = f", within {budget:g} s"
+        screen.print(Text.assemble(("Audit of ", "dim"), (name, "bold"), (within, "dim")))
 
         def found(finding: Finding) -> None:
             if finding.answered or finding.status == "error":

@@ -8,13 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown.deadline import Deadline, OutOfTime, Stopwatch
+from pindown.deadline import Deadline, OutOfTime
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
-from pindown.findings.how_far.robustness import RowsWithClasses, bounded_model, rows_with_classes
+from pindown.findings.how_far.robustness import (
+    RowsWithClasses,
+    bounded_model,
+    rows_with_classes,
+    verify_command,
+)
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
-from pindown.findings.samples import typical_range
+from pindown.findings.samples import paid_slices, typical_range
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     ATTACK_RADIUS,
@@ -26,6 +31,7 @@ from pindown.findings.tuning import (
     MAX_SLOPED_ROWS,
     MIN_ATTACKED_ROWS,
     SECONDS_PER_ATTACK_LOOK,
+    SECONDS_PER_LOOK,
     SLOPE_POINTS_PER_LOOK,
     SLOPE_SHARE,
     SURE_IN_STANDARD_ERRORS,
@@ -72,12 +78,18 @@ def under_attack(subject: Subject) -> Finding:
         scale=f"The radius is {percent(ATTACK_RADIUS)} of the range of a typical input "
         f"({number_text(typical_range(found.X))}). Random noise of this size usually turns nothing "
         "(SEN-01).",
+        next=verify_command(subject, _kept_row(found, right, turned), radius),
         facts={
             "turned": share,
             "turned_surely": share - SURE_IN_STANDARD_ERRORS * error,
             "radius": radius,
         },
     )  # fmt: skip
+
+
+def _kept_row(found: RowsWithClasses, right: NDArray[np.bool_], turned: NDArray[np.bool_]) -> int:
+    """Return a row that the attack did not turn, which a proof may be found for; else the first."""
+    return int(found.places[right][int(np.argmin(turned))])
 
 
 def classified(subject: Subject, X: Array) -> Array:
@@ -90,9 +102,7 @@ def _attacked(subject: Subject, X: Array, y: NDArray[np.intp], radius: float) ->
     """Return which of the first rows were turned, as many as the time allows."""
     until, model = subject.turn.share(ATTACK_SHARE), bounded_model(subject)
     found: list[NDArray[np.bool_]] = []
-    done, step = 0, 1
-    while done < len(X) and (not done or not until.passed):
-        part, watch = slice(done, done + step), Stopwatch()
+    for part in paid_slices(len(X), ATTACKED_ROWS_PER_LOOK, SECONDS_PER_ATTACK_LOOK, until):
         with np.errstate(all="ignore"):
             tried = gradient_attack(
                 model, X[part], y[part], radius=radius, steps=ATTACK_STEPS, restarts=ATTACK_RESTARTS,
@@ -101,9 +111,6 @@ def _attacked(subject: Subject, X: Array, y: NDArray[np.intp], radius: float) ->
         if until.passed:  # rows that were cut short say nothing, and those found alone would mislead
             break
         found.append(tried.success)
-        done += step
-        long = watch.seconds * ATTACKED_ROWS_PER_LOOK > SECONDS_PER_ATTACK_LOOK * step
-        step = 1 if long else ATTACKED_ROWS_PER_LOOK
     if sum(map(len, found)) < min(MIN_ATTACKED_ROWS, len(X)):
         raise OutOfTime
     return np.concatenate(found)
@@ -156,10 +163,7 @@ def _slopes(subject: Subject, found: RowsWithClasses, until: Deadline) -> tuple[
     model = classifier(subject.graph)
     margin: list[Array] = []
     slopes: list[Array] = []
-    for start in range(0, len(found.X), SLOPE_POINTS_PER_LOOK):
-        if margin and until.passed:
-            break
-        part = slice(start, start + SLOPE_POINTS_PER_LOOK)
+    for part in paid_slices(len(found.X), SLOPE_POINTS_PER_LOOK, SECONDS_PER_LOOK, until):
         made = margin_slopes(model, found.X[part], found.y[part])
         margin.append(made.margin)
         slopes.append(made.gradient)

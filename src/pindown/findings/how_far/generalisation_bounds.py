@@ -58,6 +58,7 @@ def held_out_error(subject: Subject) -> Finding:
         hypotheses=(Assumption("rows are independent and like those to come"), Assumption(unseen)),
         reading="If the true error rate were higher, so few mistakes on these rows would happen in "
         "fewer than 5% of draws. Ties count as mistakes.",
+        next=f"pindown certify {subject.file} --data {subject.data_file}",
         facts={"error_bound": bound.value},
         scale=f"With {count(len(won), 'row')} even a network without any mistake could not be promised "
         "less "

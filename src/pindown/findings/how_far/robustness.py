@@ -9,31 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
-from pindown.deadline import Deadline, OutOfTime, Stopwatch
+from pindown.deadline import Deadline, OutOfTime
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
-from pindown.findings.samples import typical_range
+from pindown.findings.samples import paid_slices, typical_range
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     CERTIFIED_ROWS_PER_LOOK,
     DISTANCE_EVALUATIONS,
     DISTANCE_ROWS,
     EXACT_DISTANCE_SHARE,
+    FIRST_ROWS,
     MAX_CERTIFIED_ROWS,
     MAX_INPUTS_FOR_EXACT_DISTANCE,
     MAX_UNITS_FOR_EXACT_DISTANCE,
     MIN_DISTANCE_SECONDS,
     RADIUS_HALVINGS,
+    RADIUS_QUARTERINGS,
     ROBUSTNESS_SHARE,
     SECONDS_PER_CERTIFIED_LOOK,
+    TIMES_THE_FIRST,
 )
 from pindown.findings.wording import at_least, at_most, count, number_text
 from pindown.network import ReluNetwork
 from pindown.probes import linear_distance
-from pindown.verification import MinimumDistance, certified_radii, minimum_distance
+from pindown.verification import MinimumDistance, certified, certified_radii, minimum_distance
+from pindown.verification.classes import classifier, predicted
 
 _QUANTILES = (
     (0.0, "smallest"),
@@ -66,8 +70,6 @@ def certified_radius(subject: Subject) -> Finding:
     n = len(radius)
     median = float(np.median(radius))
     none = int(np.count_nonzero(radius == 0.0))
-    if none == n and until.passed:
-        raise OutOfTime
     seen = count(n, "row") if n == found.n_given else f"{n:,} of {found.n_given:,} rows"
     proved = f"under any change of all coordinates by up to {at_least(median)}"
     return Finding(
@@ -94,9 +96,20 @@ def certified_radius(subject: Subject) -> Finding:
                 )
             ),
         ),
+        next=verify_command(
+            subject, int(found.places[np.argmax(radius)]), 2 * float(radius.max()) or top / 100
+        ),
         facts={"certified_radius": median, "certified_share_of_range": median / top},
         sentence=_kept(seen, median) if median > 0 else "",
     )
+
+
+def verify_command(subject: Subject, row: int, radius: float) -> str:
+    """Return the command that decides whether the class of a row stays, empty if there is none."""
+    if subject.values.out_features < 2:
+        return ""
+    where = f"--data {subject.data_file} --row {row} --radius {radius:.3g}"
+    return f"pindown verify {subject.file} {where}"
 
 
 def _kept(seen: str, median: float) -> str:
@@ -116,21 +129,61 @@ def _unproved(none: int) -> str:
 
 def _certified(subject: Subject, found: RowsWithClasses, top: float, until: Deadline) -> Array:
     """Certify row after row, as many as the time allows; the first one tells what a row costs."""
-    radii: list[Array] = []
-    done, step = 0, 1
-    limits: Any = {"largest": top, "steps": RADIUS_HALVINGS, "deadline": until}
-    model = bounded_model(subject)
-    while done < len(found.X) and (not done or not until.passed):
-        part, watch = slice(done, done + step), Stopwatch()
-        with np.errstate(all="ignore"):
-            radii.append(certified_radii(model, found.X[part], found.y[part], **limits))
-        done += step
-        # Rows that were bounded together are cheaper than the first one; two sizes and none between.
-        long = watch.seconds > SECONDS_PER_CERTIFIED_LOOK * step / CERTIFIED_ROWS_PER_LOOK
-        step = 1 if long else CERTIFIED_ROWS_PER_LOOK
+    first, scale = _scale(subject, found, top, until)
+    known = np.zeros(first + 1)
+    known[first] = scale
+    model, radii = bounded_model(subject), [np.zeros(0)]
+    reaches = sorted({min(top, TIMES_THE_FIRST * scale) or top, top})
+    parts = paid_slices(len(found.X), CERTIFIED_ROWS_PER_LOOK, SECONDS_PER_CERTIFIED_LOOK, until)
+    for part in parts if not until.passed else ():
+        X, y = found.X[part], found.y[part]
+        made = np.zeros(len(X))
+        for reach, before in zip(reaches, (0.0, *reaches), strict=False):
+            open_ = made >= before  # the larger one is tried where the smaller one was proved
+            if not open_.any():
+                break
+            with np.errstate(all="ignore"):
+                more = certified_radii(
+                    model, X[open_], y[open_], largest=reach, steps=RADIUS_HALVINGS, deadline=until
+                )
+            made[open_] = np.maximum(made[open_], more)
+        if until.passed and part.stop < len(found.X):
+            break  # rows that the clock cut short say nothing about the model
+        radii.append(made)
     kept = np.concatenate(radii)
-    # Rows that the clock cut short say nothing about the model.
-    return kept[: max(1, len(kept) - step)] if until.passed and done < len(found.X) else kept
+    if len(kept) <= first:
+        if until.passed and not scale:
+            raise OutOfTime
+        return known
+    kept[first] = max(kept[first], scale)
+    return kept
+
+
+def _scale(subject: Subject, found: RowsWithClasses, top: float, until: Deadline) -> tuple[int, float]:
+    """Return the first row that is right, and a radius proved for it, from small ones upwards.
+
+    Small balls are cheap, for few units switch in them: of a deep model a large one may take minutes.
+    """
+    right = np.flatnonzero(
+        predicted(classifier(bounded_model(subject)), found.X[:FIRST_ROWS]) == found.y[:FIRST_ROWS]
+    )
+    if not len(right):
+        return 0, 0.0
+    i, proved = int(right[0]), 0.0
+    for step in range(RADIUS_QUARTERINGS, -1, -1):
+        radius = top / 4.0**step
+        with np.errstate(all="ignore"):
+            ok = certified(
+                bounded_model(subject),
+                found.X[i : i + 1],
+                found.y[i : i + 1],
+                radius=radius,
+                deadline=until,
+            )
+        if not ok[0] or until.passed:
+            return i, radius if ok[0] else proved
+        proved = radius
+    return i, proved
 
 
 def bounded_model(subject: Subject) -> Any:
@@ -236,6 +289,7 @@ def nearest_other_class(subject: Subject) -> Finding:
         reading="The lower end says that no nearer input has another class; the upper end belongs to an "
         f"input that has one. The two ends meet for {meet} of {count(len(results), 'row')}.",
         scale="Compare with the noise of a measurement, or with one grey level of an image.",
+        next=_decided(subject, found, results),
         table=Table(
             "Distance to the nearest input of another class, in linf",
             ("row", "class", "at least", "at most", "other class", "how"),
@@ -245,6 +299,16 @@ def nearest_other_class(subject: Subject) -> Finding:
             ),
         ),
     )
+
+
+def _decided(subject: Subject, found: RowsWithClasses, results: list[MinimumDistance]) -> str:
+    """Return the command about the row with the widest open interval, half way into it."""
+    wide = [r.upper - r.lower if isfinite(r.upper) else r.lower for r in results]
+    i = int(np.argmax(wide))
+    if not wide[i] > 0 or not isfinite(wide[i]):
+        return ""
+    middle = results[i].lower + wide[i] / 2
+    return verify_command(subject, int(found.places[i]), middle)
 
 
 def _linear_distances(subject: Subject) -> Finding:

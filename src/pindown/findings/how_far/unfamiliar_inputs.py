@@ -116,7 +116,8 @@ def _asked(subject: Subject) -> list[_Answers]:
 
 def _ask(subject: Subject) -> list[_Answers]:
     assert subject.data is not None
-    rng, n, box = subject.rng("OUT-03"), UNFAMILIAR_POINTS, subject.box
+    rng, box = subject.rng("OUT-03"), subject.box
+    n = subject.affordable(UNFAMILIAR_POINTS, 4, UNFAMILIAR_SHARE)
     data = subject.data.X[rng.permutation(len(subject.data))[:n]]
     shuffled = np.stack([rng.permutation(row) for row in data])
     reach = UNFAMILIAR_REACH * box.radius * rng.uniform(-1.0, 1.0, (n, box.dim))
@@ -164,7 +165,8 @@ def noise_on_inputs(subject: Subject) -> Finding:
     sample = subject.labelled if subject.labelled is not None else subject.data
     assert sample is not None
     rng = subject.rng("SEN-01")
-    X = sample.X[rng.permutation(len(sample))[:MAX_NOISY_ROWS]]
+    n = subject.affordable(MAX_NOISY_ROWS, 1 + len(NOISE_LEVELS), UNFAMILIAR_SHARE)
+    X = sample.X[rng.permutation(len(sample))[:n]]
     until, size = subject.turn.share(UNFAMILIAR_SHARE), typical_range(sample.X)
     clean = evaluated_some(subject, X, until)
     X = X[: len(clean)]

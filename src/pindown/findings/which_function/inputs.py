@@ -11,6 +11,7 @@ from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
+from pindown.findings.samples import paid_slices
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     INPUTS_LISTED,
@@ -18,6 +19,8 @@ from pindown.findings.tuning import (
     MAX_SLOPE_PRODUCTS,
     MIN_SLOPE_POINTS,
     MOST_OF_THE_REACTION,
+    PASSES_PER_SLOPE,
+    SECONDS_PER_LOOK,
     SLOPE_POINTS_PER_LOOK,
     SLOPE_SECONDS_PER_PRODUCT,
     SLOPE_SHARE,
@@ -136,7 +139,7 @@ def _enough_points(subject: Subject) -> int:
     """Return at how many points slopes are taken; what they cost is checked where it is known before."""
     net = subject.values
     if not isinstance(net, ReluNetwork):
-        return MAX_SLOPE_POINTS
+        return subject.affordable(MAX_SLOPE_POINTS, PASSES_PER_SLOPE, SLOPE_SHARE)
     per_point = sum(stored_entries(layer.weight) for layer in net.layers) * (net.out_features + 1)
     subject.require(SLOPE_SECONDS_PER_PRODUCT * per_point * MIN_SLOPE_POINTS)
     return int(np.clip(MAX_SLOPE_PRODUCTS / per_point, MIN_SLOPE_POINTS, MAX_SLOPE_POINTS))
@@ -151,9 +154,9 @@ def _slopes_of_any(subject: Subject, points: Array) -> Array:
     """
     model, until = subject.graph, subject.turn.share(SLOPE_SHARE)
     rng, k = subject.rng("INP-01 forms"), model.out_features
-    total, done, step = np.zeros(model.in_features), 0, SLOPE_POINTS_PER_LOOK
-    while done < len(points) and (not done or not until.passed):
-        part = points[done : done + step]
+    total, done = np.zeros(model.in_features), 0
+    for place in paid_slices(len(points), SLOPE_POINTS_PER_LOOK, SECONDS_PER_LOOK, until):
+        part = points[place]
         signs = np.where(rng.random((len(part), k)) < 0.5, -1.0, 1.0)
         _, slopes = gradients(model, part, lambda y, rows, a=signs: a[rows])  # type: ignore[misc]
         total += (slopes**2).sum(axis=0)
