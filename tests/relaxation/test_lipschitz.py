@@ -14,6 +14,7 @@ from pindown.geometry import Box
 from pindown.guarantees import lipschitz_bounds, spectral_norm
 from pindown.relaxation.lipschitz import (
     _merged_norms,
+    _top_direction,
     averaged_bound,
     layer_spectral_norms,
     norm_product,
@@ -281,3 +282,14 @@ def test_norm_of_denormal_matrices_is_rounded_up(as_matrix):
 def test_far_away_points_are_no_trouble():
     bounds = lipschitz_bounds(chain([[1.0, 2.0]]), X=np.full((3, 2), 1e307))
     assert 2.2 < bounds.lower <= 5**0.5 <= bounds.upper
+
+
+def test_the_steepest_direction_of_a_matrix_that_is_not_formed():
+    rng = np.random.default_rng(0)
+    sizes = [(100, 90), (120, 100), (80, 120)]
+    net = ReluNetwork.from_layers([(rng.normal(size=s) / 10, rng.normal(size=s[0])) for s in sizes])
+    x = rng.normal(size=90)
+    A, _ = net.local_affine(x)
+    norm, v = _top_direction(net, x, seed=0)
+    assert norm == pytest.approx(np.linalg.norm(A, 2), rel=0.01)
+    assert np.linalg.norm(A @ v) == pytest.approx(norm, rel=0.01)

@@ -37,7 +37,9 @@ from pindown.relaxation.tuning import (
     MAX_GRAM_SIZE,
     MAX_MERGED_ENTRIES,
     MAX_MERGING_SECONDS,
+    MAX_SIDE_FOR_EIGENVECTORS,
     MERGING_SHARE,
+    POWER_STEPS,
     SECONDS_PER_MERGED_PRODUCT,
     STEEP_PAIR_STEPS,
 )
@@ -244,23 +246,44 @@ def proved_slope(net: ReluNetwork, x: Array, other: Array) -> float:
 def _top_direction(net: ReluNetwork, x: Array, seed: int) -> tuple[float, Array]:
     """Return the norm of the local matrix A at x and its first right singular vector, to rounding."""
     v = np.random.default_rng(seed).standard_normal(net.in_features)
+    if min(net.out_features, net.in_features) > MAX_SIDE_FOR_EIGENVECTORS:
+        return _powered(net, x, v)
     A = _local_matrix(net, x)
     if A is None:
         return 0.0, v / np.linalg.norm(v)
     k, d = A.shape
     scale = float(np.abs(A).max()) or 1.0
     A /= scale  # squares of the entries must stay in float64
-    if min(k, d) <= 64:
-        top = np.linalg.eigh(A @ A.T if k <= d else A.T @ A)[1][:, -1]
-        v = A.T @ top if k <= d else top
-    else:
-        for _ in range(20):
-            v = A.T @ (A @ v)
-            v /= max(float(np.linalg.norm(v)), TINY)
+    top = np.linalg.eigh(A @ A.T if k <= d else A.T @ A)[1][:, -1]
+    v = A.T @ top if k <= d else top
     length = float(np.linalg.norm(v))
     if length == 0.0:  # the network is flat here
         return 0.0, np.eye(1, d)[0]
     return scale * float(np.linalg.norm(A @ (v / length))), v / length
+
+
+def _powered(net: ReluNetwork, x: Array, v: Array) -> tuple[float, Array]:
+    """Return the same by repeated passes forth and back, for an A that is not formed."""
+    v = v / np.linalg.norm(v)
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            masks = [*net.by_layer(net.pattern(x)), np.ones(net.out_features, bool)]
+        except ValueError:  # the network overflows at x
+            return 0.0, v
+        norm = 0.0
+        for _ in range(POWER_STEPS):
+            w = v
+            for layer, mask in zip(net.layers, masks, strict=True):
+                w = np.where(mask, layer.weight @ w, 0.0)
+            norm = norm_up(w)
+            back = w / max(norm, TINY)
+            for layer, mask in zip(reversed(net.layers), reversed(masks), strict=True):
+                back = layer.pull_back(np.where(mask, back, 0.0)[None])[0]
+            length = norm_up(back)
+            if not 0.0 < length < inf:
+                return 0.0, v
+            v = back / length
+    return norm, v
 
 
 def _local_matrix(net: ReluNetwork, x: Array) -> Array | None:

@@ -39,6 +39,9 @@ SECONDS_PER_MERGED_PRODUCT = 1.5e-4
 MAX_MERGING_SECONDS = 20.0
 # Distances at which the steepest direction is tried; the likeliest first: time may run out.
 STEEP_PAIR_STEPS = (1e-3, 1e-2, 1e-1, 1e-4, 1e-5)
+# A local matrix with more rows and columns is not formed; passes forth and back find its direction.
+MAX_SIDE_FOR_EIGENVECTORS = 64
+POWER_STEPS = 20
 # Shares of the budget for absolute weights and for the norms of layers; of what is left then, for merged
 # products; and of that, for balancing.
 ABSOLUTE_NORM_SHARE = 0.1

@@ -27,6 +27,7 @@ from pindown.findings.tuning import (
     MAX_INPUTS_FOR_EXACT_DISTANCE,
     MAX_UNITS_FOR_EXACT_DISTANCE,
     MIN_DISTANCE_SECONDS,
+    PASSES_PER_SLOPE,
     RADIUS_HALVINGS,
     RADIUS_QUARTERINGS,
     ROBUSTNESS_SHARE,
@@ -65,6 +66,8 @@ def certified_radius(subject: Subject) -> Finding:
         raise NotApplicable("the network is affine, it has no ReLU: ROB-02 gives the distance itself")
     found = rows_with_classes(subject, "ROB-01")
     top = typical_range(found.X)
+    # One proof is a way back for every other class, which no clock cuts short.
+    subject.require(PASSES_PER_SLOPE * (subject.values.out_features - 1) * subject.seconds_per_row())
     until = subject.turn.share(ROBUSTNESS_SHARE)
     radius = _certified(subject, found, top, until)
     n = len(radius)
