@@ -71,7 +71,7 @@ class Turn:
         """How long the question may take, to be said after its title.
 
         >>> Turn.lasting(20.0).in_words, Turn.lasting(0.3).in_words
-        X
+        (', up to about 20 s', ', under a second')
         """
         return f", up to about {math.ceil(self.left)} s" if self.left > 1.0 else ", under a second"
 
