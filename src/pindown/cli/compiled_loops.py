@@ -22,7 +22,7 @@ MODULES = (
     "pindown.geometry._compiled.segments",
     "pindown.learn.exact._compiled.convex",
     "pindown.learn.gates.modified_sgd",
-    "pindown.learn.segmented._compiled.absolute",
+    "pindown.learn.segmented._compiled.convex",
     "pindown.learn.segmented._compiled.branch_and_bound",
 )
 

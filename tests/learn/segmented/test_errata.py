@@ -8,6 +8,7 @@ from scipy.optimize import linprog, nnls
 
 from pindown.learn.segmented._problem import solve
 from pindown.learn.segmented.convex_programs import crossing_constraints, enumerate_programs, programs
+from pindown.learn.segmented.losses import Loss
 
 # A set on which all five classes differ; also used with the last point moved.
 X = np.array([-2.0, -1.0, 0.0, 1.0, 2.0, 3.0])
@@ -76,7 +77,7 @@ def cone_least_squares(A, y, G):
 
 
 def pieces(x, y, n_pieces):
-    return solve(x, y, np.ones(len(x)), n_pieces, "squared").loss
+    return solve(x, y, np.ones(len(x)), n_pieces, Loss("squared")).loss
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -12,6 +12,7 @@ from pindown.learn import SegmentedRegressor
     SegmentedRegressor(2, feature=0),
     SegmentedRegressor(feature=0, max_pieces=3),
     SegmentedRegressor(2, loss="absolute", feature=0, budget=1.0),
+    SegmentedRegressor(2, loss="huber", feature=0, budget=1.0),
 ])  # fmt: skip
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -98,6 +99,7 @@ def test_bic_of_more_pieces_is_proved_not_to_win():
 def test_scores_of_numbers_of_pieces(loss):
     """BIC of normal or Laplace noise: a scale that is fitted, and 2 K numbers; or held-out losses."""
     from pindown.deadline import NEVER
+    from pindown.learn.segmented import Loss
     from pindown.learn.segmented.estimator import by_cross_validation
 
     x, y = data(n=40)
@@ -107,7 +109,7 @@ def test_scores_of_numbers_of_pieces(loss):
         half = 20 * np.log(spread) if loss == "squared" else 40 * np.log(spread)
         assert trial.score == pytest.approx(2 * (half + trial.n_pieces * np.log(40)))
     folds = [(np.arange(0, 40, 2), np.arange(1, 40, 2)), (np.arange(1, 40, 2), np.arange(0, 40, 2))]
-    _, trials = by_cross_validation(x, y, np.ones(40), loss, 2, NEVER, folds)
+    _, trials = by_cross_validation(x, y, np.ones(40), Loss(loss), 2, NEVER, folds)
     for trial in trials:
         total = 0.0
         for train, test in folds:
@@ -185,7 +187,9 @@ def test_plot_shows_data_and_breakpoints():
         ({"n_pieces": 0}, "n_pieces must be an integer of at least 1; got 0"),
         ({"n_pieces": 2.5}, "n_pieces must be an integer"),
         ({"n_pieces": True}, "n_pieces must be an integer"),
-        ({"loss": "huber"}, "loss must be one of"),
+        ({"loss": "hinge"}, "loss must be one of"),
+        ({"loss": "huber", "threshold": 0.0}, "threshold must be"),
+        ({"loss": "quantile", "quantile": 1.0}, "quantile must be"),
         ({"selection": "aic"}, "selection must be one of"),
         ({"max_pieces": None}, "max_pieces must be"),
         ({"cv": 1}, "cv must be an integer of at least 2"),

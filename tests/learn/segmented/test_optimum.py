@@ -4,17 +4,24 @@ import numpy as np
 import pytest
 
 from pindown.deadline import Deadline
-from pindown.learn.segmented import SegmentedRegressor
+from pindown.learn.segmented import Loss, SegmentedRegressor
 from pindown.learn.segmented._problem import solve
 from pindown.learn.segmented.convex_programs import enumerate_programs
 
 LOSSES = ["squared", "absolute"]
+OTHERS = {
+    "upper quantile": Loss("quantile", quantile=0.85),
+    "low quantile": Loss("quantile", quantile=0.2),
+    "huber": Loss("huber", threshold=0.4),
+    "wide huber": Loss("huber", threshold=3.0),
+}
 
 
 def best(x, y, n_pieces, loss="squared", weights=None, budget=None):
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=float)
-    return solve(x, y, w, n_pieces, loss, Deadline.after(budget))
+    rule = Loss(loss) if isinstance(loss, str) else loss
+    return solve(x, y, w, n_pieces, rule, Deadline.after(budget))
 
 
 def tiny_problem(seed, largest):
@@ -39,6 +46,53 @@ def test_agrees_with_enumeration_of_convex_programs(block, loss):
         assert fit.loss == pytest.approx(enumerate_programs(x, y, n_pieces, loss, w), abs=1e-7), seed
         assert fit.n_pieces <= n_pieces
         assert fit.proved
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_losses_agree_with_enumeration(name):
+    loss = OTHERS[name]
+    for seed in range(12):
+        x, y, w, n_pieces = tiny_problem(seed, largest=6)
+        fit = best(x, y, n_pieces, loss, w)
+        expected = enumerate_programs(x, y, n_pieces, loss, w)
+        assert fit.loss <= expected + 1e-7, seed
+        assert fit.loss == pytest.approx(expected, abs=1e-5 if loss.name == "huber" else 1e-7), seed
+        assert fit.proved and fit.lower_bound <= fit.loss <= fit.lower_bound + 1e-6
+
+
+def test_losses_become_each_other():
+    x, y, w, _ = tiny_problem(7, largest=8)
+    x, y, w = np.r_[x, x + 5], np.r_[y, y[::-1]], np.r_[w, w]
+    square = best(x, y, 3, "squared", w).loss
+    assert best(x, y, 3, Loss("huber", threshold=100.0), w).loss == pytest.approx(square, rel=1e-7)
+    absolute = best(x, y, 3, "absolute", w).loss
+    assert 2 * best(x, y, 3, Loss("quantile"), w).loss == pytest.approx(absolute, rel=1e-9)
+    narrow = best(x, y, 3, Loss("huber", threshold=1e-6), w).loss
+    assert narrow / 2e-6 == pytest.approx(absolute, rel=1e-4)
+    some = best(x, y, 3, Loss("huber", threshold=0.4), w).loss
+    assert best(x, 50 * y, 3, Loss("huber", threshold=20.0), w).loss == pytest.approx(
+        2500 * some, rel=1e-7
+    )
+
+
+def test_the_fit_of_a_quantile_has_that_share_below_it():
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 4, 40)
+    y = np.abs(x - 2) + rng.exponential(size=40)
+    model = SegmentedRegressor(2, loss="quantile", quantile=0.75).fit(x, y)
+    below = np.mean(y < model.predict(x) - 1e-9), np.mean(y <= model.predict(x) + 1e-9)
+    assert model.optimal_ and below[0] <= 0.75 <= below[1]
+
+
+def test_one_outlier_pulls_hubers_fit_as_much_as_a_far_one():
+    x = np.linspace(0, 4, 30)
+    fits = []
+    for size in (10.0, 1e3):
+        y = np.abs(x - 2)
+        y[3] += size
+        fits.append(SegmentedRegressor(2, loss="huber", threshold=0.1).fit(x, y).predict(x))
+    np.testing.assert_allclose(fits[0], fits[1], atol=1e-6)
+    assert np.abs(fits[0] - np.abs(x - 2)).max() < 0.1
 
 
 @pytest.mark.slow

@@ -168,7 +168,8 @@ def compare(results: Results) -> Outcome:
         words = (
             f"With width {cell['width']}, {100 * found['reachability'][3]:.0f} % of {cell['starts']:,} "
             "starts end in the function that fits both classes, which "
-            f"{100 * found['volume'][3]:.0f} % of random weights compute: reachability is not volume. Nothing was published."
+            f"{100 * found['volume'][3]:.0f} % of random weights compute: reachability is not volume. "
+            "Nothing was published."
         )
     return Outcome(
         "no published number",

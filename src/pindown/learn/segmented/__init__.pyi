@@ -4,6 +4,7 @@
 from pindown.learn.segmented.estimator import SegmentedRegressor as SegmentedRegressor
 from pindown.learn.segmented.estimator import Trial as Trial
 from pindown.learn.segmented.inference import Breakpoint as Breakpoint
+from pindown.learn.segmented.losses import Loss as Loss
 
 # The published convex programs, one by one: slow, for checks.
 from pindown.learn.segmented.convex_programs import crossing_constraints as crossing_constraints

@@ -10,7 +10,8 @@ import numpy as np
 from pindown.affine import Array, Integers
 from pindown.compiling import by, has_compiler
 from pindown.deadline import NEVER, Deadline
-from pindown.learn.segmented.tuning import ABSOLUTE_START_SECONDS, CLOSED_GAP, MAX_PLAIN_SIZE
+from pindown.learn.segmented.losses import Loss
+from pindown.learn.segmented.tuning import CLOSED_GAP, CONVEX_START_SECONDS, MAX_PLAIN_SIZE
 from pindown.network import ReluNetwork
 from pindown.rounding import gamma
 
@@ -208,7 +209,7 @@ def solve(
     y: Array,
     w: Array,
     n_pieces: int,
-    loss: str,
+    loss: Loss,
     deadline: Deadline = NEVER,
     cap: float = np.inf,
 ) -> SegmentedFit:
@@ -219,7 +220,7 @@ def solve(
         y: Targets.
         w: Weights, not negative and not all zero.
         n_pieces: At least 1.
-        loss: ``"squared"`` or ``"absolute"``.
+        loss: In the units of y.
         deadline: When to stop.
         cap: A loss of interest: among fits above it, a good one will do.
     """
@@ -230,22 +231,22 @@ def solve(
     K = min(n_pieces, max(len(at) - 1, 1))
     with np.errstate(over="ignore"):  # the caller sees an infinite loss
         size = np.float64(data.y_size)
-        unit = float((size * size if loss == "squared" else size) * data.w_size)
+        unit = float((size * size if loss.is_quadratic else size) * data.w_size)
     limit = cap / unit if unit > 0.0 and cap < np.inf else np.inf
-    if loss == "squared":
+    if loss.name == "squared":
         fit = least_squares(at, means, weights, K, deadline, limit - within)
         unavoidable = within
     else:
-        from pindown.learn.segmented._absolute import least_absolute
+        from pindown.learn.segmented._convex import least_convex
 
-        fit = least_squares(at, means, weights, K, Deadline.after(ABSOLUTE_START_SECONDS))
-        fit = least_absolute(data.x, data.y, data.w, data.first, fit.gaps, K, deadline, limit)
+        fit = least_squares(at, means, weights, K, Deadline.after(CONVEX_START_SECONDS))
+        rule = loss.scaled(data.y_size)
+        fit = least_convex(data.x, data.y, data.w, data.first, fit.gaps, K, deadline, rule, limit)
         unavoidable = 0.0
     floor = float((fit.lower_bound + unavoidable) * unit)
     function = _in_units(vertices(fit, at), data)
     with np.errstate(over="ignore"):
-        error = np.abs(y - function(x))
-        value = float(w @ (error**2 if loss == "squared" else error))
+        value = float(w @ loss(y - function(x)))
     # The loss as the search saw it, from moments, can have lost all its digits.
     seen = max(fit.loss + unavoidable, value / unit if 0.0 < unit < np.inf else 0.0)
     gap = seen - unavoidable - fit.lower_bound
@@ -272,21 +273,22 @@ def _in_units(function: Function, data: Scaled) -> Function:
     )
 
 
-def compile_loops(loss: str, n_points: int, n_pieces: float) -> None:
+def compile_loops(loss: Loss, n_points: int, n_pieces: float) -> None:
     """Compile the loops on a toy problem, outside of anybody's budget, if there is much to do."""
     if has_compiler() and n_points * n_pieces > MAX_PLAIN_SIZE:
         with by("compiled"):
-            solve_a_toy(loss)
+            solve_a_toy(loss.name)
 
 
 @cache
 def solve_a_toy(loss: str) -> None:
     """Run every loop of a loss once."""
-    from pindown.learn.segmented._absolute import least_absolute
+    from pindown.learn.segmented._convex import least_convex
     from pindown.learn.segmented._squared import least_squares
 
     x = np.linspace(-1.0, 1.0, 7)
     y = np.array([0.3, -0.2, 0.5, 1.0, 0.1, -0.8, 0.4])
     fit = least_squares(x, y, np.ones(7), 3, NEVER)
-    if loss == "absolute":
-        least_absolute(x, y, np.ones(7), np.arange(8), fit.gaps, 3, NEVER)
+    if loss != "squared":
+        rule = Loss(loss, threshold=0.5)
+        least_convex(x, y, np.ones(7), np.arange(8), fit.gaps, 3, NEVER, rule)

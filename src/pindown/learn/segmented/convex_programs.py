@@ -12,13 +12,14 @@ Mukherjee 2020, section 2.4, (2.7) and (2.8).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations_with_replacement, product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
+from pindown.learn.segmented.losses import Loss
 from pindown.programs import linear_program
 
 # Added to every squared coefficient so that programs with too few points have one solution.
@@ -56,7 +57,7 @@ def enumerate_programs(
     x: ArrayLike,
     y: ArrayLike,
     n_pieces: int,
-    loss: str = "squared",
+    loss: str | Loss | tuple[Callable[[Array], Array], Callable[[Array], Array]] = "squared",
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return the least loss over all programs: for checks, with a dozen points at most.
@@ -65,11 +66,15 @@ def enumerate_programs(
         x: Data, any order.
         y: Targets.
         n_pieces: Pieces.
-        loss: ``"squared"`` or ``"absolute"``.
+        loss: ``"squared"``, ``"absolute"``, a :class:`~pindown.learn.segmented.Loss`, or any other
+            convex loss as two functions of residuals y - f(x), entry by entry: it and its derivative.
         sample_weight: Positive weights, or None.
 
     >>> [round(enumerate_programs([0, 1, 2, 3], [0, 1, 1, 0], K), 6) for K in (1, 2)]  # 1/2; a tent
     [1.0, 0.0]
+    >>> cosh = (lambda r: np.log(np.cosh(r)), np.tanh)
+    >>> round(enumerate_programs([0, 1, 2, 3], [0, 1, 1, 0], 1, loss=cosh) - 4 * np.log(np.cosh(0.5)), 6)
+    0.0
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     w = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
@@ -81,9 +86,51 @@ def enumerate_programs(
         A[np.arange(len(x)), 2 * piece] = x
         A[np.arange(len(x)), 2 * piece + 1] = 1.0
         G = crossing_constraints(at, gaps, signs)
-        solver = _squared_program if loss == "squared" else _absolute_program
-        least = min(least, solver(A, y, w, G))
+        least = min(least, _program(A, y, w, G, Loss(loss) if isinstance(loss, str) else loss))
     return least
+
+
+def _program(
+    A: Array,
+    y: Array,
+    w: Array,
+    G: Array,
+    loss: Loss | tuple[Callable[[Array], Array], Callable[[Array], Array]],
+) -> float:
+    if isinstance(loss, tuple):
+        return _convex_program(A, y, w, G, *loss)
+    if loss.name == "squared":
+        return _squared_program(A, y, w, G)
+    if loss.name == "huber":
+        d = loss.threshold
+        return _convex_program(A, y, w, G, loss, lambda r: 2.0 * np.clip(r, -d, d))
+    above, below = (1.0, 1.0) if loss.name == "absolute" else (loss.quantile, 1.0 - loss.quantile)
+    return _quantile_program(A, y, w, G, above, below)
+
+
+def _convex_program(
+    A: Array,
+    y: Array,
+    w: Array,
+    G: Array,
+    value: Callable[[Array], Array],
+    slope: Callable[[Array], Array],
+) -> float:
+    """Any convex loss in a cone, by sequential quadratic programs from the least-squares line."""
+    from scipy.optimize import minimize
+
+    x = A[:, 0::2].sum(axis=1)
+    line = np.linalg.lstsq(np.column_stack([x, np.ones(len(x))]), y, rcond=None)[0]
+    start = np.tile(line, A.shape[1] // 2)  # all pieces alike: in every cone
+    found = minimize(
+        lambda z: float(w @ value(y - A @ z)),
+        start,
+        jac=lambda z: -A.T @ (w * slope(y - A @ z)),
+        method="SLSQP",
+        constraints=[{"type": "ineq", "fun": lambda z: G @ z, "jac": lambda z: G}] if len(G) else [],
+        options={"ftol": 1e-13, "maxiter": 500},
+    )
+    return float(found.fun)
 
 
 def _squared_program(A: Array, y: Array, w: Array, G: Array) -> float:
@@ -103,16 +150,16 @@ def _squared_program(A: Array, y: Array, w: Array, G: Array) -> float:
     return float(w @ (A @ z - y) ** 2)
 
 
-def _absolute_program(A: Array, y: Array, w: Array, G: Array) -> float:
-    """Least absolute deviations in a cone, as a linear program."""
+def _quantile_program(A: Array, y: Array, w: Array, G: Array, above: float, below: float) -> float:
+    """Least quantile loss in a cone, as a linear program."""
     n, p = A.shape
     identity = np.eye(n)
-    upper = np.block([[A, -identity], [-A, -identity], [-G, np.zeros((len(G), n))]])
+    upper = np.block([[below * A, -identity], [-above * A, -identity], [-G, np.zeros((len(G), n))]])
     result = linear_program(
         np.r_[np.zeros(p), w],
         upper,
-        np.r_[y, -y, np.zeros(len(G))],
+        np.r_[below * y, -above * y, np.zeros(len(G))],
         lower=np.r_[np.full(p, -np.inf), np.zeros(n)],
     )
-    result.optimum("least absolute deviations in a cone")
+    result.optimum("least quantile loss in a cone")
     return result.value

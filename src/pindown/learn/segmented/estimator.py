@@ -5,7 +5,8 @@ weight and mean loss m,
 
 .. math:: \mathrm{BIC} = n \log m + 2 K \log n \quad\text{or}\quad 2 n \log m + 2 K \log n
 
-for squared loss (normal errors) and absolute loss (Laplace errors). A weight counts as so many points,
+for squared loss (normal errors; used for Huber's loss too) and for absolute and quantile loss (Laplace
+errors, symmetric or not). A weight counts as so many points,
 so n is the sum of the weights.
 """
 
@@ -34,9 +35,9 @@ from pindown.extras import require
 from pindown.learn._inputs import checked_weights
 from pindown.learn.segmented._problem import Function, SegmentedFit, as_network, compile_loops, solve
 from pindown.learn.segmented.inference import Breakpoint, breakpoints
-from pindown.validation import choice, integer, number, refuse
+from pindown.learn.segmented.losses import LOSSES, Loss
+from pindown.validation import choice, integer, number, positive, refuse
 
-LOSSES = ("squared", "absolute")
 SELECTIONS = ("bic", "cv")
 # A squared loss below this fraction of that of a constant is rounding: more pieces add nothing.
 _EXACT = 1e-22
@@ -57,7 +58,8 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         n_pieces: K, or None to choose it.
-        loss: ``"squared"`` or ``"absolute"`` (robust to outliers).
+        loss: ``"squared"``, ``"absolute"`` (robust to outliers), ``"quantile"`` or ``"huber"`` (squared
+            for residuals up to ``threshold``, absolute beyond).
         selection: How K is chosen if it is None: ``"bic"`` or ``"cv"`` (cross-validation).
         max_pieces: Largest K tried.
         cv: Folds of the cross-validation: a number (shuffled), a splitter, or pairs of index arrays.
@@ -66,6 +68,8 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         budget: Seconds for the whole fit, None for no limit. When time is up, the best fit so far is
             kept; ``lower_bound_``, ``gap_`` and ``optimal_`` say how good it is.
         random_state: Shuffles the folds.
+        quantile: :math:`\tau`, between 0 and 1, which quantile of y to fit with ``"quantile"``.
+        threshold: :math:`\delta` of ``"huber"``, in the units of y.
 
     Attributes:
         breakpoints_: Where the slope changes, ascending.
@@ -110,6 +114,8 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         feature: int | None = None,
         budget: float | None = 60.0,
         random_state: Any = None,
+        quantile: float = 0.5,
+        threshold: float = 1.35,
     ) -> None:
         self.n_pieces = n_pieces
         self.loss = loss
@@ -119,6 +125,8 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.feature = feature
         self.budget = budget
         self.random_state = random_state
+        self.quantile = quantile
+        self.threshold = threshold
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -153,7 +161,7 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_consistent_length(x, target)
         w = checked_weights(sample_weight, x)
         pieces = self.n_pieces or self.max_pieces**2 / 2  # one fit, or one with each number
-        compile_loops(self.loss, len(x), pieces)
+        compile_loops(self._loss(), len(x), pieces)
         fit, path = self._solve(x, target, w)
         if not np.isfinite(fit.loss):
             raise ValueError(
@@ -171,14 +179,22 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self, deadline: Deadline, x: Array, y: Array, w: Array
     ) -> tuple[SegmentedFit, list[Trial]]:
         if self.n_pieces is not None:
-            fit = solve(x, y, w, int(self.n_pieces), self.loss, deadline)
+            fit = solve(x, y, w, int(self.n_pieces), self._loss(), deadline)
             return fit, [Trial(int(self.n_pieces), fit.loss, fit.lower_bound, fit.loss)]
         # One piece fewer than distinct points interpolates: no more are worth trying.
         largest = min(int(self.max_pieces), max(len(np.unique(x[w > 0])) - 1, 1))
         if self.selection == "bic":
-            return by_bic(x, y, w, self.loss, largest, deadline)
+            return by_bic(x, y, w, self._loss(), largest, deadline)
         folds = list(self._folds(x, y))
-        return by_cross_validation(x, y, w, self.loss, largest, deadline, folds)
+        return by_cross_validation(x, y, w, self._loss(), largest, deadline, folds)
+
+    def _loss(self) -> Loss:
+        """Return the loss with its number, the others left at their defaults."""
+        if self.loss == "quantile":
+            return Loss("quantile", quantile=float(self.quantile))
+        if self.loss == "huber":
+            return Loss("huber", threshold=float(self.threshold))
+        return Loss(self.loss)
 
     def _folds(self, x: Array, y: Array) -> Any:
         from sklearn.model_selection import KFold, check_cv
@@ -234,7 +250,7 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             confidence: Of each interval, between 0 and 1.
 
         Raises:
-            ValueError: If the loss is absolute, or the data do not fit the estimator.
+            ValueError: If the loss is not squared, or the data do not fit the estimator.
 
         >>> rng = np.random.default_rng(0)
         >>> x = np.linspace(0, 10, 200)
@@ -285,6 +301,10 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(self.cv, Real):
             integer("cv", self.cv, least=2)
         choice("loss", self.loss, LOSSES)
+        if self.loss == "quantile":
+            number("quantile", self.quantile, 0.0, 1.0, above=True, below=True)
+        if self.loss == "huber":
+            positive("threshold", self.threshold)
         choice("selection", self.selection, SELECTIONS)
         feature: Any = self.feature
         if feature is not None and not isinstance(feature, Integral):
@@ -304,14 +324,14 @@ class Trial:
 
 
 def by_bic(
-    x: Array, y: Array, w: Array, loss: str, max_pieces: int, deadline: Deadline
+    x: Array, y: Array, w: Array, loss: Loss, max_pieces: int, deadline: Deadline
 ) -> tuple[SegmentedFit, list[Trial]]:
     """Return the fit with the least BIC; for the others it is enough to prove that theirs is no less."""
-    power = 1.0 if loss == "squared" else 2.0
+    power = 1.0 if loss.is_quadratic else 2.0
     n = scale = float(w.sum())
     level = np.log(max(n, 2.0))
     spread = float(w @ (y - np.average(y, weights=w)) ** 2)
-    exact = _EXACT * spread if loss == "squared" else np.sqrt(_EXACT * spread * scale)
+    exact = _EXACT * spread if loss.is_quadratic else np.sqrt(_EXACT * spread * scale)
     tried: list[tuple[SegmentedFit, Trial]] = []
     best = np.inf
     for K in range(1, max_pieces + 1):
@@ -333,7 +353,7 @@ def by_cross_validation(
     x: Array,
     y: Array,
     w: Array,
-    loss: str,
+    loss: Loss,
     max_pieces: int,
     deadline: Deadline,
     folds: Sequence[tuple[Any, Any]],
@@ -348,8 +368,7 @@ def by_cross_validation(
                 continue
             fit = solve(x[train], y[train], w[train], K, loss, deadline.share(1 / fits))
             fits -= 1
-            error = np.abs(y[test] - fit.function(x[test]))
-            held_out += float(w[test] @ (error**2 if loss == "squared" else error))
+            held_out += float(w[test] @ loss(y[test] - fit.function(x[test])))
             trained, bound = trained + fit.loss, bound + fit.lower_bound
         trials.append(Trial(K, trained, bound, held_out))
     best = min(trials, key=lambda trial: trial.score)

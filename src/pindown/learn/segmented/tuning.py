@@ -5,8 +5,8 @@
 
 from math import inf
 
-# Seconds for a least-squares fit that a least-absolute one starts from.
-ABSOLUTE_START_SECONDS = 0.5
+# Seconds for a least-squares fit that one with another loss starts from.
+CONVEX_START_SECONDS = 0.5
 # A gap below this fraction of the loss is closed.
 CLOSED_GAP = 1e-6
 
@@ -24,7 +24,7 @@ MAX_PLAIN_SIZE = 400
 # How often the clock is read: rows of the dynamic program, nodes of the two searches.
 ROWS_PER_CHECK = 64
 SQUARED_NODES_PER_CHECK = 500
-ABSOLUTE_NODES_PER_CHECK = 2_000
+CONVEX_NODES_PER_CHECK = 2_000
 
 # Ties in units of the weight of an average piece: stiff enough to act as continuity, and no stiffer.
 TIE_STIFFNESS = 4.0

@@ -1,4 +1,4 @@
-r"""Global optimum of continuous piecewise-linear least absolute deviations, with a proof.
+r"""Global optimum of continuous piecewise-linear regression with quantile or Huber loss, with a proof.
 
 The bound of a tuple of gaps is the sum of the best separate lines, from a table of all of them; tuples
 below the best loss known are solved exactly, with knots at data points where lines do not meet in the
@@ -11,16 +11,17 @@ import numpy as np
 
 from pindown.affine import Array, Integers
 from pindown.deadline import Deadline, OutOfTime
-from pindown.learn.segmented._compiled import absolute as compiled
+from pindown.learn.segmented._compiled import convex as compiled
 from pindown.learn.segmented._compiled.breakpoints import is_jump
 from pindown.learn.segmented._problem import RESOLUTION, Fit
-from pindown.learn.segmented.tuning import ABSOLUTE_NODES_PER_CHECK
+from pindown.learn.segmented.losses import Loss
+from pindown.learn.segmented.tuning import CONVEX_NODES_PER_CHECK
 
 # Size of the perturbation that makes optima unique, relative to targets and weights of order one.
 _PERTURBATION = 1e-12
 
 
-def least_absolute(
+def least_convex(
     x: Array,
     y: Array,
     w: Array,
@@ -28,6 +29,7 @@ def least_absolute(
     start: Integers,
     n_pieces: int,
     deadline: Deadline,
+    loss: Loss,
     cap: float = np.inf,
 ) -> Fit:
     """Return the best continuous fit with at most ``n_pieces`` pieces.
@@ -40,6 +42,7 @@ def least_absolute(
         start: Gaps of a good fit, to begin with.
         n_pieces: Pieces, at least 1, and fewer than there are distinct x (or 1).
         deadline: When to stop.
+        loss: In the units of y here.
         cap: A loss of interest: among fits above it, a good one will do.
 
     Returns:
@@ -48,7 +51,7 @@ def least_absolute(
     random = np.random.default_rng(0)
     shaken = y + _PERTURBATION * random.uniform(-1, 1, len(y))
     heavier = w * (1 + _PERTURBATION * random.uniform(-1, 1, len(w)))
-    problem = _Problem(x, shaken, heavier, first, n_pieces, cap)
+    problem = _Problem(x, shaken, heavier, first, n_pieces, loss, cap)
     problem.improve(start)
     bound = 0.0
     leaves = 0
@@ -67,7 +70,7 @@ def least_absolute(
 
 def _polished(problem: _Problem, y: Array, w: Array, bound: float, leaves: int) -> Fit:
     """Refit the best structure to the data as they are, if that does no harm."""
-    exact = _Problem(problem.x, y, w, problem.first, problem.n_pieces, np.inf)
+    exact = _Problem(problem.x, y, w, problem.first, problem.n_pieces, problem.rule, np.inf)
     if exact.adopt(problem.gaps, problem.mask) and exact.loss <= problem.loss + problem.slack:
         return exact.fit(min(bound, exact.loss), leaves)
     return problem.fit(bound, leaves)
@@ -76,8 +79,11 @@ def _polished(problem: _Problem, y: Array, w: Array, bound: float, leaves: int) 
 class _Problem:
     """Perturbed data, the table of lines, and the best fit known."""
 
-    def __init__(self, x: Array, y: Array, w: Array, first: Integers, n_pieces: int, cap: float) -> None:
-        self.x, self.y, self.w, self.first = x, y, w, first
+    def __init__(
+        self, x: Array, y: Array, w: Array, first: Integers, n_pieces: int, rule: Loss, cap: float
+    ) -> None:
+        self.x, self.y, self.w, self.first = x, y, rule.weights(w), first
+        self.rule = rule
         self.at, self.n_pieces = x[first[:-1]], n_pieces
         G = len(self.at)
         self.losses = np.full((G, G), np.nan)
@@ -143,7 +149,7 @@ class _Problem:
             path,
             -1,
             lines,
-            ABSOLUTE_NODES_PER_CHECK,
+            CONVEX_NODES_PER_CHECK,
         )
         if mask >= 0:
             self.gaps, self.mask, self.loss, self.lines = path, int(mask), float(loss), lines

@@ -1,10 +1,16 @@
-r"""Search over gaps for absolute loss, compiled: the counterpart of joints and of branch and bound.
+r"""Search over gaps for other losses than the squared one, compiled.
 
-Programs have few coefficients and are solved by simplex steps with an exact line search. A vertex
-interpolates as many rows as there are coefficients. At an optimum the multipliers of these rows are at
-most their weights; a row that violates this is let go, and the weighted median along the edge says which
-row takes its place. The caller perturbs targets and weights by amounts far below the resolution, so that
-vertices are not degenerate and the optimum is one point.
+It is the counterpart of joints and of branch and bound. Weights come in rows: two rows, those of
+residuals above and below zero, stand for quantile loss (equal ones for absolute loss); three rows, the
+weights, the weights again and the threshold, for Huber's.
+
+Programs have few coefficients. Those of quantile loss are solved by simplex steps with an exact line
+search. A vertex interpolates as many rows as there are coefficients. At an optimum the multipliers of
+these rows are within their weights; a row that violates this is let go, and the weighted median along
+the edge says which row takes its place. The caller perturbs targets and weights by amounts far below the
+resolution, so that vertices are not degenerate and the optimum is one point. Those of Huber's loss are
+solved by Newton's steps, and by reweighted least squares where these fail; what is returned is the dual
+value, so that it is a lower bound also where they end early.
 """
 
 from __future__ import annotations
@@ -22,6 +28,7 @@ _ROUNDING = 1e-12
 # Pivots smaller than this fraction of the largest entry count as zero.
 _SINGULAR = 1e-11
 _MAX_PIVOTS = 2_000
+_MAX_NEWTON = 200
 
 
 @compiled
@@ -64,7 +71,7 @@ def block_fit(
     basis = independent_rows(X)
     if len(basis) < p:
         return np.inf  # too few points: the same function has a description with fewer knots
-    loss, beta = least_absolute(X, y[start:stop], w[start:stop], basis)
+    loss, beta = least_loss(X, y[start:stop], w[:, start:stop], basis)
     slope = beta[1]
     value = beta[0] - slope * at[gaps[s]]
     lines[s, 0], lines[s, 1] = value, slope
@@ -241,8 +248,68 @@ def independent_rows(X: Array) -> Integers:
 
 
 @compiled
-def least_absolute(X: Array, y: Array, w: Array, basis: Integers) -> tuple[float, Array]:
-    """Least weighted absolute loss and its coefficients, from a vertex; ``basis`` ends at the best."""
+def least_loss(X: Array, y: Array, w: Array, basis: Integers) -> tuple[float, Array]:
+    """Least loss and its coefficients; how many rows the weights have says which loss."""
+    if w.shape[0] == 3:
+        return least_huber(X, y, w)
+    return least_quantile(X, y, w, basis)
+
+
+@compiled
+def least_huber(X: Array, y: Array, w: Array) -> tuple[float, Array]:
+    r"""Least Huber loss and its coefficients: the dual value, which is never above the least loss.
+
+    With :math:`u_i = 2 w_i\, \mathrm{clip}(r_i, \pm\delta)` projected so that :math:`X^\top u = 0`, and
+    shrunk to :math:`|u_i| \le 2 w_i \delta`, the loss is at least
+    :math:`\sum_i u_i y_i - u_i^2 / (4 w_i)`.
+    """
+    weight, threshold = w[0].copy(), w[2, 0]
+    total = np.sum(weight)
+    square = X.T @ (X * weight.reshape(-1, 1))
+    beta = np.linalg.solve(square, X.T @ (weight * y))
+    r = y - X @ beta
+    loss = _huber(r, weight, threshold)
+    for _ in range(_MAX_NEWTON):
+        inner = np.abs(r) <= threshold
+        pull = X.T @ (weight * np.minimum(np.maximum(r, -threshold), threshold))
+        moved = False
+        for attempt in range(2):  # Newton's step, then that of reweighted least squares
+            if attempt == 0:
+                share = weight * inner
+            else:
+                share = weight * np.minimum(1.0, threshold / np.maximum(np.abs(r), threshold))
+            H = X.T @ (X * share.reshape(-1, 1))
+            if attempt == 0 and abs(np.linalg.det(H)) <= _SINGULAR * abs(np.linalg.det(square)):
+                continue
+            step = np.linalg.solve(H, pull)
+            trial = beta + step
+            after = y - X @ trial
+            value = _huber(after, weight, threshold)
+            if value < loss:
+                beta, r, loss, moved = trial, after, value, True
+                break
+        if not moved:
+            break
+    u = weight * 2.0 * np.minimum(np.maximum(r, -threshold), threshold)
+    u = u - weight * (X @ np.linalg.solve(square, X.T @ u))
+    largest = np.max(np.abs(u) / (2.0 * threshold * weight))
+    if largest > 1.0:
+        u = u / largest
+    dual = np.sum(u * y - u * u / (4.0 * weight))
+    return min(loss, max(dual, 0.0)) if total > 0.0 else 0.0, beta
+
+
+@compiled
+def _huber(r: Array, weight: Array, threshold: float) -> float:
+    size = np.abs(r)
+    return float(
+        np.sum(weight * np.where(size <= threshold, size * size, 2.0 * threshold * size - threshold**2))
+    )
+
+
+@compiled
+def least_quantile(X: Array, y: Array, w: Array, basis: Integers) -> tuple[float, Array]:
+    """Least quantile loss and its coefficients, from a vertex; ``basis`` ends at the best."""
     n, p = X.shape
     total = np.sum(w)
     beta = np.zeros(p)
@@ -267,20 +334,22 @@ def least_absolute(X: Array, y: Array, w: Array, basis: Integers) -> tuple[float
             for j in range(p):
                 value -= X[i, j] * beta[j]
             r[i] = value
-            loss += w[i] * abs(value)
+            loss += w[0, i] * value if value > 0.0 else -w[1, i] * value
         for j in range(p):
             r[basis[j]] = 0.0
         for i in range(n):
             if r[i] != 0.0:
+                force = w[0, i] if r[i] > 0.0 else -w[1, i]
                 for j in range(p):
-                    pull[j] += w[i] * np.sign(r[i]) * X[i, j]
+                    pull[j] += force * X[i, j]
         leaving, worst, sign = -1, _ROUNDING * total, 1.0
         for j in range(p):
             multiplier = 0.0
             for i in range(p):
                 multiplier -= pull[i] * inverse[i, j]
-            if abs(multiplier) - w[basis[j]] > worst:
-                leaving, worst, sign = j, abs(multiplier) - w[basis[j]], -np.sign(multiplier)
+            excess = max(multiplier - w[0, basis[j]], -multiplier - w[1, basis[j]])
+            if excess > worst:
+                leaving, worst, sign = j, excess, -np.sign(multiplier)
         if leaving < 0:
             break
         count = np.int64(0)  # a plain 0 would compile the line search twice
@@ -309,7 +378,7 @@ def _line_search(r: Array, along: Array, w: Array, ratios: Array, count: int, de
             k += 1
     left = descent
     for k in np.argsort(ratios[:count]):
-        left -= 2.0 * w[rows[k]] * abs(along[rows[k]])
+        left -= (w[0, rows[k]] + w[1, rows[k]]) * abs(along[rows[k]])
         if left <= 0.0:
             return rows[k]
     return -1
@@ -330,13 +399,13 @@ def line_table(
         stop = first[b + 1] - start
         if a == b:
             one = np.zeros(1, dtype=np.int64)
-            loss, beta = least_absolute(
-                X[:stop, :1].copy(), y[start : start + stop], w[start : start + stop], one
+            loss, beta = least_loss(
+                X[:stop, :1].copy(), y[start : start + stop], w[:, start : start + stop], one
             )
             losses[a, b], lines[a, b, 0], lines[a, b, 1] = loss, beta[0], np.nan
             continue
         if not ready:
             basis[0], basis[1] = 0, stop - 1
             ready = True
-        loss, beta = least_absolute(X[:stop], y[start : start + stop], w[start : start + stop], basis)
+        loss, beta = least_loss(X[:stop], y[start : start + stop], w[:, start : start + stop], basis)
         losses[a, b], lines[a, b, 0], lines[a, b, 1] = loss, beta[0], beta[1]
