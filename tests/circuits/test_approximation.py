@@ -5,6 +5,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 
 from pindown.box import Box
 from pindown.circuits.approximation import approximate, grid_network, hat_terms, interpolate
@@ -22,7 +23,7 @@ def bump(X):
 def independent_error(f, net, lower, upper, q, count=200_001):
     x = np.linspace(lower, upper, count)
     gaps = np.abs(f(x) - net(x[:, None]).ravel())
-    return gaps.max() if q == inf else np.trapezoid(gaps**q, x) ** (1 / q)
+    return gaps.max() if q == inf else trapezoid(gaps**q, x) ** (1 / q)
 
 
 @pytest.mark.parametrize("q", [1, 2, inf])

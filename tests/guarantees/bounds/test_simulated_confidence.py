@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
@@ -44,7 +45,7 @@ def lucky_axes(bound, n=30, axes=1500, runs=150):
     """
     rng, reach = np.random.default_rng(0), 3.4
     grid = np.linspace(-6, 12, 20_001)
-    Z = np.trapezoid(norm.pdf(grid - reach) * norm.cdf(grid) ** (axes - 1), grid)
+    Z = trapezoid(norm.pdf(grid - reach) * norm.cdf(grid) ** (axes - 1), grid)
     assert 0.5 <= Z <= 0.6
     limits = np.array([bound(k / n, reach**2 / 2, n, Z) for k in range(n + 1)])
     errors = rng.binomial(n, 0.5, size=(runs, axes))
