@@ -26,6 +26,7 @@ BENCHMARKS = (
     "neural_tangent",
     "certify",
     "robustness",
+    "attacks",
     "one_class_baselines",
     "symmetry_learning",
     "multi_exit",

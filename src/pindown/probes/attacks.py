@@ -9,8 +9,9 @@ attack looks for a change r of an input x that solves one of
 
 Of affine models the solutions are known in closed form (:mod:`~pindown.probes.linear_attacks`). Else
 they are looked for by the fast gradient sign method (FGSM), projected gradient descent (PGD), DeepFool,
-Carlini and Wagner's search (C&W), and by slopes of linear bounds on boxes that shrink around the input,
-which see both sides of a kink; the search is that of :mod:`pindown.verification`.
+Carlini and Wagner's search (C&W), fast minimum norm (FMN), and by slopes of linear bounds on boxes that
+shrink around the input, which see both sides of a kink; the search is that of
+:mod:`pindown.verification`.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ from pindown.verification.counterexamples import (
     judged,
 )
 from pindown.verification.shrinking_radii import nearest_attack
+from pindown.verification.tuning import ATTACK_AGAIN_ROWS
 
 # What each form of the problem is solved with.
-NEAREST_METHODS = ("auto", "deepfool", "cw", "pgd", "foolbox")
+NEAREST_METHODS = ("auto", "deepfool", "cw", "fmn", "pgd", "foolbox")
 RADIUS_METHODS = ("auto", "fgsm", "pgd", "foolbox")
 STRENGTH_METHODS = ("auto",)
 
@@ -81,10 +83,10 @@ def attack(
         strength: :math:`\lambda` of the regularised problem, instead of a radius.
         target: The class to reach, for all inputs or for each; any other than y if not given.
         method: With a radius ``"fgsm"`` (one step along the gradient) or ``"pgd"`` (projected gradient
-            descent from several starts); without one ``"deepfool"``, ``"cw"`` (Carlini-Wagner) or
-            ``"pgd"`` (within shrinking radii); ``"foolbox"``: ours beside its attacks, if it is
-            installed; ``"auto"``: the closed form for affine models, else all of ours, and slopes of
-            linear bounds, random points and corners to start from.
+            descent from several starts); without one ``"deepfool"``, ``"cw"`` (Carlini-Wagner),
+            ``"fmn"`` (fast minimum norm) or ``"pgd"`` (within shrinking radii); ``"foolbox"``: ours
+            beside its attacks, if it is installed; ``"auto"``: the closed form for affine models, else
+            all of ours, and slopes of linear bounds where little is missing.
         box: Where changed inputs must lie, such as ``(0, 1)`` for images; X must lie in it.
         budget: Seconds.
         seed: Of random starts.
@@ -112,8 +114,8 @@ def attack(
         array([[2.5]])
 
     Goodfellow, Shlens and Szegedy 2015 (FGSM); Madry et al. 2018 (PGD); Moosavi-Dezfooli, Fawzi and
-    Frossard 2016 (DeepFool); Carlini and Wagner 2017 (C&W); Lecture course, section on adversarial
-    attacks.
+    Frossard 2016 (DeepFool); Carlini and Wagner 2017 (C&W); Pintor et al. 2021 (FMN); Lecture course,
+    section on adversarial attacks.
     """
     deadline, kind = Deadline.of(budget), as_norm(norm)
     _check_method(method, radius, strength)
@@ -177,7 +179,8 @@ def searched(
     left = np.flatnonzero(~found.success)
     if method != "auto" or not len(left) or deadline.passed:
         return found
-    few = asked.pick(left)  # those that come near the boundary on other ways
+    left = np.sort(left[np.argsort(found.margin[left], kind="stable")[:ATTACK_AGAIN_ROWS]])
+    few = asked.pick(left)  # some may come near the boundary on other ways
     more = nearest_attack(
         model, few.rows, few.labels, norm=norm, target=few.target, method="boundary", box=few.box,
         seed=seed, deadline=deadline,

@@ -170,7 +170,7 @@ class Called(Operation):
 
     def __call__(self, *inputs: Numbers) -> Numbers:
         """Call it."""
-        made = self.call.values(inputs[0])
+        made = self.call.values(inputs[0].astype(np.float64, copy=False))
         if made.size != len(inputs[0]) * self.n_outputs:
             raise ValueError(
                 f"the model gave {made.shape} for {len(inputs[0])} inputs; it must treat each alone."
@@ -185,6 +185,7 @@ class Called(Operation):
     def pull_back(self, form: Array, *inputs: Array) -> tuple[Array, ...]:
         """Differentiate."""
         (x,) = inputs
+        form, x = (part.astype(np.float64, copy=False) for part in (form, x))
         return (self.call.pulled(form.reshape(-1, self.n_outputs), x).reshape(x.shape),)
 
     def multiply_adds(self, *shapes: Shape) -> int:

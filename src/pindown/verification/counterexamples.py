@@ -34,6 +34,7 @@ from pindown.model.graph import Model
 from pindown.network import ReluNetwork
 from pindown.relaxation.lp_balls import Balls, Norm, as_norm, lengths, steepest_step
 from pindown.verification._searching import Searching
+from pindown.verification.annealed_descents import annealed_descents
 from pindown.verification.classes import (
     BoxLike,
     Classes,
@@ -46,6 +47,8 @@ from pindown.verification.classes import (
 )
 from pindown.verification.falsification import Recipe, take
 from pindown.verification.tuning import (
+    ANNEALED_PASSES,
+    ATTACK_AGAIN_ROWS,
     ATTACK_BLOCK_NUMBERS,
     ATTACK_CLASSES_AGAIN,
     ATTACK_MAX_CLASSES,
@@ -103,7 +106,7 @@ def gradient_attack(
     radius: ArrayLike,
     norm: str = "linf",
     target: ArrayLike | None = None,
-    steps: int = 40,
+    steps: int = 30,
     restarts: int = 3,
     bounds: bool = True,
     box: BoxLike = None,
@@ -120,8 +123,7 @@ def gradient_attack(
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.
         target: The class to reach, for all inputs or for each; any other than y if not given.
         steps: Gradient steps from each start.
-        restarts: Starts: the input itself, for each other class; then random points of the ball, for
-            the classes that were nearest.
+        restarts: Rounds: the first from the input itself, later ones from random points of the ball.
         bounds: Whether slopes of linear bounds lead the way beside gradients.
         box: Where changed inputs must lie; X must lie in it.
         seed: Chooses the random starts.
@@ -153,17 +155,31 @@ def gradient_attack(
     for start in range(0, len(points), together):
         part = slice(start, start + together)
         few = asked.pick(part)
-        goals, inputs = class_goals(
-            few.outputs, few.labels, balls.take(part), few.target, ATTACK_MAX_CLASSES
-        )
-        search = Searching(model, goals, inputs, rng, deadline)
         with np.errstate(all="ignore"):
-            _attack(search, few, steps, restarts, bounds and steps > 0)
-        used = max(used, int(np.bincount(inputs, search.gradients).max()))
-        first = np.lexsort((search.loss, inputs))[np.unique(np.sort(inputs), return_index=True)[1]]
-        points[part] = search.point[first]
-        for i, found in search.found.items():
-            points[start + i], by[start + i] = found.point, found.by
+            quick = annealed_descents(
+                model, few, balls.take(part), passes=ANNEALED_PASSES * restarts - 1,
+                steps=steps, rng=rng, deadline=deadline,
+            )  # fmt: skip
+        points[part] = quick.points
+        more = quick.n_gradients
+        for i in np.flatnonzero(quick.reached).tolist():
+            by[start + i] = (
+                "gradient descent" if quick.margin[i] < quick.first[i] else "the input itself"
+            )
+        left = np.flatnonzero(~quick.reached)
+        left = np.sort(left[np.argsort(quick.margin[left], kind="stable")[:ATTACK_AGAIN_ROWS]])
+        if bounds and steps and len(left) and not deadline.passed:
+            own, of_own = few.pick(left), balls.take(start + left)
+            goals, inputs = class_goals(own.outputs, own.labels, of_own, own.target, ATTACK_MAX_CLASSES)
+            search = Searching(model, goals, inputs, rng, deadline)
+            with np.errstate(all="ignore"):
+                _attack(search, quick.points[left], steps, restarts)
+            more += int(np.bincount(inputs, search.gradients).max())
+            first = np.lexsort((search.loss, inputs))[np.unique(np.sort(inputs), return_index=True)[1]]
+            points[start + left] = search.point[first]
+            for j, found in search.found.items():
+                points[start + left[j]], by[start + left[j]] = found.point, found.by
+        used = max(used, more)
     return judged(model, asked, points, kind, used, tuple(by))
 
 
@@ -213,6 +229,17 @@ class Asked(NamedTuple):
         rows[at, own], rows[at, np.argmax(others, axis=1)] = sign, -sign
         return rows
 
+    def soft_forms(self, made: Array, part: slice) -> Array:
+        """Return likewise forms of the right output minus the mean of the others by their softmax."""
+        few, at = self.pick(part), np.arange(len(made))
+        own, sign = (few.labels, 1.0) if few.target is None else (few.target, -1.0)
+        others = made.copy()
+        others[at, own] = -np.inf
+        rows = np.exp(others - others.max(axis=1, keepdims=True))
+        rows *= -sign / rows.sum(axis=1, keepdims=True)
+        rows[at, own] = sign
+        return rows
+
 
 def asked_of(
     model: Model, X: ArrayLike, y: ArrayLike | None, target: ArrayLike | None, box: BoxLike
@@ -247,24 +274,16 @@ def gradient_sign(model: Model, asked: Asked, balls: Balls) -> AttackResult:
     return judged(model, asked, points, balls.norm, 1, ("one step along the gradient",) * len(points))
 
 
-def _attack(search: Searching, asked: Asked, steps: int, restarts: int, bounds: bool) -> None:
-    """Go from the inputs themselves towards every class, then from random points to the nearest."""
-    every = np.arange(len(search.goals))
+def _attack(search: Searching, points: Array, steps: int, restarts: int) -> None:
+    """Follow linear bounds from the inputs to every class, then from random points to the nearest."""
     search.by = "the input itself"
-    inputs = search.groups
-    search.note(
-        every,
-        asked.rows[inputs],
-        search.goals.residuals(every, asked.rows[inputs], asked.outputs[inputs]),
-    )
-    take(search, Recipe("centre", (), steps, PGD_FIRST_STEP, False), _nearest(search, 1))
-    wide, middle, narrow = (WIDE_SHARES, MIDDLE_SHARES, NARROW_SHARES) if bounds else ((), (), ())
-    take(search, Recipe("centre", wide, steps // 4, 0.1, False), search.promising())
+    search.tried(np.arange(len(search.goals)), points[search.groups])  # the best that is known
+    take(search, Recipe("centre", WIDE_SHARES, steps // 4, 0.1, False), search.promising())
     again = cycle(
         (
-            Recipe("random", middle, steps, 0.1, False),
+            Recipe("random", MIDDLE_SHARES, steps, 0.1, False),
             Recipe("random", (), steps, PGD_FIRST_STEP, True),
-            Recipe("random", narrow, steps, 0.1, True),
+            Recipe("random", NARROW_SHARES, steps, 0.1, True),
         )
     )
     for recipe in islice(again, max(0, restarts - 1)):

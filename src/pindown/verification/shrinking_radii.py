@@ -1,7 +1,7 @@
 r"""The nearest input of another class that attacks find: radii shrink as long as they succeed.
 
-DeepFool and Carlini and Wagner's search give the first radius, or doubling does where they fail. Then,
-input by input,
+DeepFool, Carlini and Wagner's search and fast minimum norm give the first radius, or doubling does where
+they fail. Then, input by input,
 
 .. math::
     \eta \leftarrow 0.9\, \|r\| \quad \text{where a change with } \|r\| \le \eta \text{ was found},
@@ -24,6 +24,7 @@ from pindown.io.any_model import AnyModel, as_model
 from pindown.model.gradients import gradients, outputs
 from pindown.model.graph import Model
 from pindown.relaxation.lp_balls import DUALS, Norm, as_norm, lengths, steepest_step
+from pindown.verification.annealed_descents import fast_minimum_norm
 from pindown.verification.carlini_wagner import carlini_wagner
 from pindown.verification.classes import BoxLike, Classes, classifier
 from pindown.verification.counterexamples import Asked, AttackResult, asked_of, gradient_attack, judged
@@ -65,9 +66,9 @@ def nearest_attack(
         y: Their classes; those that the network gives if not given.
         norm: ``"l1"``, ``"l2"`` or ``"linf"``.
         target: The class to reach, for all inputs or for each; any other than y if not given.
-        method: ``"deepfool"``, ``"cw"`` for Carlini and Wagner's, ``"pgd"`` for projected gradient
-            descent within shrinking radii, ``"auto"`` for all, with linear bounds beside gradients, or
-            ``"boundary"`` for all but what shrinks radii.
+        method: ``"deepfool"``, ``"cw"`` for Carlini and Wagner's, ``"fmn"`` for fast minimum norm,
+            ``"pgd"`` for projected gradient descent within shrinking radii, ``"auto"`` for all, with
+            linear bounds beside gradients, or ``"boundary"`` for all but what shrinks radii.
         box: Where changed inputs must lie; X must lie in it.
         seed: Of random starts.
         deadline: When to stop.
@@ -89,6 +90,8 @@ def nearest_attack(
         state.tried(np.arange(len(found.X)), found.X, "steps to linearised boundaries (DeepFool)")
     if method in ("auto", "boundary", "cw") and not deadline.passed:
         state.priced(deadline)
+    if method in ("auto", "boundary", "fmn") and not deadline.passed:
+        state.followed(deadline)
     if method in ("auto", "boundary"):
         _slid(state, deadline)
     if method in ("auto", "pgd"):
@@ -135,6 +138,18 @@ class _State:
                 self.asked.pick(left),
                 self.norm,
                 lambda points: self.tried(left, points, "a search for the price (Carlini-Wagner)"),
+                deadline=deadline,
+            )
+
+    def followed(self, deadline: Deadline) -> None:
+        """Let radii follow what is found, likewise."""
+        left = np.flatnonzero(self.distance > 0)
+        if len(left):
+            self.used += fast_minimum_norm(
+                self.model,
+                self.asked.pick(left),
+                self.norm,
+                lambda points: self.tried(left, points, "radii that follow (fast minimum norm)"),
                 deadline=deadline,
             )
 

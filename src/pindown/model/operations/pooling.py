@@ -98,7 +98,7 @@ class AveragePool(AffineOperation):
 
     def transposed(self, form: Array, shape: Shape) -> Array:
         """Hand every entry of a window its share."""
-        back = form / self._divisor(shape[2:])
+        back = form / self._divisor(shape[2:]).astype(form.dtype)
         for axis, size in enumerate(shape[2:]):
             back = _along_back(back, 3 + axis, self.window.axis(axis), size)
         return back
