@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork, audit, shrink
+from pindown.findings.how_far.calibration import _no_chance
 from pindown.geometry import Box
 
 CODES = ["ARC-01", "UNIT-01", "EQV-01", "ACC-01", "CAL-01", "ACC-03", "DAT", "OUT-03", "ROB-03"]
@@ -100,6 +101,38 @@ def test_wrong_scaling(rows):
     first = result.concerns[0]
     assert first.name == "input-scaling" and first.todo.endswith("divide by 255.")
     assert "not scaled as the model expects" in result.verdict
+
+
+def test_wrong_scaling_that_only_makes_it_too_sure():
+    # Without biases a network decides alike at every scale.
+    rng = np.random.default_rng(5)
+    X = rng.random((1200, 2))
+    labels = (rng.random(1200) < 1 / (1 + np.exp(-6 * (X[:, 0] - X[:, 1])))).astype(int)
+    net = ReluNetwork.from_layers([(np.eye(2), [0, 0]), ([[-3.0, 3.0], [3.0, -3.0]], [0, 0])])
+    half = slice(600), slice(600, None)
+
+    def found(Z):
+        (X, y), test = ((Z[part], labels[part]) for part in half)
+        return audit(net, X, y, test=test, only=["ACC-01", "CAL-01", "DAT-03"]).concerns
+
+    assert found(X) == ()
+    first = found(np.round(255 * X))[0]
+    assert first.name == "input-scaling" and first.todo.endswith("divide by 255.")
+    sure = 1 / (1 + np.exp(-6 * 255 * np.abs(X[half[1]] @ [1, -1])))
+    right = np.mean((X[half[1]] @ [1, -1] > 0) == labels[half[1]])
+    assert first.number.value == pytest.approx(sure.mean() - right, abs=0.03)  # of 500 of the rows
+
+
+def test_overconfidence_is_told_from_chance():
+    rng = np.random.default_rng(0)
+    alarms = 0
+    for _ in range(400):
+        sure = rng.beta(9, 1, 200)
+        alarms += _no_chance(sure, rng.random(200) < sure)
+    assert alarms <= 2  # of a thousand calibrated models at most about one
+    nine_wrong = np.arange(228) >= 9
+    assert _no_chance(np.full(228, 0.9987), nine_wrong)
+    assert not _no_chance(np.full(228, 0.96), nine_wrong)
 
 
 def test_a_tenth_of_the_labels_wrong(rows):

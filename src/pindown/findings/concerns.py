@@ -96,11 +96,12 @@ RULES: tuple[Rule, ...] = (
         since="a percent of duplicates moves an accuracy by at most a point",
     ),
     Rule(
-        "input-scaling", "DAT-03", "gain_surely", 0.05,
-        "by how much another scaling of the inputs surely raises the accuracy",
-        "the inputs are not scaled as the model expects: right on {given%}, after "
-        "rescaling on {scaled%}",
-        "A model that is fed inputs of another scale than in training answers at random.",
+        "input-scaling", "DAT-03", "gain_surely", 0.03,
+        "by how much another scaling of the inputs surely raises the accuracy, or lowers overconfidence",
+        "the inputs are not scaled as the model expects: right on {given%} and {sure%} sure, after "
+        "rescaling right on {scaled%} and {scaled_sure%} sure",
+        "A model that is fed inputs of another scale than in training answers at random, or far too "
+        "surely.",
         "Scale the inputs before the model: {remedy}.",
         "no usual rescaling of the inputs makes it right more often",
         shown="gain",
@@ -150,7 +151,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "overconfidence", "CAL-01", "overconfidence_surely", 0.03,
-        "by how much the mean confidence surely exceeds the accuracy",
+        "by how much the mean confidence exceeds the accuracy, if that is no chance",
         "overconfident: {confidence%} sure in the mean, right on {accuracy%}",
         "Whoever relies on its probabilities is wrong more often than they say.",
         "Divide the scores by {temperature} before the softmax (fitted on these rows; "

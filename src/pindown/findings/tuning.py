@@ -60,6 +60,7 @@ ROWS_OF_A_LOOK = 50  # evaluated at most between two looks at the clock, where l
 # CAL-01, ACC-03: bins of as many rows each; an answer this sure is called confident.
 CALIBRATION_BINS = 10
 MIN_CALIBRATION_ROWS = 50
+MAX_CHANCE = 0.001  # that a calibrated model makes as many mistakes
 CONFIDENT = 0.95
 
 # OUT-03, SEN-01: a box so many times as wide; noise as a part of the inputs' range.
@@ -91,7 +92,9 @@ NEIGHBOUR_SHARE = 0.9
 SUSPECTS_SHOWN = 12
 
 # DAT-03: rows that are scaled in other ways; how far beyond the range of the data counts as outside.
+# Overconfidence that a scaling may leave, and accuracy it may cost, to be the one of training.
 SCALED_ROWS = 500
+MENDED_LEFT = 0.02
 MIN_SCALING_ROWS = 20
 SCALING_SHARE = 0.9
 RANGE_SLACK = 0.1

@@ -19,8 +19,8 @@ from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     CALIBRATION_BINS,
     CONFIDENT,
+    MAX_CHANCE,
     MIN_CALIBRATION_ROWS,
-    SURE_IN_STANDARD_ERRORS,
     WORST_ROWS_SHOWN,
 )
 from pindown.findings.wording import count, number_text, percent
@@ -80,13 +80,24 @@ def calibration(subject: Subject) -> Finding:
         f"{percent(float(right.mean()))}.",
         facts={
             "overconfidence": gap,
-            "overconfidence_surely": gap - SURE_IN_STANDARD_ERRORS * error,
+            "overconfidence_surely": gap if _no_chance(sure, right) else min(gap, 0.0),
             "confidence": float(sure.mean()),
             "accuracy": float(right.mean()),
             "calibration_error": ece,
             "temperature": temperature,
         },
     )  # fmt: skip
+
+
+def _no_chance(sure: Array, right: NDArray[np.bool_]) -> bool:
+    r"""Return whether a calibrated model would hardly make as many mistakes.
+
+    As many are a sum of independent events of probability :math:`1 - p_i`, of which a Poisson variable
+    of the same mean has the heavier upper tail.
+    """
+    from scipy.stats import poisson
+
+    return bool(poisson.sf(np.count_nonzero(~right) - 1, np.sum(1.0 - sure)) < MAX_CHANCE)
 
 
 def _unseen(subject: Subject, sample: Sample) -> list[Assumption]:

@@ -14,9 +14,10 @@ from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.how_far.unfamiliar_inputs import evaluated_some
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
-from pindown.findings.samples import predicted_classes
+from pindown.findings.samples import confidences, predicted_classes
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
+    MENDED_LEFT,
     MIN_SCALING_ROWS,
     RANGE_SLACK,
     SCALED_ROWS,
@@ -42,12 +43,15 @@ class _Way(NamedTuple):
 
 # Scalings that people forget, or do twice.
 _WAYS = (
-    _Way("divide by 255", lambda X, m, s: X / 255.0, lambda low, high: high > 2.0),
+    _Way("divide by 255", lambda X, m, s: X / 255.0, lambda low, high: low >= 0.0 and high > 2.0),
+    _Way("divide by the largest input of all", lambda X, m, s: X / X.max(),
+         lambda low, high: low >= 0.0 and 2.0 < high != 255.0),
     _Way("multiply by 255", lambda X, m, s: X * 255.0, lambda low, high: high <= 2.0),
     _Way("map [0, 1] to [-1, 1]", lambda X, m, s: 2.0 * X - 1.0,
          lambda low, high: 0.0 <= low < high <= 1.0),
     _Way("map [-1, 1] to [0, 1]", lambda X, m, s: (X + 1.0) / 2.0, lambda low, high: -1.0 <= low < 0.0),
-    _Way("map [0, 255] to [-1, 1]", lambda X, m, s: X / 127.5 - 1.0, lambda low, high: high > 2.0),
+    _Way("map [0, 255] to [-1, 1]", lambda X, m, s: X / 127.5 - 1.0,
+         lambda low, high: low >= 0.0 and high > 2.0),
     _Way("exchange dark and bright", lambda X, m, s: X.max() + X.min() - X,
          lambda low, high: low >= 0.0),
     _Way("subtract the mean of every column and divide by its standard deviation",
@@ -58,12 +62,30 @@ _WAYS = (
 
 
 class _Tried(NamedTuple):
-    """How often it is right after a scaling, and by how much more than before, at least."""
+    """What a scaling does.
+
+    Attributes:
+        name: What is done.
+        share: How often it is right then.
+        sure: Its mean confidence then.
+        gain: How much more often it is right than before.
+        surely: The same at least.
+        mended: By how much confidence comes down to accuracy, where that is about all there is.
+        mended_surely: The same at least.
+    """
 
     name: str
     share: float
+    sure: float
     gain: float
     surely: float
+    mended: float
+    mended_surely: float
+
+    @property
+    def helps(self) -> float:
+        """By how much it surely helps; of confidence in the mean, if that is surely no chance."""
+        return max(self.surely, self.mended if self.mended_surely > 0.0 else 0.0)
 
 
 @question(
@@ -83,8 +105,8 @@ def scale_of_inputs(subject: Subject) -> Finding:
     spread = data.spread
     constant = int(np.count_nonzero(spread == 0.0))
     outside = _outside(subject)
-    tried, given = _tried(subject)
-    best = max(tried, key=lambda way: way.surely) if tried else None
+    tried, given, sure = _tried(subject)
+    best = max(tried, key=lambda way: round(way.helps, 2)) if tried else None  # of equals the usual one
     facts = {"outside": outside} if outside is not None else {}
     told = f"inputs from {number_text(low)} to {number_text(high)}"
     told += f", {constant:,} of {len(spread):,} constant" if constant else ""
@@ -95,11 +117,26 @@ def scale_of_inputs(subject: Subject) -> Finding:
     elif best.surely > 0:
         words = f"; right on {percent(given)}, and on {percent(best.share)} after this: {best.name}"
         number = Quantity(best.gain, "estimate", "%", n=SCALED_ROWS, label="more right after scaling")
+    elif best.mended_surely > 0:
+        words = (
+            f"; {percent(sure)} sure and right on {percent(given)}, after this {percent(best.sure)} "
+            f"sure and right on {percent(best.share)}: {best.name}"
+        )
+        number = Quantity(
+            best.mended, "estimate", "%", n=SCALED_ROWS, label="less too sure after scaling"
+        )
     else:
         words = f"; no other scaling of {len(tried)} makes it right more often"
         number = Quantity(max(best.gain, 0.0), "estimate", "%", label="more right after scaling")
     if best is not None:
-        facts |= {"gain": best.gain, "gain_surely": best.surely, "given": given, "scaled": best.share}
+        facts |= {
+            "gain": best.gain if best.surely > 0 else best.mended,
+            "gain_surely": best.helps,
+            "given": given,
+            "scaled": best.share,
+            "sure": sure,
+            "scaled_sure": best.sure,
+        }
     return Finding(
         verdict=told + words,
         number=number,
@@ -109,11 +146,11 @@ def scale_of_inputs(subject: Subject) -> Finding:
         "Inputs outside of the range of the data are extrapolation.",
         scale="Trained and tested on inputs scaled alike, no other scaling helps.",
         table=Table(
-            "Right after another scaling", ("scaling", "share right"),
-            (("as given", given), *((way.name, way.share) for way in tried)),
+            "After another scaling", ("scaling", "share right", "mean confidence"),
+            (("as given", given, sure), *((way.name, way.share, way.sure) for way in tried)),
         ) if tried else None,
         facts=facts,
-        remedy=best.name if best is not None and best.surely > 0 else "",
+        remedy=best.name if best is not None and best.helps > 0 else "",
     )  # fmt: skip
 
 
@@ -127,32 +164,53 @@ def _outside(subject: Subject) -> float | None:
     return float(np.mean((low - slack > test.X) | (high + slack < test.X)))
 
 
-def _tried(subject: Subject) -> tuple[list[_Tried], float]:
-    """Return what scalings do to the accuracy; nothing if there are no classes to be right about."""
+def _tried(subject: Subject) -> tuple[list[_Tried], float, float]:
+    """Return what scalings do, and how often it is right and how sure as given; nothing without classes.
+
+    A network without much of a bias answers alike at every scale and is only far too sure: then it is
+    confidence that comes down to accuracy where the scale is right.
+    """
     sample = subject.labelled
     if sample is None or sample.targets is None or not sample.targets.is_classification:
-        return [], math.nan
+        return [], math.nan, math.nan
     rows = np.sort(subject.rng("DAT-03").permutation(len(sample))[:SCALED_ROWS])
     if len(rows) < MIN_SCALING_ROWS:
-        return [], math.nan
+        return [], math.nan, math.nan
     X, y = sample.X[rows], sample.targets.values[rows]
     until = subject.turn.share(SCALING_SHARE)
-    first = predicted_classes(evaluated_some(subject, X, until))
-    n = len(first)
-    right, low, high = first == y[:n], float(X.min()), float(X.max())
+    first = evaluated_some(subject, X, until)
+    n, over = len(first), confidences(first)
+    right, low, high = predicted_classes(first) == y[:n], float(X.min()), float(X.max())
+    sure, over = float(over.mean()), over - right
     mean, spread = sample.mean, np.where(sample.spread > 0, sample.spread, 1.0)
     found: list[_Tried] = []
     for way in _WAYS:
         if not way.sensible(low, high) or (found and until.passed):
             continue
         try:
-            made = predicted_classes(evaluated_some(subject, way.change(X, mean, spread)[:n], until))
+            outputs = evaluated_some(subject, way.change(X, mean, spread)[:n], until)
         except NotApplicable:
             continue
-        m = len(made)
-        now = made == y[:m]
+        m, confidence = len(outputs), confidences(outputs)
+        now = predicted_classes(outputs) == y[:m]
         gained, lost = int(np.sum(now & ~right[:m])), int(np.sum(~now & right[:m]))
         error = math.sqrt(gained + lost) / m
         gain = (gained - lost) / m
-        found.append(_Tried(way.name, float(now.mean()), gain, gain - SURE_IN_STANDARD_ERRORS * error))
-    return found, float(right.mean())
+        mended, mended_surely = _mended(over[:m], confidence - now, gain)
+        found.append(
+            _Tried(way.name, float(now.mean()), float(confidence.mean()), gain,
+                   gain - SURE_IN_STANDARD_ERRORS * error, mended, mended_surely)
+        )  # fmt: skip
+    return found, float(right.mean()), sure
+
+
+def _mended(before: Array, after: Array, gain: float) -> tuple[float, float]:
+    """Return by how much overconfidence goes away with a scaling, and at least; 0 if it does not.
+
+    Of each row, confidence minus whether it is right; only where hardly any is left and no more wrong.
+    """
+    left, drop = float(after.mean()), before - after
+    if len(drop) < 2 or abs(left) > MENDED_LEFT or gain < -MENDED_LEFT:
+        return 0.0, 0.0
+    error = float(np.std(drop, ddof=1)) / math.sqrt(len(drop))
+    return float(drop.mean()), float(drop.mean()) - SURE_IN_STANDARD_ERRORS * error
