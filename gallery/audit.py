@@ -42,3 +42,7 @@ rng = np.random.default_rng(0)
 changed = X[1::2] + radius * rng.choice([-1, 1], (500, 75, 4))
 kept = (net(changed.reshape(-1, 4)).argmax(axis=1).reshape(500, 75) == y[1::2]).all(axis=0)
 assert all(report[code].number.kind in colours for code in asked) and kept.mean() >= 0.5
+
+if __name__ == "__main__":
+    figure.savefig("audit.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -63,3 +63,7 @@ ax.set_title("proved with probability 0.95, from the data alone")
 
 assert all((np.array(errors) <= curve).all() for curve in curves.values())
 assert curves["spectral margin"][-1] < 0.3 and curves["spectral margin"][0] > 0.9
+
+if __name__ == "__main__":
+    figure.savefig("bounds_and_data.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

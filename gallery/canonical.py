@@ -34,3 +34,7 @@ axes[0].set_ylabel("weights of the other")
 
 assert not np.allclose(weights(net), weights(copy))
 assert np.allclose(weights(pn.canonical(net)), weights(pn.canonical(copy)), atol=1e-12)
+
+if __name__ == "__main__":
+    figure.savefig("canonical.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

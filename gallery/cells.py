@@ -40,3 +40,7 @@ ax.set_xlabel("colour: the output; shading: its slope, lit from the top left")
 
 assert cells.complete and np.isclose(cells.volumes.sum(), 16)  # they tile the square
 assert all(np.allclose(r.A @ c + r.c, net(c)) for r, c in zip(cells.regions, centres, strict=True))
+
+if __name__ == "__main__":
+    figure.savefig("cells.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -34,3 +34,7 @@ ax.grid(axis="y")
 
 assert all((curve.lower <= curve.upper).all() for curve in curves.values())
 assert (curves["with weight decay"].lower[3:6] > curves["plain training"].upper[3:6]).all()
+
+if __name__ == "__main__":
+    figure.savefig("certified_accuracy.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -36,3 +36,7 @@ ax.set_title("every square reaches to the boundary")
 ax.set_xlabel("crosses: the nearest inputs of the other class")
 
 assert all(found.complete and found.upper - found.lower < 1e-5 for found in distances)
+
+if __name__ == "__main__":
+    figure.savefig("certified_squares.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -43,3 +43,7 @@ ax.set_xlabel(
 
 scores = np.sort(net(segments.mean(axis=1)), axis=1)
 assert regions.exact and np.allclose(scores[:, -1], scores[:, -2], atol=1e-9)  # a tie on every segment
+
+if __name__ == "__main__":
+    figure.savefig("decision_boundary.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -34,3 +34,7 @@ for ax in (left, right):
     ax.grid(axis="y")
 
 assert depths == [2 + int(np.ceil(np.log2(n))) for n in sizes]
+
+if __name__ == "__main__":
+    figure.savefig("depth_of_a_maximum.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

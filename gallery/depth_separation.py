@@ -39,3 +39,7 @@ right.grid(axis="y")
 pieces = [PiecewiseLinear1D.from_network(net).on(0, 1) for net in nets]
 assert pieces == [2**k for k in layers]
 assert nets[-1].to_network().size == 20 and gaps[-1].least > 1000
+
+if __name__ == "__main__":
+    figure.savefig("depth_separation.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -42,3 +42,7 @@ right.set_title("quality")
 
 assert (model.predict(fresh) == 1).mean() > 0.8 and (model.predict([[0, 0], [1, -1]]) == -1).all()
 assert (np.diff(middle) < 0).all()
+
+if __name__ == "__main__":
+    figure.savefig("detector.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

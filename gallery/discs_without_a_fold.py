@@ -44,3 +44,7 @@ for x, r in zip(X, radius, strict=True):
     A, c = net.local_affine(x)
     disc = x + 0.999 * r * circle
     assert np.allclose(net(disc), disc @ A.T + c, atol=1e-9)
+
+if __name__ == "__main__":
+    figure.savefig("discs_without_a_fold.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

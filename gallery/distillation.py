@@ -45,3 +45,7 @@ ax.set_title("learning from a teacher")
 
 assert (np.diff(soft, axis=1) < 1e-3).all()  # never turns away
 assert soft[:, sizes >= d].max() < 1e-3 and hard[:, -1].min() > 10
+
+if __name__ == "__main__":
+    figure.savefig("distillation.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -42,3 +42,7 @@ ax.legend(loc="upper left")
 away = abs(np.log(used / n)) > 0.3
 assert np.allclose(mean[away], predicted[away], rtol=0.15)
 assert mean[-1] < mean[0] < mean[abs(used - n).argmin()] / 10
+
+if __name__ == "__main__":
+    figure.savefig("double_descent.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -43,3 +43,7 @@ for exit_number, rows, colour in ((first, (0, 1), "C2"), (last, (3, 4), "C1")):
 assert accuracy[1] > accuracy[-1] - 0.02  # half of the work
 right = model.predict(X[test]) == y[test]
 assert first < last and right[left_at == first].mean() > right[left_at == last].mean()
+
+if __name__ == "__main__":
+    figure.savefig("early_exits.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

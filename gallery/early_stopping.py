@@ -38,3 +38,7 @@ ax.grid(axis="y")
 
 assert all(1 <= run.ratio <= 2 for run in runs)
 assert max(run.distance for run in runs) < 0.3
+
+if __name__ == "__main__":
+    figure.savefig("early_stopping.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

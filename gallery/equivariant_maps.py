@@ -31,3 +31,7 @@ layer = np.tensordot(rng.normal(size=len(basis)), basis, axes=1)
 graph = rng.normal(size=16)
 assert len(basis) == expected_dimension(pairs) == 15
 assert all(np.allclose(layer @ (g @ graph), g @ (layer @ graph)) for g in pairs)
+
+if __name__ == "__main__":
+    figure.savefig("equivariant_maps.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

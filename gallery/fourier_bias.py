@@ -35,3 +35,7 @@ axes[1].set(xlabel="frequency", xticks=range(0, 17, 2))
 figure.supylabel("amplitude")
 
 assert shares["convolution"] > 0.9 > shares["connected"]  # four frequencies hold nearly all
+
+if __name__ == "__main__":
+    figure.savefig("fourier_bias.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -37,3 +37,7 @@ ax.set_title(f"{f.n_pieces} pieces, {net.size} ReLUs, no training")
 assert net.size in {f.n_pieces - 1, f.n_pieces}
 assert all(exact([x]) == [y] for x, y in zip(corners, skyline, strict=True))  # equal as fractions
 assert PiecewiseLinear1D.from_network(exact).slopes == f.simplified().slopes
+
+if __name__ == "__main__":
+    figure.savefig("from_function_to_network.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -35,3 +35,7 @@ right.set_title("distance to the true weights")
 right.legend(loc="upper left")
 
 assert (np.array(errors) <= bounds).all()
+
+if __name__ == "__main__":
+    figure.savefig("gate_from_bad_labels.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

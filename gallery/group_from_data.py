@@ -35,3 +35,7 @@ figure.supxlabel("right: which of the 12 elements follows when row is multiplied
 truth = np.array(sorted(hexagon.matrices.round(6).reshape(12, -1).tolist()))
 found = np.array(sorted(learner.matrices_.round(6).reshape(12, -1).tolist()))
 assert learner.claimed_ and learner.group_.name == "D6" and np.allclose(found, truth, atol=1e-5)
+
+if __name__ == "__main__":
+    figure.savefig("group_from_data.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

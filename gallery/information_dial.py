@@ -35,3 +35,7 @@ right.set_title("what comes back")
 right.legend(loc="upper left", markerscale=3)
 
 assert abs(reached - targets).max() < 0.1 and plain.information_ < 0.1
+
+if __name__ == "__main__":
+    figure.savefig("information_dial.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

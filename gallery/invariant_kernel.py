@@ -38,3 +38,7 @@ ax.minorticks_off()
 ax.set_title("what knowing eight shifts is worth")
 
 assert worth > 3 and all(np.less(gain.invariant, gain.plain))
+
+if __name__ == "__main__":
+    figure.savefig("invariant_kernel.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -43,3 +43,7 @@ right.set(xlabel="it said", ylabel="it was", aspect="equal", xticks=[0, 0.5, 1],
 right.set_title("on 20,000 new points")
 
 assert abs(said - seen).max() < 0.12
+
+if __name__ == "__main__":
+    figure.savefig("kernel_probabilities.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

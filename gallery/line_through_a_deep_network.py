@@ -38,3 +38,7 @@ ax.set_title(f"from a one to an eight: {len(folds.t)} ReLUs switch, {folds.n_pie
 middle = (folds.knots[1:] + folds.knots[:-1]) / 2
 halfway = (folds.values[1:] + folds.values[:-1]) / 2
 assert np.allclose(net(folds.at(middle)), halfway, atol=1e-9)  # straight between the knots
+
+if __name__ == "__main__":
+    figure.savefig("line_through_a_deep_network.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

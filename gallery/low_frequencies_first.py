@@ -42,3 +42,7 @@ bottom.set(xlabel="angle", xticks=[], yticks=[])
 bottom.set_title("the function when each has been learned; dots: the data", pad=4)
 
 assert moments[0] < moments[1] / 5 < moments[2] / 25
+
+if __name__ == "__main__":
+    figure.savefig("low_frequencies_first.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

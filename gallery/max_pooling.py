@@ -39,3 +39,7 @@ figure.suptitle("samples (framed: what decides), and what was found")
 
 assert model.score(fresh, labels) == 1.0
 assert model.patterns_[1] @ tiles[0] > 0.98 and model.patterns_[0] @ tiles[1] > 0.98
+
+if __name__ == "__main__":
+    figure.savefig("max_pooling.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -40,3 +40,7 @@ figure.supxlabel(
 )
 
 assert after != before and found.upper - found.lower < 1e-4 < common.distance[0] - found.lower
+
+if __name__ == "__main__":
+    figure.savefig("nearest_adversarial_example.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

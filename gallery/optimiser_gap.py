@@ -49,3 +49,7 @@ right.set_title("squared error")
 
 assert best.optimal_ and np.isclose(best.best_loss_, best.lower_bound_)
 assert min(losses) > 1.2 * best.best_loss_
+
+if __name__ == "__main__":
+    figure.savefig("optimiser_gap.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

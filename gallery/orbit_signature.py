@@ -38,3 +38,7 @@ for ax, model_here in ((left, plain), (right, model)):
 features = signature.transform(shifted).reshape(5, 24, -1)
 assert np.ptp(features, axis=1).max() < 1e-12  # shifts change nothing
 assert model.score(shifted, labels) == 1.0 and plain.score(shifted, labels) < 0.6
+
+if __name__ == "__main__":
+    figure.savefig("orbit_signature.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

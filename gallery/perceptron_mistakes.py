@@ -49,3 +49,7 @@ ax.set_title("mistakes until all 500 points are on their side")
 ax.legend(loc="lower left")
 
 assert (mistakes <= bounds).all() and (mistakes <= 1 / margins**2).all()
+
+if __name__ == "__main__":
+    figure.savefig("perceptron_mistakes.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

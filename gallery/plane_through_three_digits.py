@@ -42,3 +42,7 @@ ax.set_title(f"{cells.n_regions:,} cells on a plane in 64 dimensions; colour: th
 
 values = np.einsum("nkd,nd->nk", cells.A, centres) + cells.c
 assert cells.complete and np.allclose(values, net(plane.lift(centres)), atol=1e-9)
+
+if __name__ == "__main__":
+    figure.savefig("plane_through_three_digits.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

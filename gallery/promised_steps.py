@@ -35,3 +35,7 @@ ax.minorticks_off()
 ax.set_title("steps until the gradient's length is below 0.5, ..., 0.05")
 
 assert all(hit <= bound for hit, bound in zip(reached, promised, strict=True))
+
+if __name__ == "__main__":
+    figure.savefig("promised_steps.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

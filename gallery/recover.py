@@ -41,3 +41,7 @@ figure.supxlabel(f"{found.n_queries:,} queries; largest error on fresh inputs {f
 
 answer = pn.diff(secret, found.network, box=box, tol=1e-6)
 assert answer.verdict == "same"
+
+if __name__ == "__main__":
+    figure.savefig("recover.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

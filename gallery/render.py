@@ -26,13 +26,15 @@ SECTIONS = {
     "Two networks, one function?": "same_function witness rounded_weights shrink canonical recover",
     "From functions to networks": "from_function_to_network depth_of_a_maximum depth_separation",
     "Why did training choose it?": "two_neurons fourier_bias optimiser_gap double_descent "
-    "early_stopping tangent_kernel low_frequencies_first",
+    "early_stopping implicit_gradient tangent_kernel low_frequencies_first",
     "How far can it be trusted?": "audit certified_squares nearest_adversarial_example "
     "certified_accuracy noise_is_harmless bounds_and_data",
+    "What does it look at?": "activation_maps fourier_mask texture_and_shape",
     "Learners that know what they found": "detector kernel_probabilities perceptron_mistakes "
-    "segmented_regression gate_from_bad_labels max_pooling sparse_codes distillation early_exits "
-    "information_dial promised_steps",
-    "Is it symmetric?": "invariant_kernel equivariant_maps group_from_data orbit_signature",
+    "support_vectors kernels_as_filters segmented_regression gate_from_bad_labels max_pooling "
+    "sparse_codes distillation early_exits information_dial gan_game promised_steps",
+    "Is it symmetric?": "invariant_kernel equivariant_maps equivariant_layers group_from_data "
+    "orbit_signature illumination mirror_symmetry",
 }
 
 
@@ -140,9 +142,9 @@ def index() -> str:
         f"{len(scripts())} short programs, one claim each. Every one ends with an `assert` of its"
     )
     lines.append(
-        "claim, and the tests run them all. To see a figure on your own screen, paste the code into a"
+        "claim, and the tests run them all. Run as a program, each saves its figure beside you and"
     )
-    lines.append("notebook.")
+    lines.append("prints its claim.")
     for heading, names in SECTIONS.items():
         lines += ["", f"## {heading}", ""]
         for name in names.split():

@@ -53,3 +53,7 @@ ax.legend(loc="lower left")
 assert (lower <= upper).all() and all(answer.verdict == "different" for answer in answers)
 slope = np.polyfit(bits, np.log2(upper), 1)[0]
 assert -1.3 < slope < -0.7  # one bit, half the gap
+
+if __name__ == "__main__":
+    figure.savefig("rounded_weights.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

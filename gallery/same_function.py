@@ -36,3 +36,7 @@ figure.supxlabel(
 )
 
 assert answer.verdict == "same" and not np.allclose(net.layers[1][0], copy.layers[1][0])
+
+if __name__ == "__main__":
+    figure.savefig("same_function.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

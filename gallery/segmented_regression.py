@@ -32,3 +32,7 @@ ax.legend(loc="lower right")
 
 assert model.optimal_ and model.n_pieces_ == 4
 assert abs(model.breakpoints_ - [2, 4.5, 6]).max() < 0.2
+
+if __name__ == "__main__":
+    figure.savefig("segmented_regression.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -45,3 +45,7 @@ figure.supxlabel(
 )
 
 assert small.network.size < 0.8 * net.size and small.gap_upper < 1e-9
+
+if __name__ == "__main__":
+    figure.savefig("shrink.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

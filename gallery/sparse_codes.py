@@ -30,3 +30,7 @@ ax.set(xlabel="input of a unit", ylabel="how often", ylim=(1, 3e7))
 ax.set_title("512 units see 2,000 signals of two atoms each")
 
 assert recovery_certificate(model, delta=0.02) and (found == on).all()
+
+if __name__ == "__main__":
+    figure.savefig("sparse_codes.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

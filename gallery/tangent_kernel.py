@@ -52,3 +52,7 @@ axes[0].set_ylabel("six of the outputs")
 figure.supxlabel("colours: training; dashed: predicted from the start")
 
 assert errors[1] < 0.05 < errors[0]
+
+if __name__ == "__main__":
+    figure.savefig("tangent_kernel.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

@@ -43,3 +43,7 @@ ax.text(
 )
 
 assert found.correlations[found.alive].min() > 0.99
+
+if __name__ == "__main__":
+    figure.savefig("two_neurons.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))

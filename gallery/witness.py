@@ -42,3 +42,7 @@ ax.legend(loc="upper left")
 
 gap_at_witness = abs(net(answer.witness) - pruned(answer.witness)).max()
 assert answer.verdict == "different" and gap_at_witness >= answer.gap_lower > seen.max()
+
+if __name__ == "__main__":
+    figure.savefig("witness.png")
+    print(" ".join(__doc__.split("\n\n")[0].split()))
