@@ -338,7 +338,12 @@ class Audit:
 def shrink_advice(audit: Audit) -> str:
     """Return what to do about dead units: what can go with a proof, or how to find out."""
     finding = next((f for f in audit.findings if f.code == "EQV-01" and f.answered), None)
-    removable = int(finding.facts["removable"]) if finding is not None else 0
+    if finding is None:
+        return (
+            f"pindown shrink {file_called(audit.name)} -o small.onnx removes what can go without "
+            "changing the function."
+        )
+    removable = int(finding.facts["removable"])
     if not removable:
         return (
             "None is proved dead for all inputs that matter here; train a narrower network, or prune "

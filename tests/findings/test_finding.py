@@ -98,7 +98,7 @@ def test_every_way_of_not_answering_is_a_finding(absolute_value):
     finding = ask(absolute_value, OutOfTime())
     assert (finding.status, finding.verdict) == (
         "not run",
-        "not run, because too little of the budget of 60 s was left",
+        "not run, because it takes longer than what was left of the budget of 60 s",
     )
     finding = ask(absolute_value, ZeroDivisionError("oops"))
     assert finding.status == "error" and "ZeroDivisionError: oops" in finding.verdict

@@ -106,7 +106,8 @@ class Question:
         budget = subject.turn.budget
         if subject.turn.passed:
             return self.without_answer("not run", f"because the budget of {budget} was used up")
-        return self.without_answer("not run", f"because too little of the budget of {budget} was left")
+        why = f"because it takes longer than what was left of the budget of {budget}"
+        return self.without_answer("not run", why)
 
     def without_answer(self, status: Status, reason: str) -> Finding:
         """Return a finding that says why there is no answer."""

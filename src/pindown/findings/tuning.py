@@ -33,6 +33,7 @@ SHARED_PASS_SHARE = 0.1
 SECONDS_PER_LOOK = 1.0
 FIRST_ROWS = 8  # sent first, to see what a row costs
 ROWS_FOR_THE_PRICE = 64  # at most, and a chunk: enough that starting does not count
+PASSES_PER_INTERVAL = 30  # of one box, rounded outwards (measured: 15 on a ResNet-18, 40 on a ResNet-50)
 PASSES_PER_SLOPE = 4  # one forth, and back by every operation (measured: 2.5 to 4 of a convolution's)
 MULTIPLY_ADDS_PER_CHUNK = 500_000_000
 MODEL_PRODUCTS_PER_CHUNK = 400_000_000  # of a model's operations, whose other work is as much again

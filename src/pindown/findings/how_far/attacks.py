@@ -59,6 +59,8 @@ def under_attack(subject: Subject) -> Finding:
         raise NotApplicable("no row of those drawn is classified correctly")
     X, y = found.X[right][:ATTACKED_ROWS], found.y[right][:ATTACKED_ROWS]
     radius = ATTACK_RADIUS * typical_range(found.X)
+    evaluations = min(MIN_ATTACKED_ROWS, len(X)) * ATTACK_STEPS
+    subject.require(evaluations * subject.seconds_per_row() / subject.turn.slowness)
     turned = _attacked(subject, X, y, radius)
     n, share = len(turned), float(turned.mean())
     error = math.sqrt(share * (1 - share) / n)
