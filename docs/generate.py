@@ -6,6 +6,8 @@ notebooks. A test compares them with what stands here.
 """
 
 import doctest
+import importlib
+import inspect
 import json
 import re
 import tomllib
@@ -47,6 +49,42 @@ GUIDES = {
     "max-pooling": ("maxpool", "local-maxima"),
     "local-maxima": ("oneclass", "max-pooling"),
 }
+# Which guide names what a package offers; names that its text does not mention are listed at its end.
+PACKAGES = {
+    "which-tool": "pindown io theorems",
+    "audit": "findings report",
+    "models": "model",
+    "geometry": "geometry geometry.counts geometry.exact geometry.plots",
+    "verification": "relaxation verification",
+    "scaling": "datasets parallel",
+    "equivalence": "equivalence equivalence.comparison equivalence.recovery equivalence.shrinking",
+    "circuits": "circuits",
+    "boolean-circuits": "circuits.boolean",
+    "robustness": "guarantees",
+    "generalisation-bounds": "guarantees.bounds",
+    "certify": "guarantees.certificate",
+    "implicit-bias": "bias bias.margins bias.two_layer",
+    "least-squares-bias": "bias.least_squares",
+    "neural-tangent": "bias.tangent_kernel",
+    "optimisers": "optim",
+    "probes": "probes",
+    "fourier-masks": "probes.fourier",
+    "symmetry": "symmetry symmetry.actions symmetry.measure",
+    "learning-symmetry": "symmetry.discovery",
+    "equivariant-layers": "symmetry.graphs symmetry.layers",
+    "signatures": "symmetry.plasticity symmetry.signatures",
+    "learners": "learn",
+    "distillation": "learn.distillation",
+    "exact-training": "learn.exact",
+    "gate-learners": "learn.gates",
+    "kernels": "learn.kernels learn.margins",
+    "max-pooling": "learn.max_pooling",
+    "multi-exit": "learn.multi_exit",
+    "mutual-autoencoder": "learn.mutual_autoencoder",
+    "local-maxima": "learn.one_class",
+    "segmented-regression": "learn.segmented",
+    "sparse-coding": "learn.sparse_coding",
+}
 
 
 def pages() -> dict[str, str]:
@@ -57,7 +95,7 @@ def pages() -> dict[str, str]:
         "sources/index.md": sources_index(),
     }
     made |= {f"sources/{slug(source.key)}.md": source_page(source) for source in sources()}
-    made |= {f"{name}.md": guide_page(name) for name in GUIDES}
+    made |= {f"{name}.md": guide_page(name) for name in {**GUIDES, **PACKAGES}}
     course = sources()[0]
     made["course/index.md"] = course_index(course)
     for number, chapter in enumerate(course.chapters, 1):
@@ -164,17 +202,62 @@ def notebook(chapter: Chapter) -> str:
 
 
 def guide_page(name: str) -> str:
-    """Return a guide with the list of its results made anew at its end."""
-    fields, following = GUIDES[name]
-    here = [one for one in results().values() if one.field in fields.split()]
-    lines = [BEGIN, "## Results behind this page", ""]
-    lines += ["Each with its statement, test and source on [the page of all results](theorems.md).", ""]
-    for one in here:
-        functions = ", ".join(f"`{path.rpartition('.')[2]}`" for path in one.functions)
-        lines.append(f"- {linked(one, 'theorems.md')} {one.title} ({', '.join(one.words)}): {functions}")
-    lines += ["", f"Read on: [{heading(following)}]({following}.md).", END, ""]
+    """Return a guide with what is made anew at its end: its results, and names that it does not mention."""
     page = BLOCK.sub("", (HERE / f"{name}.md").read_text(encoding="utf-8")).rstrip("\n")
-    return page + "\n\n" + "\n".join(lines)
+    lines = [BEGIN]
+    if name in GUIDES:
+        fields, following = GUIDES[name]
+        here = [one for one in results().values() if one.field in fields.split()]
+        lines += ["## Results behind this page", ""]
+        lines += [
+            "Each with its statement, test and source on [the page of all results](theorems.md).",
+            "",
+        ]
+        for one in here:
+            functions = ", ".join(f"`{path.rpartition('.')[2]}`" for path in one.functions)
+            lines.append(
+                f"- {linked(one, 'theorems.md')} {one.title} ({', '.join(one.words)}): {functions}"
+            )
+        lines.append("")
+    lines += more_names(PACKAGES.get(name, "").split(), page + "\n".join(lines))
+    if name in GUIDES:
+        lines.append(f"Read on: [{heading(following)}]({following}.md).")
+    return page + "\n\n" + "\n".join([*lines, END, ""])
+
+
+def more_names(packages: list[str], said: str) -> list[str]:
+    """Return a list of the packages' public names that are not said yet, each with what it is."""
+    mentioned, lines = set(re.findall(r"\w+", said)), []
+    for path in packages:
+        full = "pindown" if path == "pindown" else f"pindown.{path}"
+        package = importlib.import_module(full)
+        for name in sorted(package.__all__, key=str.lower):
+            value = getattr(package, name)
+            if name in mentioned or inspect.ismodule(value):
+                continue
+            mentioned.add(name)
+            lines.append(f"- `{full}.{name}`{summary(value)}")
+    if not lines:
+        return []
+    return [
+        "## More names",
+        "",
+        "What else these packages offer; the [reference](api.md) has all of it.",
+        "",
+        *lines,
+        "",
+    ]
+
+
+def summary(value: object) -> str:
+    """Return the first sentence of a docstring, for a page; nothing for a constant."""
+    if not (inspect.isclass(value) or inspect.isroutine(value)):
+        return ""
+    first = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+    first = re.sub(r":math:`([^`]*)`", r"$\1$", first)
+    first = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", first).replace("``", "`")
+    sentence = re.split(r"(?<=[.:?;]) ", first)[0].rstrip(".:;")
+    return f": {sentence[:1].lower()}{sentence[1:]}." if sentence else ""
 
 
 def heading(name: str) -> str:

@@ -1,11 +1,14 @@
 """Generated pages are those of the tables, and no page of the documentation is a dead end."""
 
 import importlib.util
+import inspect
 import json
 import re
 from pathlib import Path
 
 import pytest
+
+from tests.test_api_reference import public_packages
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -51,6 +54,21 @@ def test_words_that_people_look_for_are_in_guides():
     guides = " ".join((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in generate.GUIDES)
     wanted = "kernel PCA;representer;RKHS;KKT;support vector;Haar;spectral bias;Xavier;DeepSets;GNN;FGSM"
     assert [word for word in wanted.split(";") if word not in guides] == []
+
+
+def test_every_public_name_is_in_the_guide_of_its_package():
+    guide_of = {
+        "pindown" if package == "pindown" else f"pindown.{package}": guide
+        for guide, packages in generate.PACKAGES.items()
+        for package in packages.split()
+    }
+    missing = []
+    for package in public_packages():
+        text = (DOCS / f"{guide_of[package.__name__]}.md").read_text(encoding="utf-8")
+        said = set(re.findall(r"\w+", text))
+        names = [name for name in package.__all__ if not inspect.ismodule(getattr(package, name))]
+        missing += [f"{package.__name__}.{name}" for name in names if name not in said]
+    assert missing == [], "run python docs/generate.py"
 
 
 BOOKS = sorted((DOCS / "course").glob("*.ipynb"))

@@ -52,7 +52,7 @@ class History:
 
 
 def make_optimiser(name: str, model: MultiExitModel, rate: float, decay: float) -> torch.optim.Optimizer:
-    """Return Adam, or stochastic gradient descent with Nesterov's momentum 0.9 as in the source."""
+    """Return Adam, or stochastic gradient descent with Nesterov's momentum as in the source."""
     if name == "sgd":
         return torch.optim.SGD(
             model.parameters(), lr=rate, momentum=0.9, nesterov=True, weight_decay=decay, fused=True
