@@ -52,10 +52,6 @@ def assert_same_function(
         AssertionError: 1 of 2 rows that the two put into different classes: 1. ...
     """
     conditions = [fail_on] if isinstance(fail_on, str) else list(fail_on or ())
-    if isinstance(data, (str, PathLike)):
-        from pindown.datasets import load_table
-
-        data = load_table(data).X
     if "unproved" in conditions:
         options.setdefault("labels", True)
     answer = diff(a, b, data=data, **options)

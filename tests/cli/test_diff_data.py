@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import pindown as pn
 from pindown import ReluNetwork
 from pindown.report import json_schema
 from tests.cli.test_main import run  # noqa: F401 - a fixture
@@ -43,6 +44,18 @@ def files(tmp_path, monkeypatch):
 )
 def test_the_exit_code_follows_the_condition(run, files, options, code):  # noqa: F811
     assert run("diff", "old.onnx", "new.onnx", "--budget", "5", *options)[0] == code
+
+
+@pytest.mark.parametrize(("data", "word"), [("flip.npz", "flips"), ("safe.npz", "no flips")])
+def test_json_begins_with_what_the_terminal_says(run, files, data, word):  # noqa: F811
+    # The option may stand before the files, too.
+    _, out, _ = run(
+        "diff", "--labels", "old.onnx", "new.onnx", "--data", data, "--budget", "5", "--json"
+    )
+    assert json.loads(out)["rows"]["verdict"] == word
+    _, out, _ = run("diff", "old.onnx", "new.onnx", "--data", data, "--budget", "5", "--json")
+    assert json.loads(out)["rows"]["same_label"] is None
+    assert pn.diff("old.onnx", "new.onnx", data=data, budget=5).rows.verdict == word
 
 
 def test_without_classes_the_gap_decides(run, files):  # noqa: F811

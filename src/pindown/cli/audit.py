@@ -131,7 +131,7 @@ def audit(
     """Ask a model everything pindown can answer, within a time budget; say what to do first.
 
     Exit codes: 0; 1 if a condition of --fail-on is met; 3 bad input. Limits of concerns can be changed
-    in pindown.toml, under [audit.concerns].
+    in pindown.toml, under audit.concerns.
     """
     from pindown._audit import audit as run_audit
     from pindown.datasets import load_table, numbered_alike
@@ -227,6 +227,10 @@ def concern_limits(config: Path | None) -> dict[str, Any] | None:
         raise ValueError(f"{path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: not a TOML file: {error}.") from None
+    if stray := sorted(set(content) - {"audit"}):
+        raise ValueError(
+            f"{path}: nothing is read from {', '.join(stray)}; limits stand under [audit.concerns]."
+        )
     found: Any = content.get("audit", {})
     found = found.get("concerns", {}) if isinstance(found, dict) else found
     if not isinstance(found, dict):

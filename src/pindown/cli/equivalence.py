@@ -66,8 +66,8 @@ FailOn = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CONDITION",
-        help="With --data, what makes the exit code 1: flips (the default), gap or unproved; again for "
-        "several.",
+        help="With --data, what makes the exit code 1: flips at rows (the default), gap, or unproved "
+        "(a flip near a row; 2 if rows are open); again for several.",
     ),
 ]
 Junit = Annotated[
@@ -77,8 +77,8 @@ Labels = Annotated[
     float | None,
     typer.Option(
         metavar="[MARGIN]",
-        help="Ask whether the classes ever differ, by more than a margin if given; the exit code is "
-        "then about that.",
+        help="Ask whether the classes ever differ, by more than a margin if given: around each row with "
+        "--data, else on the box or everywhere, and then the exit code is about that.",
     ),
 ]
 Precision = Annotated[
@@ -147,7 +147,7 @@ def diff(
 
     Without --box the question is about all inputs, the gap taken relative to 1 + |x|.
     Exit codes: 0 same, 1 different, 2 undecided, 3 bad input. With --data the code follows --fail-on:
-    1 if a condition is met, 2 if proofs were asked for and rows are open, else 0. Example:
+    1 if a condition is met, 2 if --fail-on unproved was asked and rows are open, else 0. Example:
     pindown diff old.onnx new.onnx --data test.npz --radius 0.02 --labels
     """
     from pindown.datasets import load_table

@@ -134,9 +134,20 @@ def _with_default_values(arguments: list[str]) -> list[str]:
     for i, word in enumerate(arguments):
         filled.append(word)
         following = arguments[i + 1] if i + 1 < len(arguments) else "--"
-        if word in _OPTIONAL_VALUES and following.startswith("-") and following != "-":
+        alone = following.startswith("-") and following != "-"
+        if word == "--labels":  # what follows may be a file
+            alone = not _is_number(following)
+        if word in _OPTIONAL_VALUES and alone:
             filled.append(_OPTIONAL_VALUES[word])
     return filled
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _in_words(error: Exception) -> str:

@@ -23,13 +23,8 @@ if TYPE_CHECKING:
 
 def rows_word(rows: RowDiff) -> tuple[str, str]:
     """Return the first word of an answer on data, and whether it is good, bad or neither."""
-    if rows.classified and rows.flipped.any():
-        return "FLIPS", "different"
-    if rows.margin is not None and rows.count("refuted"):
-        return "FLIPS NEARBY", "different"
-    if rows.margin is not None and rows.count("open"):
-        return "NO FLIPS FOUND", "undecided"
-    return ("NO FLIPS" if rows.classified else "COMPARED"), "same"
+    kinds = {"flips": "different", "flips nearby": "different", "no flips found": "undecided"}
+    return rows.verdict.upper(), kinds.get(rows.verdict, "same")
 
 
 def rows_answer(diff: Diff, rows: RowDiff) -> str:
@@ -101,10 +96,12 @@ def rows_lines(diff: Diff, rows: RowDiff) -> list[str]:
     if rows.classified and rows.flipped.any():
         lines.append(f"flipped       {_listed(rows, rows.flips)}")
     lines.append(f"worst rows    {_listed(rows, rows.worst)}")
+    # Equal functions may have other layers: then none is to blame.
+    blame = diff.blame if rows.gap.max() > diff.allowed or rows.flipped.any() else ()
     lines += [
         f"{'to blame' if not i else '':<14}{_blamed(layer)}: changed alone it makes a gap of "
         f"{layer.alone:.3g}, changed back it leaves {layer.without:.3g}"
-        for i, layer in enumerate(diff.blame[:MAX_BLAMED])
+        for i, layer in enumerate(blame[:MAX_BLAMED])
     ]
     most = rows.gaps.max(axis=0)
     top = np.argsort(-most, kind="stable")[:MAX_ROWS_PRINTED]
@@ -220,6 +217,7 @@ def _numbers(x: Array) -> str:
 def rows_as_dict(rows: RowDiff) -> dict[str, Any]:
     """Return the answer on data as dictionaries and lists, as the schema says."""
     return {
+        "verdict": rows.verdict,
         "n": len(rows),
         "radius": rows.radius,
         "margin": rows.margin,
@@ -238,7 +236,7 @@ def rows_as_dict(rows: RowDiff) -> dict[str, Any]:
         "assumptions": [str(assumption) for assumption in rows.assumptions],
         "gap_lower": rows.gap_lower.tolist(),
         "gap_upper": rows.gap_upper.tolist(),
-        "same_label": list(rows.same_label),
+        "same_label": None if rows.margin is None else list(rows.same_label),
         "witnesses": [{"row": row, "input": x.tolist()} for row, x in rows.witnesses.items()],
         "seconds": rows.seconds,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from types import MappingProxyType
 
 import numpy as np
@@ -19,13 +20,17 @@ from pindown.network import as_rows
 from pindown.rounding import add_up, norm_up, product_up
 
 
-def as_data(data: ArrayLike, model: Model, box: Box | None) -> Array:
-    """Return rows (n, d) of data that fit a model and a box.
+def as_data(data: ArrayLike | str | PathLike[str], model: Model, box: Box | None) -> Array:
+    """Return rows (n, d) of data, or of a file with them, that fit a model and a box.
 
     Raises:
         ValueError: If there are none, their shape does not fit, one is not finite, or outside the box.
         TypeError: If they are not real numbers.
     """
+    if isinstance(data, (str, PathLike)):
+        from pindown.datasets import load_table
+
+        data = load_table(data).X
     raw = np.asarray(data)
     if raw.ndim > 0 and len(raw) == 0:
         raise ValueError("data is empty; give at least one row.")

@@ -57,7 +57,7 @@ def diff(
     b: AnyModel,
     *,
     box: Box | tuple[ArrayLike, ArrayLike] | None = None,
-    data: ArrayLike | None = None,
+    data: ArrayLike | str | PathLike[str] | None = None,
     radius: float = 0.0,
     labels: bool | float | None = False,
     tol: float | ArrayLike = 1e-5,
@@ -92,7 +92,8 @@ def diff(
         a: A model or network, the path of a model file, a torch module or a scikit-learn estimator.
         b: Another with as many inputs and outputs; depth and widths may differ.
         box: The inputs that matter; None for all of :math:`\mathbb{R}^d`, in the relative sense.
-        data: Rows (n, d), or of the shape that the models take.
+        data: Rows (n, d), or of the shape that the models take, or the path of a file with them:
+            ``.npz``, ``.npy`` or ``.csv``.
         radius: Of the balls around rows, in the largest change of any input; cut to the box.
         labels: Whether to ask for classes as well: True, or a margin by which both must be sure of
             different ones. On the box, or for all inputs, and around each row of data.

@@ -19,6 +19,7 @@ from pindown.evidence import Assumption, Kind
 from pindown.text import card, rounded_up
 
 Known: TypeAlias = Literal["proved", "refuted", "open"]
+RowVerdict: TypeAlias = Literal["flips", "flips nearby", "no flips found", "no flips", "compared"]
 
 INDEPENDENT_ROWS = Assumption("the rows are independent draws of one distribution, new rows too")
 
@@ -69,6 +70,22 @@ class RowDiff:
         return len(self.X)
 
     # ------------------------------------------------------------------ on the rows
+
+    @property
+    def verdict(self) -> RowVerdict:
+        """The answer on data in a word.
+
+        ``"flips"`` if a row flipped, ``"flips nearby"`` if an input near a row does, ``"no flips
+        found"`` if proofs were asked for and rows are open, else ``"no flips"``; ``"compared"`` without
+        classes.
+        """
+        if self.flipped.any():
+            return "flips"
+        if self.margin is not None and self.count("refuted"):
+            return "flips nearby"
+        if self.margin is not None and self.count("open"):
+            return "no flips found"
+        return "no flips" if self.classified else "compared"
 
     @cached_property
     def gaps(self) -> Array:

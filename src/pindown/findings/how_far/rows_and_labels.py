@@ -132,13 +132,15 @@ class _Suspects(NamedTuple):
 )
 def suspicious_labels(subject: Subject) -> Finding:
     """Compare labels with those of neighbours."""
-    sample = subject.labelled
-    assert sample is not None and sample.targets is not None
-    if not sample.targets.is_classification:
+    labelled = [s for s in (subject.test, subject.data) if s is not None and s.targets is not None]
+    if not any(s.targets.is_classification for s in labelled if s.targets is not None):
         raise NotApplicable("the targets are real values: there are no labels to doubt")
-    if len(np.unique(sample.targets.values)) < 2:
+    several = [s for s in labelled if s.targets is not None and len(np.unique(s.targets.values)) > 1]
+    if not several:
         raise NotApplicable("all rows are of one class")
-    found = _suspects(subject, sample)
+    looked = [(_suspects(subject, s), s) for s in several]
+    # Wrong labels do harm in the data and in the test: the worse of the two is shown.
+    found, sample = max(looked, key=lambda one: len(one[0].rows) / one[0].n)
     share = len(found.rows) / found.n
     error = math.sqrt(share * (1 - share) / found.n)
     agree = _network_agrees(subject, sample, found)
