@@ -54,13 +54,13 @@ from pindown.verification.counterexamples import gradient_attack
 def under_attack(subject: Subject) -> Finding:
     """Attack rows that are classified correctly."""
     found = rows_with_classes(subject, "ROB-03")
+    evaluations = len(found.X) + min(MIN_ATTACKED_ROWS, len(found.X)) * ATTACK_STEPS
+    subject.require(evaluations * subject.seconds_per_row() / subject.turn.slowness)
     right = np.argmax(classified(subject, found.X), axis=1) == found.y
     if not right.any():
         raise NotApplicable("no row of those drawn is classified correctly")
     X, y = found.X[right][:ATTACKED_ROWS], found.y[right][:ATTACKED_ROWS]
     radius = ATTACK_RADIUS * typical_range(found.X)
-    evaluations = min(MIN_ATTACKED_ROWS, len(X)) * ATTACK_STEPS
-    subject.require(evaluations * subject.seconds_per_row() / subject.turn.slowness)
     turned = _attacked(subject, X, y, radius)
     n, share = len(turned), float(turned.mean())
     error = math.sqrt(share * (1 - share) / n)
