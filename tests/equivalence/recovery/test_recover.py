@@ -138,6 +138,17 @@ def test_widths_are_found_if_not_given():
     check_recovered(net, found, (-1, 1))
 
 
+def test_the_function_is_returned_where_only_signs_are_open():
+    """Eighteen dependent rows of two inputs: too many signs to try, and the function without them."""
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((18, 2))
+    b = rng.uniform(-0.8, 0.8, 18) * np.linalg.norm(W, axis=1)
+    net = ReluNetwork.from_layers([(W, b), (rng.standard_normal((1, 18)), [0.3])])
+    found = recover(net.__call__, 2, box=(-1, 1), widths=(2, 18, 1))
+    assert found.network.widths == (2, 19, 1) and "is open" in found.notes[0]
+    check_same_function(net, found, (-1, 1))
+
+
 def test_several_outputs():
     net = gaussian((4, 4, 3, 3), 1)
     check_recovered(net, recover(net, 4, box=BOX, widths=net.widths), BOX)

@@ -129,12 +129,12 @@ def _try_signs(
 
 def fit_last(
     oracle: Oracle, lower: KnownLayers, rows: Array, points: Array, values: Array
-) -> tuple[Array, float] | None:
+) -> tuple[Array | None, float] | None:
     """Fit ``f = sum_i v_i relu(s_i u_i) + c`` in the units u_i: signs and the share left over.
 
     Returns:
-        The signs, and the largest residual of the sign-free fit; None if the rows cannot be the last
-        hidden layer.
+        The signs (None if they are open: dependent rows, too many to try all), and the largest residual
+        of the sign-free fit; None if the rows cannot be the last hidden layer.
     """
     a = lower(points)
     u = a @ rows[:, :-1].T + rows[:, -1]
@@ -145,8 +145,7 @@ def fit_last(
         return None
     m = len(rows)
     bends, linear = solution[:m], solution[m : m + lower.width]  # (m, k), (width, k)
-    signs = likely_signs(rows, bends, linear)
-    return None if signs is None else (signs, residual)
+    return likely_signs(rows, bends, linear), residual
 
 
 def likely_signs(rows: Array, bends: Array, linear: Array) -> Array | None:
@@ -210,8 +209,8 @@ def linear_rest(
     m = len(rows)
     bends, linear = solution[:m], solution[m:-1]
     signs = likely_signs(rows, bends, linear)
-    if signs is None:
-        return None
+    if signs is None:  # open: with any signs, what is left is linear in the layer below
+        signs = np.ones(m)
     rest = linear - (rows[:, :-1].T * signs) @ bends  # (width, k)
     left, sizes, _ = np.linalg.svd(rest * np.max(np.abs(a), axis=0)[:, None], full_matrices=False)
     rank = int(np.sum(sizes > max(NO_BEND, 1e4 * oracle.noise)))

@@ -156,7 +156,9 @@ class LayerSearch:
             return lower
         if self.widths is None or layer == len(self.widths):
             fitted = fit_last(self.oracle, lower, rows, self.points, self.values)
-            if fitted is not None:
+            if fitted is not None and fitted[0] is None:
+                return self._function(lower, rows, layer)
+            if fitted is not None and fitted[0] is not None:
                 return self._last(lower, rows, fitted[0])
             if self.widths is not None:
                 raise LayerNotFoundError(
@@ -178,6 +180,19 @@ class LayerSearch:
             if self.branches > MAX_BRANCHES:
                 break
         raise failure
+
+    def _function(self, lower: KnownLayers, rows: Array, layer: int) -> KnownLayers:
+        """Return the function where only signs are open: any signs, and units that are always on."""
+        rest = linear_rest(self.oracle, lower, rows, self.points, self.values)
+        if rest is None:
+            raise LayerNotFoundError(
+                ("orient", layer), f"the side on which units of hidden layer {layer} are on is open"
+            )
+        self.notes.append(
+            f"on which side of its fold each of the {len(rows)} units of hidden layer {layer} is on "
+            f"is open: the function is given with {rest[1]} units more that are on all over the box"
+        )
+        return _with_rows(lower, rest[0])
 
     def _last(self, lower: KnownLayers, rows: Array, signs: Array) -> KnownLayers:
         """Return the last hidden layer, with units that are always on if the widths leave that open."""

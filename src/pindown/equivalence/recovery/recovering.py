@@ -80,8 +80,9 @@ def recover(
         progress: Called with ``(title, done, total)``.
 
     Returns:
-        The network with its largest error on fresh points, and the share of the box on which, with 95 %
-        confidence, it can be worse; or no network, and why. A network that fails the check is never
+        The network (where only the signs of units are open, one of the same function with units more,
+        see ``notes``) with its largest error on fresh points, and the share of the box on which, with
+        95 % confidence, it can be worse; or no network, and why. A network that fails the check is never
         returned; a difference on a share below that, such as a narrow bump, can have been missed. If
         the query is a network, ``comparison`` holds what
         :func:`~pindown.equivalence.comparison.diff` proves about the two.
