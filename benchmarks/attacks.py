@@ -7,12 +7,13 @@ take about as long as ours; of its attacks the one that breaks most counts. The 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from robustness import SHARED
 
 import pindown as pn
 from pindown.affine import Array
@@ -20,6 +21,7 @@ from pindown.datasets import load_mnist
 from pindown.guarantees import minimum_distance
 from pindown.probes import attack
 
+SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[2] / "shared"))
 IMAGES = 200
 CASES = (("linf", 0.05), ("l2", 1.0))
 THEIRS = {
@@ -41,7 +43,7 @@ def images() -> Iterator[tuple[str, str]]:
     import torch
 
     torch.set_num_threads(1)
-    data = load_mnist(SHARED / "data/mnist")
+    data = load_mnist(SHARED / "data")
     X, y = data.test[:IMAGES].reshape(IMAGES, -1) / 255, data.test_labels[:IMAGES]
     dense = pn.load(SHARED / "models/mnist_256x4.onnx.gz")
     convolutional = _lenet(data)

@@ -281,7 +281,7 @@ def fast_minimum_norm(
         radius = np.where(
             np.isfinite(shortest),
             np.where(hit, np.minimum(radius, shortest) * (1.0 - share), radius * (1.0 + share)),
-            length + np.where(np.isfinite(ahead), ahead, radius),
+            (1.0 + share) * (length + np.where(np.isfinite(ahead), ahead, radius)),
         )
         balls = _in_float32(Balls.around(asked.rows, radius, norm, asked.box))
         points = stepped(balls, points, slopes, annealed_step(step, steps))

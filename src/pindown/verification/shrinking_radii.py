@@ -23,18 +23,25 @@ from pindown.deadline import NEVER, Deadline
 from pindown.io.any_model import AnyModel, as_model
 from pindown.model.gradients import gradients, outputs
 from pindown.model.graph import Model
-from pindown.relaxation.lp_balls import DUALS, Norm, as_norm, lengths, steepest_step
+from pindown.relaxation.lp_balls import DUALS, Balls, Norm, as_norm, lengths, steepest_step
+from pindown.verification._goals import uniform
 from pindown.verification.annealed_descents import fast_minimum_norm
 from pindown.verification.carlini_wagner import carlini_wagner
 from pindown.verification.classes import BoxLike, Classes, classifier
 from pindown.verification.counterexamples import Asked, AttackResult, asked_of, gradient_attack, judged
+from pindown.verification.least_distance import nearest_point
 from pindown.verification.linearised_boundaries import deepfool
 from pindown.verification.tuning import (
     ATTACK_SHRINK,
+    CORNER_HALVINGS,
+    CORNER_INSIDE,
+    CORNER_SHARE,
+    CORNER_STEPS,
     MAX_ATTACK_MISSES,
     MAX_ATTACK_ROUNDS,
     MAX_RADIUS_DOUBLINGS,
     MIN_SLIDE_SHARE,
+    SAMPLES_AROUND,
     SCATTER_RADIUS,
     SCATTER_STARTS,
     SCATTER_TURNS,
@@ -93,6 +100,7 @@ def nearest_attack(
     if method in ("auto", "boundary", "fmn") and not deadline.passed:
         state.followed(deadline)
     if method in ("auto", "boundary"):
+        _sampled(state, seed, deadline)
         _slid(state, deadline)
     if method in ("auto", "pgd"):
         state.bounds = method == "auto"
@@ -101,6 +109,7 @@ def nearest_attack(
     if method == "auto":
         _slid(state, deadline)
         _scattered(state, seed, deadline)
+        _cornered(state, seed, deadline)
     return state.result()
 
 
@@ -216,6 +225,64 @@ def _slid(state: _State, deadline: Deadline) -> None:
         nearer = state.tried(left, some, "sliding along the boundary", SLIDE_HALVINGS)
         share[left[~nearer]] *= 0.5
     state.tried(np.arange(len(asked.rows)), state.points.copy(), "sliding along the boundary")
+
+
+def _sampled(state: _State, seed: int, deadline: Deadline) -> None:
+    """Try random points of ever larger balls where nothing is known and there are few inputs.
+
+    A target may be reached only in a narrow corner, which no slope leads to.
+    """
+    if state.model.in_features > SEARCH_FEW_INPUTS:
+        return
+    asked, rng = state.asked, np.random.default_rng(seed)
+    for i in np.flatnonzero(np.isinf(state.distance)):
+        own = asked.pick(np.full(SAMPLES_AROUND, i))
+        reach = (1.0 + np.abs(asked.rows[i]).max()) * 10.0 ** rng.uniform(-1, 1, SAMPLES_AROUND)
+        points = uniform(Balls.around(own.rows, reach, state.norm, asked.box), rng)
+        hit = np.flatnonzero(own.reached(outputs(state.model, points)))
+        if deadline.passed or not len(hit):
+            continue
+        cut = _cut_back(state.model, own.pick(hit), points[hit], SLIDE_HALVINGS)
+        first = np.argmin(lengths(cut - own.rows[hit], state.norm))
+        state.tried(np.array([i]), cut[first][None], "random points")
+
+
+def _cornered(state: _State, seed: int, deadline: Deadline) -> None:
+    """Step to where all boundaries of a target meet, as they are linearised near the best point so far.
+
+    A target is reached behind several boundaries at once, and the nearest point of it may be a corner
+    where sliding along one of them gets stuck. If the model is affine between, one step is exact; where
+    it bends, boundaries are linearised at random points beside.
+    """
+    asked, target, k = state.asked, state.asked.target, state.model.out_features
+    if target is None or state.model.in_features > SEARCH_FEW_INPUTS or k < 3:
+        return
+    rng, forms = np.random.default_rng(seed), np.eye(k)
+    for i in np.flatnonzero((state.distance > 0) & ~np.isinf(state.distance)).tolist():
+        share, goal, x = 0.0, int(target[i]), asked.rows[i]
+        others = np.arange(k) != goal
+        for _ in range(CORNER_STEPS):
+            if deadline.passed:
+                return
+            reach = np.full(1, share * state.distance[i])
+            p = uniform(Balls.around(state.points[i][None], reach, state.norm, asked.box), rng)[0]
+            made, slopes = gradients(state.model, np.repeat(p[None], k, axis=0), lambda _, at: forms[at])
+            G = slopes[others] - slopes[goal]
+            try:
+                room = made[0, goal] - made[0, others] + G @ (p - x)
+                inside = CORNER_INSIDE * np.abs(room).max()  # on a boundary nothing is reached
+                best = nearest_point(G, room - inside + G @ x, x, state.norm)
+            except ArithmeticError:
+                best = None
+            nearer = False
+            if best is not None:
+                part = 0.5 ** rng.integers(0, CORNER_HALVINGS)
+                some = state.points[i] + part * (best.point - state.points[i])
+                if asked.box is not None:
+                    some = np.clip(some, asked.box.lower, asked.box.upper)
+                nearer = bool(state.tried(np.array([i]), some[None], "a corner of the target")[0])
+            state.used += k
+            share = 0.0 if nearer else CORNER_SHARE * rng.random()
 
 
 def _scattered(state: _State, seed: int, deadline: Deadline) -> None:
