@@ -29,6 +29,7 @@ from pindown.verification.annealed_descents import fast_minimum_norm
 from pindown.verification.carlini_wagner import carlini_wagner
 from pindown.verification.classes import BoxLike, Classes, classifier
 from pindown.verification.counterexamples import Asked, AttackResult, asked_of, gradient_attack, judged
+from pindown.verification.distance_problem import NUDGES
 from pindown.verification.least_distance import nearest_point
 from pindown.verification.linearised_boundaries import deepfool
 from pindown.verification.tuning import (
@@ -176,8 +177,21 @@ class _State:
         return self.tried(which, attack.X, f"{way} within shrinking radii")
 
     def result(self) -> AttackResult:
-        """Return what was found."""
-        made = judged(self.model, self.asked, self.points, self.norm, self.used, tuple(self.by))
+        """Return what was found.
+
+        What was cut back to the boundary in another company of rows may round to its other side: it is
+        moved away a little.
+        """
+        rows, box, points = self.asked.rows, self.asked.box, self.points.copy()
+        lost = known = np.isfinite(self.distance)
+        for nudge in NUDGES:  # none at first
+            points[lost] = self.points[lost] + nudge * (self.points[lost] - rows[lost])
+            if box is not None:
+                points[lost] = np.clip(points[lost], box.lower, box.upper)
+            made = judged(self.model, self.asked, points, self.norm, self.used, tuple(self.by))
+            lost = known & ~made.success
+            if not lost.any():
+                break
         distance = np.where(made.success, made.distance, inf)
         return AttackResult(
             made.X, made.success, distance, made.margin, self.norm, self.used, by=made.by

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
 from pindown.affine import Array, Integers
-from pindown.compiling import by, has_compiler
 from pindown.deadline import NEVER, Deadline
 from pindown.learn.segmented.losses import Loss
-from pindown.learn.segmented.tuning import CLOSED_GAP, CONVEX_START_SECONDS, MAX_PLAIN_SIZE
+from pindown.learn.segmented.tuning import CLOSED_GAP, CONVEX_START_SECONDS
 from pindown.network import ReluNetwork
 from pindown.rounding import gamma
 
@@ -271,24 +269,3 @@ def _in_units(function: Function, data: Scaled) -> Function:
         data.y_centre + data.y_size * function.values,
         function.slopes * (data.y_size / data.x_half),
     )
-
-
-def compile_loops(loss: Loss, n_points: int, n_pieces: float) -> None:
-    """Compile the loops on a toy problem, outside of anybody's budget, if there is much to do."""
-    if has_compiler() and n_points * n_pieces > MAX_PLAIN_SIZE:
-        with by("compiled"):
-            solve_a_toy(loss.name)
-
-
-@cache
-def solve_a_toy(loss: str) -> None:
-    """Run every loop of a loss once."""
-    from pindown.learn.segmented._convex import least_convex
-    from pindown.learn.segmented._squared import least_squares
-
-    x = np.linspace(-1.0, 1.0, 7)
-    y = np.array([0.3, -0.2, 0.5, 1.0, 0.1, -0.8, 0.4])
-    fit = least_squares(x, y, np.ones(7), 3, NEVER)
-    if loss != "squared":
-        rule = Loss(loss, threshold=0.5)
-        least_convex(x, y, np.ones(7), np.arange(8), fit.gaps, 3, NEVER, rule)

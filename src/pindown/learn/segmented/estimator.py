@@ -33,7 +33,7 @@ from pindown.compiling import time_limit
 from pindown.deadline import Deadline, checked_budget
 from pindown.extras import require
 from pindown.learn._inputs import checked_weights
-from pindown.learn.segmented._problem import Function, SegmentedFit, as_network, compile_loops, solve
+from pindown.learn.segmented._problem import Function, SegmentedFit, as_network, solve
 from pindown.learn.segmented.inference import Breakpoint, breakpoints
 from pindown.learn.segmented.losses import LOSSES, Loss
 from pindown.validation import choice, integer, number, positive, refuse
@@ -160,8 +160,6 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         check_consistent_length(x, target)
         w = checked_weights(sample_weight, x)
-        pieces = self.n_pieces or self.max_pieces**2 / 2  # one fit, or one with each number
-        compile_loops(self._loss(), len(x), pieces)
         fit, path = self._solve(x, target, w)
         if not np.isfinite(fit.loss):
             raise ValueError(

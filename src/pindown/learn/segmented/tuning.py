@@ -18,9 +18,6 @@ MAX_COARSE_GRID = 160
 # Blocks of gaps that may hold a breakpoint are cut into so many.
 BLOCK_REFINEMENT = 4
 
-# Points times pieces, of all fits together, up to which loops are not compiled: 120 points and 3
-# pieces take 0.7 s then.
-MAX_PLAIN_SIZE = 400
 # How often the clock is read: rows of the dynamic program, nodes of the two searches.
 ROWS_PER_CHECK = 64
 SQUARED_NODES_PER_CHECK = 500
