@@ -122,5 +122,5 @@ def test_the_list_has_everything_and_can_be_searched(monkeypatch, capsys, tmp_pa
     assert table[1].rstrip().endswith("declared")
     assert "1 declared" in table[2]
     header = run().splitlines()[0].split()
-    # What a paper scale takes is shown once an experiment estimates it.
-    assert header == ["id", "title", "source", "scales", "quick", "status"]
+    # What a paper scale takes is shown, for an experiment estimates it.
+    assert header == ["id", "title", "source", "scales", "quick", "paper", "status"]
