@@ -247,7 +247,7 @@ def _enclosed(problem: Problem, method: str, deadline: Deadline, seed: int) -> D
     walked = method == "cells" or (method == "auto" and small)
     state = attacked(
         problem, DistanceState(), deadline=deadline.share(DISTANCE_ATTACK_SHARE), seed=seed,
-        briefly=walked and size <= DISTANCE_BRIEF_UNITS,
+        briefly=method != "relaxation" and size <= DISTANCE_BRIEF_UNITS,
     )  # fmt: skip
     if method in ("auto", "relaxation", "bisection"):
         state = _relaxed(problem, state, deadline.share(DISTANCE_RELAXATION_SHARE))

@@ -74,7 +74,7 @@ def enumerate_programs(
     [1.0, 0.0]
     >>> cosh = (lambda r: np.log(np.cosh(r)), np.tanh)
     >>> gap = enumerate_programs([0, 1, 2, 3], [0, 1, 1, 0], 1, loss=cosh) - 4 * np.log(np.cosh(0.5))
-    >>> abs(gap) < 1e-6
+    >>> bool(abs(gap) < 1e-6)
     True
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
