@@ -40,6 +40,7 @@ _MAX_PUT_ASIDE = 50_000_000
 COMPILE_SECONDS = {
     "pindown.geometry._compiled": 30.0,
     "pindown.learn.exact._compiled": 36.0,
+    "pindown.learn.exact._cones": 12.0,
     "pindown.learn.segmented._compiled": 40.0,
     "pindown.learn.gates": 3.0,
 }
@@ -112,7 +113,7 @@ class Loop:
         """Run it by the route that the work so far, and the time, call for."""
         kind = tuple(arg is None for arg in args)  # loops are compiled apart for what is left out
         direct = self._direct.get(kind)
-        if direct is not None:
+        if direct is not None and only_route() != "plain":
             return direct(*args)
         while not self._compiles_now(args):
             limit = self._granted(args)

@@ -21,9 +21,11 @@ MODULES = (
     "pindown.geometry._compiled.pattern_traversal",
     "pindown.geometry._compiled.segments",
     "pindown.learn.exact._compiled.convex",
+    "pindown.learn.exact._cones.bounds",
     "pindown.learn.gates.modified_sgd",
     "pindown.learn.segmented._compiled.convex",
     "pindown.learn.segmented._compiled.branch_and_bound",
+    "pindown.learn.segmented._compiled.screening",
 )
 
 

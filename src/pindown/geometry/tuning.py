@@ -64,6 +64,10 @@ SEGMENT_GROUP_KNOTS = 2**16  # and then as many as have about so many knots
 KINK_OVERSHOOT = 0.02  # of a step: how far beyond a bisected kink the next line starts
 
 # Facts read from cells.
+TRIAL_WALK_SHARE = 0.1  # of a budget, to learn what reading costs beside walking
+FIRST_CELLS_READ = 256
+MAX_READING_GROWTH = 8  # from one reading to the next, since the price of many is guessed from few
+READING_RESERVE = 1.5  # times the price that the last reading suggests
 PROBED_CELLS = 64  # whose slopes give the scale of rounding
 SLOPE_NUMBERS_PER_BLOCK = 2**21  # 16 MB
 DUAL_BOUND_CELLS_PER_BLOCK = 4_096

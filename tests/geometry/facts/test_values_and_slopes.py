@@ -7,11 +7,11 @@ import pytest
 
 from pindown import ReluNetwork
 from pindown.geometry import Box
+from pindown.geometry.complex._reading import complex_of
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.facts._values_and_slopes import (
     cell_edges,
-    complex_of,
     computed_anew,
     on_box_boundary,
     open_vertices,

@@ -9,7 +9,7 @@ from pindown.calculus import linear_combination
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.conditions.generality import check_generality
 from pindown.geometry.conditions.transparency import check_transparency
-from pindown.geometry.folds.fold_set import fold_set
+from pindown.geometry.folds.fold_set import _folds, fold_set
 from tests.geometry.fold_nets import exact_cells, gaussian, symmetric_copy, transparent
 from tests.geometry.oracles import KINDS, degenerate_network
 
@@ -188,7 +188,7 @@ def test_neighbours_agree_in_value_and_differ_in_gradient(widths, seed):
 @pytest.mark.parametrize("widths", [(1, 5, 4, 1), (2, 4, 4, 3, 1), (3, 5, 4, 1)])
 def test_agrees_with_rational_cells(widths):
     net, box = gaussian(np.random.default_rng(3), widths), Box.cube(widths[0], -1, 1.5)
-    ours, exact = fold_set(net, box), fold_set(exact_cells(net, box))
+    ours, exact = fold_set(net, box), _folds(exact_cells(net, box))
     assert len(ours) == len(exact) and np.isclose(ours.size, exact.size, rtol=1e-9)
     key = [np.lexsort([*f.centres.round(7).T, f.units]) for f in (ours, exact)]
     np.testing.assert_allclose(ours.centres[key[0]], exact.centres[key[1]], atol=1e-7)
@@ -201,7 +201,7 @@ def test_agrees_with_rational_cells(widths):
 def test_coinciding_folds_agree_with_rational_cells(kind, d):
     for seed in range(2):
         net, box = degenerate_network(kind, d, np.random.default_rng(seed), (4, 4)), Box.cube(d, -1, 1)
-        ours, exact = fold_set(net, box, certified=True), fold_set(exact_cells(net, box))
+        ours, exact = fold_set(net, box, certified=True), _folds(exact_cells(net, box))
         assert len(ours) == len(exact) and np.isclose(ours.size, exact.size)
         assert np.isclose(ours.only(ours.visible).size, exact.only(exact.visible).size)
 

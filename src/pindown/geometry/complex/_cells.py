@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +61,21 @@ class Cells:
         """Facet labels of cell i, each once."""
         own = self.facets[self.facet_starts[i] : self.facet_starts[i + 1]]
         return np.array(list(dict.fromkeys(own.tolist())), dtype=np.int32)
+
+    def first(self, n: int) -> Cells:
+        """Return the first n cells."""
+        vertices, facets = self.vertex_starts[n], self.facet_starts[n]
+        return replace(
+            self,
+            vertex_starts=self.vertex_starts[: n + 1],
+            facet_starts=self.facet_starts[: n + 1],
+            coords=self.coords[:vertices],
+            facets=self.facets[:facets],
+            masks=None if self.masks is None else self.masks[:vertices],
+            patterns=self.patterns[:n],
+            keys=self.keys[:n],
+            maps=self.maps[:n],
+        )
 
     def unpacked_patterns(self, i: int | slice = slice(None)) -> NDArray[np.bool_]:
         """Patterns as booleans, (n, size), or of one cell, (size,)."""

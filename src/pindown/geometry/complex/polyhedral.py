@@ -10,7 +10,7 @@ Phuong 2021, section 2.2 and appendix A.2 (cells and folds); Mukherjee 2020, cha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import overload
 
@@ -80,6 +80,12 @@ class PolyhedralComplex:
 
     def __len__(self) -> int:
         return self.cells.n
+
+    def first(self, n: int) -> PolyhedralComplex:
+        """Return the complex of the n cells that were found first, itself if there are no more."""
+        if n >= self.n_regions:
+            return self
+        return replace(self, cells=self.cells.first(n), complete=False)
 
     @property
     def regions(self) -> Sequence[Region]:

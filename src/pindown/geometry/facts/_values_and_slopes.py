@@ -19,12 +19,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, dense
 from pindown.box import Box
 from pindown.geometry.complex._cells import Cells, following
-from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
+from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.nearness import RESOLUTION, SAME, unit_scales
 from pindown.geometry.tuning import PROBED_CELLS, SLOPE_NUMBERS_PER_BLOCK
 from pindown.network import ReluNetwork
@@ -32,41 +32,9 @@ from pindown.rounding import TINY, gamma
 from pindown.validation import integer
 
 Ids = NDArray[np.int64]
-BoxLike = Box | tuple[ArrayLike, ArrayLike]
 
 # Of a map for each unit, before it is built anew: 2 + _UPDATES_PER_UNIT of the compiled loops.
 _MAX_UPDATES = 10
-
-
-def complex_of(
-    net: ReluNetwork | PolyhedralComplex,
-    box: BoxLike | None = None,
-    *,
-    budget: float | None = None,
-    certified: bool = False,
-) -> PolyhedralComplex:
-    """Return the complex that was given, or find that of a network on a box.
-
-    Raises:
-        TypeError: If a network comes without a box, or a complex with a box or a budget.
-
-    >>> net = ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])])
-    >>> complex_of(net, (-1, 1))
-    PolyhedralComplex(2 cells, 2 pieces, complete)
-    """
-    if isinstance(net, PolyhedralComplex):
-        if box is not None or budget is not None:
-            raise TypeError(
-                "a complex has its own box and is found already; give it without box and budget."
-            )
-        if certified and not net.certified:
-            raise TypeError("this complex is not certified; give the network and the box instead.")
-        return net
-    if not isinstance(net, ReluNetwork):
-        raise TypeError(f"net must be a ReluNetwork or a PolyhedralComplex; got {type(net).__name__}.")
-    if box is None:
-        raise TypeError("a network needs a box beside it, such as box=(-1, 1).")
-    return polyhedral_complex(net, box, budget=budget, certified=certified)
 
 
 def output_number(net: ReluNetwork, output: Any) -> int:

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.geometry.complex._reading import BoxLike, read_cells
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
-from pindown.geometry.facts._values_and_slopes import BoxLike, Ids, complex_of, slope_jumps, slope_signs
+from pindown.geometry.facts._values_and_slopes import Ids, slope_jumps, slope_signs
 from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 
@@ -106,7 +107,7 @@ def convexity(
     Args:
         net: The network, or its complex.
         box: The domain; not given with a complex.
-        budget: Seconds for finding the cells.
+        budget: Seconds for finding the cells and reading them.
 
     Returns:
         A verdict for each output, with the facets that rule the others out. Jumps within rounding (see
@@ -125,7 +126,10 @@ def convexity(
         >>> convexity(net, (-2, 2))[3].ridge.point
         array([1.])
     """
-    cx = complex_of(net, box, budget=budget)
+    return read_cells(_convexity, net, box, budget=budget)
+
+
+def _convexity(cx: PolyhedralComplex) -> tuple[Convexity, ...]:
     pairs = cx.neighbours
     jumps = slope_jumps(cx, pairs)
     centres = _centres(cx)
@@ -144,7 +148,7 @@ def monotonicity(
     Args:
         net: The network, or its complex.
         box: The domain; not given with a complex.
-        budget: Seconds for finding the cells.
+        budget: Seconds for finding the cells and reading them.
 
     Returns:
         The verdicts, with cells that rule the others out. Slopes within rounding count as zero.
@@ -160,7 +164,10 @@ def monotonicity(
         >>> monotonicity(net, (-1, 1)).verdicts
         array([['non-decreasing', 'non-increasing']], dtype='<U14')
     """
-    cx = complex_of(net, box, budget=budget)
+    return read_cells(_monotonicity, net, box, budget=budget)
+
+
+def _monotonicity(cx: PolyhedralComplex) -> Monotonicity:
     signs = slope_signs(cx)
     rising, falling = _first(signs > 0), _first(signs < 0)
     verdicts = np.full(rising.shape, "neither", dtype="<U14")

@@ -17,8 +17,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from pindown.affine import Affine, Array, dense
+from pindown.geometry.complex._reading import BoxLike
 from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
-from pindown.geometry.facts._values_and_slopes import BoxLike, Ids
+from pindown.geometry.facts._values_and_slopes import Ids
 from pindown.io.accepting import on_network
 from pindown.network import ReluNetwork
 

@@ -18,6 +18,7 @@ Wolf, Benaim, Galanti 2019, Theorem 1, is about networks whose local maxima are 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +27,10 @@ from scipy.sparse.csgraph import connected_components
 
 from pindown.affine import Array
 from pindown.box import Box
+from pindown.geometry.complex._reading import BoxLike, read_cells
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts._values_and_slopes import (
-    BoxLike,
     Ids,
-    complex_of,
     on_box_boundary,
     open_vertices,
     output_number,
@@ -149,7 +149,7 @@ def output_range(
     Args:
         net: The network, or its complex.
         box: The domain; not given with a complex.
-        budget: Seconds for finding the cells; the best values on those found are returned.
+        budget: Seconds; the best values on the cells found and read by then are returned.
         certified: Prove both sides to rounding: all signs of all cells, and a dual bound for each. A
             complex that is certified already is always used so.
 
@@ -168,7 +168,10 @@ def output_range(
         >>> found.maxima[0].point, found.minima[0].point
         (array([2.]), array([0.]))
     """
-    cx = complex_of(net, box, budget=budget, certified=certified)
+    return read_cells(_range, net, box, budget=budget, certified=certified)
+
+
+def _range(cx: PolyhedralComplex) -> OutputRange:
     points = np.vstack([np.clip(cx.vertices, cx.box.lower, cx.box.upper), cx.box.center])
     values = np.vstack([vertex_values(cx), cx.net(cx.box.center)])
     crude = interval_bounds(cx.net, cx.box)[-1]
@@ -275,7 +278,7 @@ def local_maxima(
         output: Which output.
         interior_only: Leave out those that touch the boundary of the box. What remains are local maxima
             of the function on all of space.
-        budget: Seconds for finding the cells. Only vertices with all their cells found are judged.
+        budget: Seconds. Only vertices with all their cells found and read by then are judged.
 
     Returns:
         The maxima. Values closer than rounding (see :func:`value_ties`) count as equal.
@@ -295,7 +298,8 @@ def local_maxima(
 
     Wolf, Benaim, Galanti 2019, Theorem 1.
     """
-    return _extrema(complex_of(net, box, budget=budget), output, interior_only, "maximum")
+    read = partial(_extrema, output=output, interior_only=interior_only, kind="maximum")
+    return read_cells(read, net, box, budget=budget)
 
 
 @on_network
@@ -318,7 +322,8 @@ def local_minima(
     >>> found.dims
     array([2])
     """
-    return _extrema(complex_of(net, box, budget=budget), output, interior_only, "minimum")
+    read = partial(_extrema, output=output, interior_only=interior_only, kind="minimum")
+    return read_cells(read, net, box, budget=budget)
 
 
 def _extrema(cx: PolyhedralComplex, output: int, interior_only: bool, kind: str) -> LocalExtrema:

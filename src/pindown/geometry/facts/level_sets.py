@@ -9,18 +9,17 @@ without gaps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
+from pindown.geometry.complex._reading import BoxLike, read_cells
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts._values_and_slopes import (
-    BoxLike,
     Ids,
     cell_edges,
-    complex_of,
     output_number,
     value_ties,
     vertex_values,
@@ -160,7 +159,7 @@ def level_set(
         box: The domain; not given with a complex.
         level: The value t.
         output: Which output.
-        budget: Seconds for finding the cells.
+        budget: Seconds for finding the cells and reading them.
 
     Returns:
         The parts, their sizes, and in the plane the contour lines. Values within rounding of t (see
@@ -181,7 +180,11 @@ def level_set(
         >>> found.chains[0].astype(int).tolist()
         [[0, 1], [1, 0], [0, -1], [-1, 0], [0, 1]]
     """
-    cx = complex_of(net, box, budget=budget)
+    read = partial(_level_set, level=level, output=output)
+    return read_cells(read, net, box, budget=budget)
+
+
+def _level_set(cx: PolyhedralComplex, level: float, output: int) -> LevelSet:
     k, d = output_number(cx.net, output), cx.net.in_features
     if d > _MAX_INPUTS:
         raise ValueError(f"level sets are listed for 1 to {_MAX_INPUTS} inputs; the network takes {d}.")
@@ -212,7 +215,11 @@ def volume_above(
     >>> volume_above(net, (0, 2), level=1)
     VolumeAbove(output 0 >= 1: 3.5, 87.5% of the box)
     """
-    cx = complex_of(net, box, budget=budget)
+    read = partial(_volume_above, level=level, output=output)
+    return read_cells(read, net, box, budget=budget)
+
+
+def _volume_above(cx: PolyhedralComplex, level: float, output: int) -> VolumeAbove:
     k = output_number(cx.net, output)
     signs, heights = level_signs(cx, k, level)
     whole = float(np.prod(cx.box.upper - cx.box.lower))

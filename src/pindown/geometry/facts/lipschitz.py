@@ -22,13 +22,12 @@ import numpy as np
 from pindown.affine import Array, dense
 from pindown.box import Box
 from pindown.deadline import Deadline, Stopwatch
+from pindown.geometry.complex._reading import BoxLike, complex_of
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.exact.integer_network import affine_map, integer_network
 from pindown.geometry.facts._values_and_slopes import (
-    BoxLike,
     Ids,
     blocks,
-    complex_of,
     map_errors,
     output_number,
     slopes_with_errors,

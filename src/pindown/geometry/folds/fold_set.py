@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,14 +25,11 @@ from numpy.typing import ArrayLike, NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.evidence import Kind
+from pindown.geometry.complex._reading import read_cells
 from pindown.geometry.complex._skeleton import equal_maps
+from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.io.accepting import network_if_model
 from pindown.io.any_model import AnyModel
-from pindown.network import ReluNetwork
-
-if TYPE_CHECKING:
-    from pindown.geometry.complex.polyhedral import PolyhedralComplex
-
 
 _MAX_INPUTS = 3
 _NAMES = {1: ("points", "in number"), 2: ("segments", "long"), 3: ("polygons", "in area")}
@@ -179,7 +176,7 @@ def fold_set(
     Args:
         net: The network, or its complex if it is there already.
         box: The domain; not given with a complex.
-        budget: Seconds for finding the cells; the folds of the cells found are returned.
+        budget: Seconds; the folds of the cells found and read by then are returned.
         certified: Find the cells with proved signs: slower, and right for networks in which folds
             coincide.
 
@@ -193,6 +190,7 @@ def fold_set(
     Example:
         The function ``max(x, 0) + max(y, 0)`` has four folds on the square, the halves of the axes:
 
+        >>> from pindown import ReluNetwork
         >>> net = ReluNetwork.from_layers([([[1.0, 0], [0, 1]], [0, 0]), ([[1.0, 1]], [0])])
         >>> folds = fold_set(net, (-1, 1))
         >>> folds
@@ -202,13 +200,17 @@ def fold_set(
 
     Phuong 2021, section 2.3.
     """
-    cells = _cells_of(network_if_model(net, "fold_set"), box, budget, certified)
-    d = cells.net.in_features
+    given = network_if_model(net, "fold_set")
+    d = given.net.in_features if isinstance(given, PolyhedralComplex) else given.in_features
     if d > _MAX_INPUTS:
         raise ValueError(
             f"fold-sets are listed for 1 to {_MAX_INPUTS} inputs; the network takes {d}. "
             "Restrict it to a plane first."
         )
+    return read_cells(_folds, given, box, budget=budget, certified=certified)
+
+
+def _folds(cells: PolyhedralComplex) -> FoldSet:
     order = np.lexsort([*cells.neighbours.T[::-1], cells.neighbour_units])
     pairs, units = cells.neighbours[order], cells.neighbour_units[order]
     rows, offsets = shared_corners(cells, pairs)
@@ -217,28 +219,6 @@ def fold_set(
     for part in parts:
         part.flags.writeable = False
     return FoldSet(cells, *parts)
-
-
-def _cells_of(
-    net: ReluNetwork | PolyhedralComplex,
-    box: Box | tuple[ArrayLike, ArrayLike] | None,
-    budget: float | None,
-    certified: bool,
-) -> PolyhedralComplex:
-    if not isinstance(net, ReluNetwork):
-        if box is not None:
-            raise TypeError("a complex has its own box; give fold_set the complex alone.")
-        return net
-    if box is None:
-        raise TypeError("fold_set needs a box beside a network, or a complex alone.")
-    if net.in_features > _MAX_INPUTS:
-        raise ValueError(
-            f"fold-sets are listed for 1 to {_MAX_INPUTS} inputs; the network takes {net.in_features}. "
-            "Restrict it to a plane first."
-        )
-    from pindown.geometry.complex.polyhedral import polyhedral_complex
-
-    return polyhedral_complex(net, box, budget=budget, certified=certified)
 
 
 def _bends(cells: PolyhedralComplex, pairs: NDArray[np.int64]) -> NDArray[np.bool_]:

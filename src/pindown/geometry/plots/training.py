@@ -43,7 +43,7 @@ def plot_training(
         points: Data to draw on all of them, (n, 2).
         labels: Their classes (n,).
         columns: How many in a row.
-        budget: Seconds for all together.
+        budget: Seconds for finding the cells of all together; drawing them is not cut short.
 
     Returns:
         The figure.
@@ -96,7 +96,7 @@ def animate_training(
         points: Data to draw.
         labels: Their classes.
         fps: Frames per second.
-        budget: Seconds for finding the cells.
+        budget: Seconds for finding the cells; drawing them is not cut short.
 
     Returns:
         The path.
