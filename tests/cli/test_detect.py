@@ -124,10 +124,48 @@ def test_words_in_columns_the_model_does_not_know_do_no_harm(run, folder, tmp_pa
     (tmp_path / "sites.csv").write_text(worded)
     code, out, _ = run("detect", "score", folder / "m.safetensors", tmp_path / "sites.csv")
     assert code == 0 and "left out      'site', 'y'" in out
-    code, _, err = run(
-        "detect", "fit", tmp_path / "sites.csv", "-o", tmp_path / "n.safetensors", "--ignore-column", "y"
-    )
-    assert code == 3 and "not numbers: 'site'" in err and "--ignore-column" in err
+    fit = ("detect", "fit", tmp_path / "sites.csv", "-o", tmp_path / "n.safetensors", *QUICK)
+    code, out, _ = run(*fit, "--ignore-column", "y")
+    assert code == 0 and "'site' is left out: 40 different values in 40 rows" in out
+
+
+def test_a_mixed_table_is_learned_and_scored_alike(run, tmp_path):  # noqa: F811
+    rng = np.random.default_rng(0)
+    rows = [
+        ";".join(
+            [
+                *(str(i), f"{rng.normal():.3f}".replace(".", ","), "red" if i % 3 else "blue"),
+                *(f"{1 + i % 28:02}.01.2024", "" if i % 9 == 0 else str(i % 5)),
+            ]
+        )
+        for i in range(120)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["id;x;colour;day;n", *rows, ""]))
+    new = "colour;n;x;day\nred;2;0,1;05.01.2024\nblue;;-0,2;12.01.2024\nred;2;40,5;05.01.2024\n"
+    (tmp_path / "new.csv").write_text(new)
+    model = tmp_path / "m.safetensors"
+    code, out, _ = run("detect", "fit", tmp_path / "t.csv", "-o", model, *QUICK)
+    assert code == 0
+    for note in (
+        "'id' is left out: it counts the rows",
+        "'x' is a number with decimal commas",
+        "'colour' is a category of 2 values",
+        "'day' is a date, day first",
+        "'n' is a number, 14 missing",
+    ):
+        assert note in out
+    score = ("detect", "score", model, tmp_path / "new.csv", "-o", tmp_path / "s.csv")
+    code, out, _ = run(*score, "--false-alarms", "0.05")
+    assert code == 0 and [row["outlier"] for row in scores(tmp_path / "s.csv")] == [0, 0, 1]
+    assert "x 40.5 (+" in out
+    (tmp_path / "new.csv").write_text(new.replace("0,1;", "zero;"))
+    code, _, err = run(*score)
+    assert code == 3 and "line 2, column 'x': 'zero' is no number" in err
+    code, out, _ = run(
+        "detect", "fit", tmp_path / "t.csv", "-o", model, *QUICK, "--column", "n=category",
+        "--column", "id=number",
+    )  # fmt: skip
+    assert code == 0 and "'n' is a category of 5 values, 14 missing" in out and "left out" not in out
 
 
 def test_contamination_sets_the_share_of_outliers(run, folder, tmp_path):  # noqa: F811
@@ -291,3 +329,43 @@ def test_a_full_disk_takes_the_files_and_not_the_answer(run, folder, tmp_path, m
     fitted = ("detect", "fit", folder / "train.csv", "-o", tmp_path / "m.safetensors", *QUICK)
     code, out, err = run(*fitted)
     assert code == 3 and out and "No space left" in err.splitlines()[-1]
+
+
+def test_error_rates_come_with_p_values_in_the_table(run, folder, tmp_path):  # noqa: F811
+    score = ("detect", "score", folder / "m.safetensors", folder / "new.csv", "-o", tmp_path / "s.csv")
+    files = ("--json", tmp_path / "s.json", "--html", tmp_path / "s.html")
+    code, out, _ = run(*score, "--fdr", "0.1", *files)
+    assert code == 0
+    assert "error rate    false discoveries at most 0.1 (probability; 75 held-out rows)" in out
+    content = json.loads((tmp_path / "s.json").read_text())
+    assert content["rule"] == {"name": "fdr", "rate": 0.1, "kind": "probability", "held_out_rows": 75}
+    rows = scores(tmp_path / "s.csv")
+    assert [row["p_value"] for row in rows] == [row["p_value"] for row in content["scores"]]
+    assert [row["p_value"] for row in rows[:4]] == [1 / 76] * 4
+    ordered = sorted(row["p_value"] for row in rows)
+    called = max((k for k in range(1, 41) if ordered[k - 1] <= 0.1 * k / 40), default=0)
+    assert sum(row["outlier"] for row in rows) == called >= 0
+    code, out, _ = run(*score, "--false-alarms", "0.05")
+    rows = scores(tmp_path / "s.csv")
+    assert code == 0 and [row["outlier"] for row in rows] == [row["p_value"] <= 0.05 for row in rows]
+    assert (
+        sum(row["outlier"] for row in rows[:4]) == 4
+        and "Outliers by their p-values" in (tmp_path / "s.html").read_text()
+    )
+
+
+def test_rates_that_cannot_be_had_are_refused_or_said(run, folder, tmp_path):  # noqa: F811
+    score = ("detect", "score", folder / "m.safetensors", folder / "new.csv")
+    code, out, _ = run(*score, "--false-alarms", "0.01")
+    assert code == 0 and "75 held-out rows tell rates from 0.013 on" in out and "NO OUTLIERS" in out
+    for options, words in (
+        (("--fdr", "0.1", "--false-alarms", "0.1"), "ask one"),
+        (("--fdr", "0"), "--fdr must be a number above 0 and below 1; got 0"),
+    ):
+        code, out, err = run(*score, *options)
+        assert code == 3 and words in err
+    bare = tmp_path / "bare.safetensors"
+    fit = ("detect", "fit", folder / "train.csv", "-o", bare, *QUICK)
+    assert run(*fit, "--calibration", "none")[0] == 0
+    code, out, err = run("detect", "score", bare, folder / "new.csv", "--fdr", "0.1")
+    assert code == 3 and "without a calibration" in err

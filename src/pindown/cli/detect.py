@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,9 +22,11 @@ from pindown.cli.options import (
     say,
 )
 from pindown.interrupts import INTERRUPTED
+from pindown.validation import probability
 
 if TYPE_CHECKING:
     from pindown.datasets.feature_files import FeatureTable
+    from pindown.datasets.mixed_tables import TableEncoding
     from pindown.learn.one_class import LocalMaximaDetector
     from pindown.report.detection import Detection
 
@@ -34,7 +36,7 @@ _STOPPED = "interrupted"  # how the detector's own words about Ctrl-C begin
 Data = Annotated[
     Path,
     typer.Argument(
-        help="Rows of numbers: .csv, .csv.gz, .npz, .npy or .parquet.", autocompletion=complete_table
+        help="Rows: .csv, .tsv (or .gz of them), .npz, .npy or .parquet.", autocompletion=complete_table
     ),
 ]
 New = Annotated[
@@ -59,6 +61,13 @@ Ignore = Annotated[
     list[str] | None,
     typer.Option(help="Column to leave out, may be repeated; #3 is the third of a file without names."),
 ]
+ColumnKinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=KIND",
+        help="What a column holds: number, boolean, date, category or ignore. May be repeated.",
+    ),
+]
 Contamination = Annotated[
     str, typer.Option(help="Share of the training rows to call outliers, up to 0.5, or auto.")
 ]
@@ -67,6 +76,19 @@ ImageShape = Annotated[
 ]
 Epochs = Annotated[int | None, typer.Option(help="Epochs; by default by the size of the data.")]
 Members = Annotated[int | None, typer.Option(help="Networks to average; by default 3, paper 1.")]
+
+Calibration = Annotated[
+    Literal["auto", "split", "cross", "none"],
+    typer.Option(help="Where p-values come from: rows held out of one companion, or of five."),
+]
+Fdr = Annotated[
+    float | None,
+    typer.Option(help="Call rows outliers so that at most this share of them are members, on average."),
+]
+FalseAlarms = Annotated[
+    float | None,
+    typer.Option(help="Call rows outliers so that at most this share of new members are."),
+]
 
 detect = typer.Typer(
     name="detect",
@@ -87,11 +109,13 @@ def fit(
     preset: Preset = "auto",
     label_column: Label = None,
     ignore_column: Ignore = None,
+    column: ColumnKinds = None,
     contamination: Contamination = "auto",
     seed: Seed = 0,
     image_shape: ImageShape = None,
     epochs: Epochs = None,
     members: Members = None,
+    calibration: Calibration = "auto",
     html: Html = None,
     json: Json = None,
 ) -> int:
@@ -99,7 +123,6 @@ def fit(
 
     Ctrl-C ends training early and keeps what was learned; the exit code is then 130.
     """
-    from pindown.datasets.feature_files import load_features
     from pindown.deadline import Stopwatch
     from pindown.learn.one_class import LocalMaximaDetector
     from pindown.report.detection import detection
@@ -114,10 +137,11 @@ def fit(
         image_shape=_shape(image_shape),
         max_epochs=epochs,
         n_estimators=members,
+        calibration=None if calibration == "none" else calibration,
         random_state=seed,
         verbose=1,
     )
-    table = load_features(data, label=label_column, ignore=ignore_column or ())
+    table, encoding = _training_table(data, label_column, ignore_column or (), column or ())
     if len(table.X) < 2:
         raise ValueError(f"{table.file} holds one row; a detector needs at least two.")
     work = Stopwatch(cpu=True)
@@ -125,7 +149,7 @@ def fit(
     seconds = work.seconds
     failure: Exception | None = None
     with together():
-        unsaved = _saved(detector, out, table.names)
+        unsaved = _saved(detector, out, table.names, encoding)
         try:
             how: dict[str, Any] = {"seconds": seconds, "interrupted": interrupted}
             files = _deliver(detection("fit", detector, table, out.name, **how), html, json)
@@ -140,12 +164,14 @@ def fit(
 
 
 @detect.command(
-    epilog="Example: [bold]pindown detect score model.safetensors new.csv -o scores.csv[/bold]"
+    epilog="Example: [bold]pindown detect score model.safetensors new.csv -o s.csv --fdr 0.05[/bold]"
 )
 def score(
     model: Fitted,
     data: New,
     out: ScoresOut = None,
+    fdr: Fdr = None,
+    false_alarms: FalseAlarms = None,
     label_column: Label = None,
     ignore_column: Ignore = None,
     html: Html = None,
@@ -153,39 +179,95 @@ def score(
 ) -> int:
     """Score rows with a model: membership and quality, in log-odds, higher is better.
 
+    With --fdr or --false-alarms outliers are called by conformal p-values, at a rate that holds for rows
+    drawn like the training rows; else by the threshold that the training rows and the contamination set.
     Where both files name their columns these are matched by name, else by position.
     """
-    from pindown.datasets.feature_files import load_features, matched
     from pindown.report.detection import detection
     from pindown.report.detection_formats import render_detection_csv
 
     check_outputs(html=html, json=json)
     if out is not None:
         _check_target("-o", out, ".csv", data)
+    if fdr is not None and false_alarms is not None:
+        raise ValueError("--fdr and --false-alarms are two questions: ask one.")
+    for option, rate in (("--fdr", fdr), ("--false-alarms", false_alarms)):
+        if rate is not None:
+            probability(option, rate)
     detector, names = _load(model)
-    table = load_features(data, label=label_column, ignore=ignore_column or (), wanted=names)
-    table = matched(table, names, detector.n_features_in_, model.name)
-    answer = detection("score", detector, table, model.name)
+    table = _new_table(data, detector, names, label_column, ignore_column or (), model.name)
+    answer = detection("score", detector, table, model.name, fdr=fdr, false_alarms=false_alarms)
     scores = None if out is None else partial(render_detection_csv, answer)
     _say_written(_deliver(answer, html, json, (out, scores)))
     return 0
 
 
-def _saved(detector: LocalMaximaDetector, out: Path, names: tuple[str, ...]) -> Exception | None:
+def _training_table(
+    data: Path, label: str | None, ignore: Sequence[str], kinds: Sequence[str]
+) -> tuple[FeatureTable, TableEncoding | None]:
+    """Read a table of numbers as it is, and any other with what its columns were taken for."""
+    from pindown.datasets.feature_files import load_features
+    from pindown.datasets.mixed_tables import TEXT_ENDINGS, load_mixed
+    from pindown.errors import DataFileError
+
+    asked = dict(_kind_of_column(text) for text in kinds)
+    name = data.name.lower()
+    if not asked and not name.endswith((".tsv", ".tsv.gz", ".txt")):
+        try:
+            return load_features(data, label=label, ignore=ignore), None
+        except DataFileError:
+            if not data.is_file() or not name.endswith((*TEXT_ENDINGS, ".parquet")):
+                raise
+    return load_mixed(data, label=label, ignore=ignore, kinds=asked)
+
+
+def _kind_of_column(text: str) -> tuple[str, str]:
+    name, equals, kind = text.rpartition("=")
+    if not equals or not name:
+        raise ValueError(f"--column takes NAME=KIND, such as zip=category; got {text!r}.")
+    return name, kind
+
+
+def _new_table(
+    data: Path,
+    detector: LocalMaximaDetector,
+    names: tuple[str, ...],
+    label: str | None,
+    ignore: Sequence[str],
+    model: str,
+) -> FeatureTable:
+    """Read rows to score as the training rows were read."""
+    from pindown.datasets.feature_files import load_features, matched
+    from pindown.datasets.mixed_tables import load_mixed
+
+    encoding = getattr(detector, "encoding_", None)
+    if encoding is not None:
+        return load_mixed(data, label=label, ignore=ignore, encoding=encoding)[0]
+    table = load_features(data, label=label, ignore=ignore, wanted=names)
+    return matched(table, names, detector.n_features_in_, model)
+
+
+def _saved(
+    detector: LocalMaximaDetector, out: Path, names: tuple[str, ...], encoding: TableEncoding | None
+) -> Exception | None:
     """Write the model before anything else can go wrong; return why that failed, to be told later."""
     from pindown.errors import ModelFileError
 
     try:
-        _save(detector, out, names)
+        _save(detector, out, names, encoding)
     except (OSError, ModelFileError) as error:
         return error
     return None
 
 
-def _save(detector: LocalMaximaDetector, out: Path, names: tuple[str, ...]) -> None:
-    """Write the model with the names of its columns."""
+def _save(
+    detector: LocalMaximaDetector, out: Path, names: tuple[str, ...], encoding: TableEncoding | None
+) -> None:
+    """Write the model with the names of its columns, and how they were read."""
     import numpy as np
 
+    if encoding is not None:
+        detector.encoding_ = encoding
     if names:
         detector.feature_names_in_ = np.array(names, dtype=object)
     try:

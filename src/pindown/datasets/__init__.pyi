@@ -8,6 +8,8 @@ from pindown.datasets.files import numbered_alike as numbered_alike
 from pindown.datasets.feature_files import FeatureTable as FeatureTable
 from pindown.datasets.feature_files import load_features as load_features
 from pindown.datasets.feature_files import matched as matched
+from pindown.datasets.mixed_tables import TableEncoding as TableEncoding
+from pindown.datasets.mixed_tables import load_mixed as load_mixed
 
 # Public data sets, from a folder
 from pindown.datasets.public_data import ADBENCH as ADBENCH

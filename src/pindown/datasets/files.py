@@ -142,6 +142,14 @@ def load_arrays(path: str | PathLike[str], names: Sequence[str]) -> dict[str, ND
         return arrays
 
 
+def names_in(file: Path) -> set[str]:
+    """Return the names of the arrays in an NPZ file; none for files of another kind."""
+    if file.suffix != ".npz":
+        return set()
+    with readable(file), zipfile.ZipFile(file) as archive:
+        return {name.removesuffix(".npy") for name in archive.namelist()}
+
+
 def _read_npz(file: Path, target: str | None) -> Table:
     with zipfile.ZipFile(file) as archive:
         members = [name.removesuffix(".npy") for name in archive.namelist()]

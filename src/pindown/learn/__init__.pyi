@@ -25,6 +25,11 @@ from pindown.learn.mutual_autoencoder import MutualAutoencoder as MutualAutoenco
 # What belongs, from examples alone.
 from pindown.learn.one_class import LocalMaximaDetector as LocalMaximaDetector
 
+# How often a detector is wrong.
+from pindown.learn.conformal import ConformalDetector as ConformalDetector
+from pindown.learn.conformal import benjamini_hochberg as benjamini_hochberg
+from pindown.learn.conformal import conformal_p_values as conformal_p_values
+
 # Teachers, students and early exits.
 from pindown.learn.distillation import LinearDistiller as LinearDistiller
 from pindown.learn.distillation import distil as distil

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,8 +18,10 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.datasets.feature_files import FeatureTable
 from pindown.deadline import Stopwatch
-from pindown.findings.wording import count
-from pindown.report.tuning import ROWS_SCORED_AT_ONCE
+from pindown.evidence import Kind
+from pindown.findings.wording import count, number_text
+from pindown.learn.conformal.detector import judged
+from pindown.report.tuning import MAX_COLUMNS_EXPLAINED, ROWS_AT_EACH_END, ROWS_SCORED_AT_ONCE
 
 if TYPE_CHECKING:
     from pindown.learn.one_class import LocalMaximaDetector
@@ -26,6 +30,30 @@ if TYPE_CHECKING:
 # Half of all rows lie within 0.6745 standard deviations of the middle if they are normal.
 _NORMAL_QUARTILE = 0.6745
 _FARTHEST = 1e30  # standard deviations worth telling apart
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """An error rate by which rows are called outliers.
+
+    Attributes:
+        name: ``"fdr"`` (share of members among the outliers, in expectation) or ``"false_alarms"``
+            (share of outliers among new members).
+        rate: The rate.
+        outliers: Which rows are called outliers.
+        n_calibration: Held-out rows that the p-values rest on.
+        kind: How the rate is known.
+    """
+
+    name: str
+    rate: float
+    outliers: NDArray[np.bool_]
+    n_calibration: int
+    kind: Kind
+
+    def __str__(self) -> str:
+        words = "false discoveries" if self.name == "fdr" else "false alarms"
+        return f"{words} at most {self.rate:g} ({self.kind}; {self.n_calibration:,} held-out rows)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +74,9 @@ class Detection:
         seconds: CPU seconds of the fit, or of the scoring.
         interrupted: Whether training was stopped early.
         image_shape: Shape of a row that is an image, else empty.
+        p_values: Conformal p-values; None for training rows, and where the model has no calibration.
+        rule: What calls rows outliers instead of the threshold, or None.
+        gains: Of rows that are shown: name, value and gain of the columns that made the score.
         reference: Means and standard deviations of the training rows; None to take the file's own.
     """
 
@@ -60,11 +91,14 @@ class Detection:
     interrupted: bool = False
     image_shape: tuple[int, ...] = ()
     reference: tuple[Array, Array] | None = None
+    p_values: Array | None = None
+    rule: Rule | None = None
+    gains: Mapping[int, list[tuple[str, str, float]]] | None = None
 
     @property
     def flagged(self) -> NDArray[np.bool_]:
-        """Which rows are below the threshold."""
-        return self.scores < self.offset
+        """Which rows are below the threshold, or are outliers by the rule of error rates."""
+        return self.scores < self.offset if self.rule is None else self.rule.outliers
 
     @property
     def order(self) -> NDArray[np.int64]:
@@ -158,6 +192,8 @@ def detection(
     *,
     seconds: float | None = None,
     interrupted: bool = False,
+    fdr: float | None = None,
+    false_alarms: float | None = None,
 ) -> Detection:
     """Return what a fitted detector says of the rows of a table.
 
@@ -168,17 +204,34 @@ def detection(
         model: What to call the model.
         seconds: CPU seconds to report; None for those of the scoring.
         interrupted: Whether training was stopped early.
+        fdr: False discovery rate by which rows are called outliers, or None.
+        false_alarms: Rate of false alarms instead, or None; with neither the threshold decides.
     """
     from pindown.report.terminal import progress_bar
 
     rows = table.X  # not flattened: the detector checks the shape of images
     parts: list[tuple[Any, Any]] = []
+    asked = {"fdr": fdr, "false_alarms": false_alarms}
+    wanted = next(((name, rate) for name, rate in asked.items() if rate is not None), None)
+    calibrated = purpose == "score" and (detector.calibration_ is not None or wanted is not None)
+    p_parts: list[Array] = []
     work = Stopwatch(cpu=True)
     with progress_bar() as report:
         for start in range(0, len(rows), ROWS_SCORED_AT_ONCE):
             report(f"scoring {table.file}", start, len(rows))
             chunk = rows[start : start + ROWS_SCORED_AT_ONCE]
             parts.append((detector.score_samples(chunk), detector.quality(chunk)))
+            if calibrated:
+                p_parts.append(detector.p_values(chunk))
+    p_values, rule = np.concatenate(p_parts) if calibrated else None, None
+    if wanted is not None and p_values is not None and detector.calibration_ is not None:
+        held_out = detector.calibration_.held_out
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            outliers = judged(p_values, held_out, fdr, false_alarms)
+        rule = Rule(*wanted, outliers, held_out.n, held_out.kind)
+        said = tuple(str(warning.message).rstrip(".") for warning in caught)
+        table = replace(table, notes=(*table.notes, *said))
     return Detection(
         purpose=purpose,
         model=model,
@@ -191,7 +244,35 @@ def detection(
         interrupted=interrupted,
         image_shape=_drawn_shape(detector),
         reference=_training_scales(detector) if purpose == "score" else None,
+        p_values=p_values,
+        rule=rule,
+        gains=_gains(detector, table, np.concatenate([scores for scores, _ in parts])),
     )
+
+
+def _gains(
+    detector: LocalMaximaDetector, table: FeatureTable, scores: Array
+) -> dict[int, list[tuple[str, str, float]]] | None:
+    """Return what made the scores of the least and the most typical rows, column by column."""
+    X, encoding = table.X, getattr(detector, "encoding_", None)
+    if detector.scaling_.is_image or X.shape[1] > MAX_COLUMNS_EXPLAINED:
+        return None
+    order = np.argsort(scores, kind="stable")
+    shown = np.unique(np.concatenate([order[:ROWS_AT_EACH_END], order[-ROWS_AT_EACH_END:]]))
+    if encoding is None:
+        groups = [[j] for j in range(X.shape[1])]
+        names = [table.names[j] if table.names else f"#{j + 1}" for j in range(X.shape[1])]
+        texts = [[number_text(value) for value in row] for row in X[shown].tolist()]
+    else:
+        groups = [places for _, places in encoding.groups]
+        names = [column.name for column, _ in encoding.groups]
+        texts = [[column.shown(row[at]) for column, at in encoding.groups] for row in X[shown]]
+    found = detector.reasons(X[shown], groups)
+    made = {}
+    for i, row in enumerate(shown.tolist()):
+        first = np.argsort(-found[i], kind="stable")[:3].tolist()
+        made[row] = [(names[j], texts[i][j], float(found[i, j])) for j in first if found[i, j] > 0]
+    return made
 
 
 def _training_scales(detector: LocalMaximaDetector) -> tuple[Any, Any] | None:
@@ -210,6 +291,7 @@ def settings_of(detector: LocalMaximaDetector) -> dict[str, Any]:
         "networks": len(detector.networks_["c"]),
         "epochs": len(detector.history_),
         "contamination": share if isinstance(share, str) else float(share),
+        "held-out rows": None if detector.calibration_ is None else detector.calibration_.held_out.n,
     }
 
 

@@ -26,6 +26,7 @@ from pindown.report.tuning import (
 from pindown.text import printable
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from rich.console import Console
 
     from pindown.affine import Array
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 
 SCHEMA = 1
+_RULES = {
+    "fdr": ("of the outliers are members, at most", "False discoveries"),
+    "false_alarms": ("of new members are called outliers, at most", "False alarms"),
+}
 
 
 def render_detection(detection: Detection) -> str:
@@ -48,10 +53,11 @@ def render_detection(detection: Detection) -> str:
         flagged=int(detection.flagged.sum()),
         keys=_keys(detection),
         histogram=safe(
-            draw(_histogram(detection.scores, detection.offset, "membership score"), "scores")
+            draw(_histogram(detection.scores, _threshold(detection), "membership score"), "scores")
         ),
         qualities=safe(draw(_histogram(detection.quality, None, "quality"), "quality")),
         scatter=safe(_scatter(detection, where)),
+        rule=None if detection.rule is None else str(detection.rule),
         thinned=max(detection.flagged.sum(), (~detection.flagged).sum()) > MAX_POINTS,
         correlation=_correlation(detection),
         least=[_row(detection, i) for i in order[:half]],
@@ -67,12 +73,18 @@ def _keys(detection: Detection) -> list[tuple[str, str, str, str | None]]:
     found: list[tuple[str, str, str, str | None]] = [
         (f"{n:,}", "rows scored", "Rows", None),
         (f"{flagged:,}", f"{percent(flagged / n)} of all rows", "Outliers", "estimate"),
-        (f"{detection.offset:.3g}", "log-odds", "Threshold", "estimate"),
+        (f"{detection.offset:.3g}", "log-odds", "Threshold", "estimate")
+        if detection.rule is None
+        else (f"{detection.rule.rate:g}", *_RULES[detection.rule.name], detection.rule.kind),
         (_correlation(detection), "quality with membership", "Rank correlation", "estimate"),
     ]
     if detection.auc is not None:
         found.append((percent(detection.auc), "by the labels", "AUC", "estimate"))
     return found
+
+
+def _threshold(detection: Detection) -> float | None:
+    return detection.offset if detection.rule is None else None
 
 
 def _facts(detection: Detection) -> list[tuple[str, str]]:
@@ -135,7 +147,7 @@ def _row(detection: Detection, i: int) -> dict[str, Any]:
         f"{detection.scores[i]:.3g}",
         f"{detection.quality[i]:.3g}",
     )
-    why = [] if image else [_feature(*found) for found in detection.stands_out(i)]
+    why = [] if image else _why(detection, i)
     return {
         "line": line,
         "score": score,
@@ -146,9 +158,8 @@ def _row(detection: Detection, i: int) -> dict[str, Any]:
     }
 
 
-def _feature(name: str, value: float, distance: float) -> str:
-    short = printable(name if len(name) <= MAX_NAME_LETTERS else f"{name[:MAX_NAME_LETTERS]}…")
-    return f"{short} {number_text(value)} ({distance:+.1f} sd)"
+def _short(name: str) -> str:
+    return printable(name if len(name) <= MAX_NAME_LETTERS else f"{name[:MAX_NAME_LETTERS]}…")
 
 
 def print_detection(detection: Detection, console: Console | None = None) -> None:
@@ -169,6 +180,8 @@ def print_detection(detection: Detection, console: Console | None = None) -> Non
 def plain_lines(detection: Detection) -> list[str]:
     """Return what there is to say after the verdict, line by line."""
     lines = [f"threshold     {detection.offset:.4g} (scores are log-odds; below it a row is an outlier)"]
+    if detection.rule is not None:
+        lines = [f"error rate    {detection.rule}"]
     lines += [f"{name:<14}{value}" for name, value in detection.settings.items() if value is not None]
     if detection.auc is not None:
         lines.append(f"AUROC         {100 * detection.auc:.1f} % by the 0/1 labels of the file")
@@ -187,14 +200,21 @@ def plain_lines(detection: Detection) -> list[str]:
 
 
 def reasons(detection: Detection, row: int) -> str:
-    """Return in which features a row is unusual; a hint, not the detector's own reason."""
+    """Return which columns made the score of a row; where that was not asked, in which it is unusual."""
     if detection.image_shape:
         return f"quality {detection.quality[row]:.3g}"
-    found = [
-        f"{printable(name)} {number_text(value)} ({distance:+.1f} sd)"
+    return "; ".join(_why(detection, row)) or "no column that stands out"
+
+
+def _why(detection: Detection, row: int) -> list[str]:
+    if detection.gains is not None and row in detection.gains:
+        return [
+            f"{_short(name)} {_short(value)} ({gain:+.2g})" for name, value, gain in detection.gains[row]
+        ]
+    return [
+        f"{_short(name)} {number_text(value)} ({distance:+.1f} sd)"
         for name, value, distance in detection.stands_out(row)
     ]
-    return "; ".join(found) or "no feature away from the middle"
 
 
 def render_detection_json(detection: Detection) -> str:
@@ -204,8 +224,10 @@ def render_detection_json(detection: Detection) -> str:
 
         {"schema": 1, "purpose": "fit" | "score", "model": str, "file": str, "rows": int,
          "features": int, "names": [str], "left_out": [str], "notes": [str], "settings": {str: ...},
-         "offset": float, "flagged": int, "auc": float | null, "seconds": float, "interrupted": bool,
-         "scores": [{"line": int, "score": float, "quality": float, "outlier": bool}]}
+         "offset": float, "rule": null | {"name": "fdr" | "false_alarms", "rate": float, "kind": str,
+         "held_out_rows": int}, "flagged": int, "auc": float | null, "seconds": float,
+         "interrupted": bool, "scores": [{"line": int, "score": float, "quality": float, "p_value": float
+         | null, "outlier": bool}]}
 
     Numbers that are not finite are null: JSON has no way to write them. Rows are in the order of
     the file.
@@ -218,7 +240,8 @@ def render_detection_json(detection: Detection) -> str:
 
 def as_dict(detection: Detection) -> dict[str, Any]:
     """Return the scores as dictionaries and lists, as the schema says."""
-    table, flagged = detection.table, detection.flagged
+    table, flagged, rule = detection.table, detection.flagged, detection.rule
+    p_values = [None] * len(flagged) if detection.p_values is None else detection.p_values.tolist()
     return {
         "schema": SCHEMA,
         "purpose": detection.purpose,
@@ -231,16 +254,25 @@ def as_dict(detection: Detection) -> dict[str, Any]:
         "notes": list(table.notes),
         "settings": detection.settings,
         "offset": detection.offset,
+        "rule": None
+        if rule is None
+        else {
+            "name": rule.name,
+            "rate": rule.rate,
+            "kind": rule.kind,
+            "held_out_rows": rule.n_calibration,
+        },
         "flagged": int(flagged.sum()),
         "auc": detection.auc,
         "seconds": detection.seconds,
         "interrupted": detection.interrupted,
         "scores": [
-            {"line": line, "score": score, "quality": quality, "outlier": outlier}
-            for line, score, quality, outlier in zip(
+            {"line": line, "score": score, "quality": quality, "p_value": p_value, "outlier": outlier}
+            for line, score, quality, p_value, outlier in zip(
                 table.lines.tolist(),
                 detection.scores.tolist(),
                 detection.quality.tolist(),
+                p_values,
                 flagged.tolist(),
                 strict=True,
             )
@@ -249,10 +281,17 @@ def as_dict(detection: Detection) -> dict[str, Any]:
 
 
 def render_detection_csv(detection: Detection) -> str:
-    """Return line, score, quality and outlier (1 or 0) of every row as CSV with a header."""
+    """Return line, score, quality, p-value (if there are) and outlier (1 or 0) of every row as CSV."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(("line", "score", "quality", "outlier"))
-    columns = (detection.table.lines, detection.scores, detection.quality, detection.flagged.astype(int))
-    writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
+    columns: dict[str, NDArray[Any]] = {
+        "line": detection.table.lines,
+        "score": detection.scores,
+        "quality": detection.quality,
+    }
+    if detection.p_values is not None:
+        columns["p_value"] = detection.p_values
+    columns["outlier"] = detection.flagged.astype(int)
+    writer.writerow(columns)
+    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
     return buffer.getvalue()

@@ -2,10 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
+from pindown.learn import LocalMaximaDetector
 from pindown.learn.one_class import _printed_algorithm as losses
+from pindown.learn.one_class._inputs import InputScaling
+from pindown.learn.one_class._plan import plan_for
 
 LOG2 = math.log(2.0)
 LOG3 = math.log(3.0)
@@ -75,3 +79,40 @@ def test_the_printed_generator_loss_has_no_gradient_where_both_reject():
 
 def test_products_do_not_overflow():
     assert torch.isfinite(losses.membership_loss(*(logits(1e6),) * 3))
+
+
+def test_images_begin_as_the_architecture_that_the_source_names():
+    images = np.random.default_rng(0).uniform(size=(4, 28, 28))
+    plan = plan_for(
+        LocalMaximaDetector("paper", hidden=8),
+        InputScaling.of(images.reshape(4, -1), (28, 28, 1), False),
+        4,
+    )
+    member = losses.PrintedMember(plan, torch.Generator().manual_seed(0))
+    for net in (member.c, member.h, member.g_c, member.g_h):
+        for part in net.modules():
+            if (
+                isinstance(part, torch.nn.Conv2d | torch.nn.ConvTranspose2d)
+                and part.weight.numel() > 1000
+            ):
+                assert part.weight.std().item() == pytest.approx(0.02, rel=0.1)
+            if isinstance(part, torch.nn.BatchNorm2d):
+                assert 0 < (part.weight - 1).abs().mean().item() < 0.03
+
+
+def test_statistics_of_batch_norm_are_those_of_real_points():
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    plan = plan_for(
+        LocalMaximaDetector("paper", hidden=(5, 4), batch_size=20, max_epochs=2),
+        InputScaling.of(rows, (), False),
+        40,
+    )
+    member = losses.PrintedMember(plan, torch.Generator().manual_seed(0))
+    x = torch.as_tensor(rows, dtype=torch.float32)
+    member.train(x, x[:0], lambda: None)
+    first, norm = member.c[0], member.c[1]
+    with torch.no_grad():
+        torch.testing.assert_close(norm.running_mean, first(x).mean(0), rtol=1e-4, atol=1e-5)
+        spread = torch.stack([first(part).var(0) for part in x.split(20)]).mean(0)
+        torch.testing.assert_close(norm.running_var, spread, rtol=1e-4, atol=1e-5)
+    assert norm.momentum == 0.1

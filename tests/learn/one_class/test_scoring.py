@@ -41,3 +41,26 @@ def test_large_evidence_counts_by_its_logarithm():
     assert tempered(np.array([-50.0])) == -tempered(np.array([50.0]))
     steps = tempered(np.array([1e6, 1e7, 1e8]))
     assert np.diff(steps) == pytest.approx(LOG19 * np.log(10))
+
+
+def test_fixed_columns_keep_their_values():
+    from pandas import DataFrame
+
+    from pindown.learn import LocalMaximaDetector
+
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    settings = {"max_epochs": 20, "n_estimators": 1, "calibration": None, "random_state": 0}
+    model = LocalMaximaDetector(**settings).fit(DataFrame(X, columns=["a", "b", "c"]))
+    start = [1.5, 0.7, -1.2]
+    path = model.improve(start, steps=4, fixed=["a", 2])
+    assert len(path.points) > 1
+    assert path.points[:, [0, 2]].tolist() == [[1.5, -1.2]] * len(path.points)
+    assert model.improve(start, fixed=range(3)).reason == "the comparator is flat here"
+    for wrong in (["d"], [3], [-1], [0.5]):
+        with pytest.raises(ValueError, match="fixed must be names or numbers of the 3 columns"):
+            model.improve(start, fixed=wrong)
+    images = np.random.default_rng(1).uniform(size=(30, 6, 6, 2))
+    model = LocalMaximaDetector(**settings | {"max_epochs": 2}).fit(images)
+    path = model.improve(images[0], steps=3, fixed=range(36))
+    moved = path.points.reshape(len(path.points), -1) - images[0].ravel()
+    assert not moved[:, :36].any() and (len(moved) == 1 or moved[-1, 36:].any())

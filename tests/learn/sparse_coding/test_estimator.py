@@ -64,7 +64,9 @@ def test_codes_have_the_true_support_when_the_guarantee_says_so(seed):
 
 def test_no_certificate_no_promise():
     Y, _ = SparseCodingModel(gaussian_dictionary(10, 30), 4).sample(60)
-    coder = SparseCodingAutoencoder(30, sparsity=4, code_range=(1.0, 10.0), max_iter=3).fit(Y)
+    coder = SparseCodingAutoencoder(
+        30, sparsity=4, code_range=(1.0, 10.0), max_iter=3, init="samples"
+    ).fit(Y)
     assert coder.threshold_ == 0.0  # the theory's threshold is not certified
     assert coder.guarantee_.kind == "heuristic"
     dead = SparseCodingAutoencoder(
@@ -73,6 +75,27 @@ def test_no_certificate_no_promise():
     assert dead.dead_fraction_ == 1.0  # and would switch every unit off
     assert dead.loss_ == pytest.approx(0.5 * np.mean(np.sum(Y**2, axis=1)))
     assert "give sparsity" in str(SparseCodingAutoencoder(5, max_iter=1).fit(Y).guarantee_)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_defaults_recover_atoms_that_random_signals_do_not_lead_to(seed):
+    """Without a threshold (U; -U) has loss zero, and is what descent from random signals goes to."""
+    rng = np.random.default_rng(seed)
+    atoms = rng.normal(size=(64, 32))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    codes = np.zeros((1500, 64))
+    for row in codes:
+        row[rng.choice(64, 2, replace=False)] = rng.uniform(1, 2, 2)
+
+    def recovered(coder):
+        W = coder.components_ / np.linalg.norm(coder.components_, axis=1, keepdims=True)
+        return int(((W @ atoms.T).max(axis=0) > 0.9).sum())
+
+    default = SparseCodingAutoencoder(verbose=0).fit(codes @ atoms)
+    samples = SparseCodingAutoencoder(init="samples", max_iter=100, verbose=0).fit(codes @ atoms)
+    assert recovered(default) >= 58
+    assert recovered(samples) <= 10
+    assert samples.loss_ < 0.05 * samples.losses_[0]
 
 
 def test_network_is_decode_after_encode():

@@ -45,7 +45,9 @@ def polish(table: Table) -> ReluNetwork | None:
     if problem.loss == "squared":
         A, _ = _program(table, best.chosen, best.signs)
         root = np.sqrt(problem.mass)
-        theta = np.asarray(np.linalg.lstsq(A * root[:, None], problem.y * root)[0], np.float64)
+        theta = np.asarray(
+            np.linalg.lstsq(A * root[:, None], problem.y * root, rcond=None)[0], np.float64
+        )
         phi, shift = theta[: len(phi)], float(theta[-1]) if problem.biased else 0.0
     else:
         network = problem.network(best.signs, phi, shift)
@@ -120,16 +122,39 @@ def _program(table: Table, chosen: Integers, signs: Integers) -> tuple[Array, Ar
     return A, np.array(facets)
 
 
+def round_weights(network: ReluNetwork, problem: Problem) -> Array:
+    """Return each unit's slopes and bias in the coordinates in which the samples are round."""
+    hidden = network.layers[0]
+    slopes = np.asarray(hidden.weight) @ problem.axes * problem.scale
+    return np.column_stack([slopes, hidden.bias + np.asarray(hidden.weight) @ problem.centre])
+
+
+def on_its_pattern(network: ReluNetwork, problem: Problem) -> ReluNetwork | None:
+    """Return the least-squares fit in which the same units are on at the same samples; None: penalised.
+
+    It is better only if its units are on there.
+    """
+    if problem.loss != "squared" or problem.ridge > 0:
+        return None
+    Z = np.column_stack([problem.coordinates, np.ones(len(problem.X))])
+    signs = np.asarray(network.layers[1].weight)[0].astype(np.int64)
+    on = Z @ round_weights(network, problem).T > 0
+    A = (on[:, :, None] * Z[:, None, :]).reshape(len(Z), -1)
+    A = np.column_stack([A, np.ones((len(Z), int(problem.biased)))])
+    root = np.sqrt(problem.mass)
+    theta = np.asarray(np.linalg.lstsq(A * root[:, None], problem.y * root)[0], np.float64)
+    phi = theta[: on.shape[1] * Z.shape[1]]
+    return problem.network(signs, phi, float(theta[-1]) if problem.biased else 0.0)
+
+
 def refine(network: ReluNetwork, problem: Problem) -> ReluNetwork:
     """Descend from a network with output weights of size one by L-BFGS, its signs fixed."""
     from scipy.optimize import minimize
 
-    hidden, output = network.layers
+    output = network.layers[1]
     signs = np.asarray(output.weight)[0]
     Z = np.column_stack([problem.coordinates, np.ones(len(problem.X))])
-    slopes = np.asarray(hidden.weight) @ problem.axes * problem.scale
-    biases = hidden.bias + np.asarray(hidden.weight) @ problem.centre
-    start = np.append(np.column_stack([slopes, biases]).ravel(), output.bias[0])
+    start = np.append(round_weights(network, problem).ravel(), output.bias[0])
     penalty = np.append(problem.penalty, 0.0)
 
     def value_and_slope(theta: Array) -> tuple[float, Array]:
@@ -179,7 +204,7 @@ def _corrected(network: ReluNetwork, problem: Problem, near: float) -> ReluNetwo
         if problem.biased:
             A = np.column_stack([A, np.arange(len(A)) < len(Z)])
         errors = np.append(problem.y - network(problem.X)[:, 0], -before[sample, unit])
-        change = np.linalg.lstsq(A, errors)[0]
+        change = np.linalg.lstsq(A, errors, rcond=None)[0]
         phi = np.repeat(signs, Z.shape[1]) * change[: len(signs) * Z.shape[1]]
         step = problem.network(signs.astype(np.int64), phi, float(change[-1]) * problem.biased)
         network = ReluNetwork.from_layers(

@@ -33,10 +33,13 @@ LOSSES = ("squared", "absolute", "hinge", "logistic")  # in the order of the com
 # A bound this close to the best loss, relative to it, leaves nothing to find: float64 sums over many
 # points, factorised twice, are no better. The absolute part is relative to the loss of the zero network.
 CERTIFIED_TO = 1e-8
+# Bounds this close, relative to the loss, have met: programs left open may end a little below those
+# ruled out.
+COMPLETE = 1e-5
 _NEGLIGIBLE = {"squared": 1e-13, "absolute": 1e-10, "hinge": 1e-10, "logistic": 1e-10}
 # Dependent columns are kept apart by this share of the total mass; it costs a bound the same share of
 # ||phi||^2.
-_FLOOR = 1e-13
+FLOOR = 1e-13
 # Points closer than this, in units of the farthest point, are one.
 _SAME = 10 * ON_THE_PLANE
 # Telling points apart that are closer than this, in round coordinates, takes weights for which that
@@ -232,7 +235,7 @@ class Problem:
         cells = Cells(
             lifted, mass, target, graph.sides, graph.parent, graph.added, graph.facet_start,
             graph.facets, graph.across, graph.inside, outer, block, moments, shares, ridge,
-            np.full(len(ridge), _FLOOR * total), shift, constant, energy, margins,
+            np.full(len(ridge), FLOOR * total), shift, constant, energy, margins,
         )  # fmt: skip
         rows = Rows(LOSSES.index(self.loss), point, self.y, self.mass)
         return cells, rows, graph.whole and not self.is_crowded
@@ -343,20 +346,18 @@ class Table:
             descend_convex(self.cells, self.rows, place, self.problem.biased, self.best, MAX_WALK_STEPS)
 
     def examine(self, part: tuple[int, int]) -> Found:
-        """Examine all tuples whose first member is in a range, and leave the best network as it is."""
+        """Examine all tuples whose first member is in a range, and leave the best network as it is.
+
+        Not for squared loss, which is not searched cell by cell.
+        """
         copies: Any = tuple(array.copy() for array in self.best)
         found = type(self.best)(*copies)
         found.counts[:] = 0
         found.open_bound[:] = np.inf
+        from pindown.learn.exact._compiled.convex import search_convex_rows
+
         width = len(found.chosen)
-        if self._squared:
-            from pindown.learn.exact._compiled.squared import search_rows
-
-            search_rows(self.cells, *part, width, self.problem.biased, found)
-        else:
-            from pindown.learn.exact._compiled.convex import search_convex_rows
-
-            search_convex_rows(self.cells, self.rows, *part, width, self.problem.biased, found)
+        search_convex_rows(self.cells, self.rows, *part, width, self.problem.biased, found)
         return found
 
     def take(self, found: Found) -> None:

@@ -17,15 +17,18 @@ import numpy as np
 
 from pindown.compiling import PLAIN_SLOWNESS, by, has_compiler, slowness
 from pindown.deadline import NEVER, Deadline, Stopwatch
+from pindown.learn.exact._cones.search import search_cones
 from pindown.learn.exact._polish import close, interpolate, polish, refine
-from pindown.learn.exact._problem import Problem, Table
+from pindown.learn.exact._problem import COMPLETE, Problem, Table
 from pindown.learn.exact.hyperplane_arrangement import count_general
 from pindown.learn.exact.tuning import (
     CELL_STARTS,
+    FEW_CONES,
     FIRST_GROUPS_SHARE,
     GROUP_SAMPLES_PER_WEIGHT,
     HOPELESS_FACTOR,
     MAX_CELLS_BESIDE_RAYS,
+    POINTS_PER_SECOND,
     SECONDS_PER_CELL_BESIDE_RAY,
     SECONDS_PER_TUPLE,
     SHORT_LISTING_SECONDS,
@@ -41,9 +44,6 @@ if TYPE_CHECKING:
     from pindown.learn.exact._compiled.squared import Found
 
 
-# Bounds this close, relative to the loss, have met: programs left open may end a little below those
-# ruled out.
-_COMPLETE = 1e-5
 _AS_GOOD = 1e-12  # among equals a vertex is preferred: its weights are moderate
 
 
@@ -196,7 +196,7 @@ def examine_all(search: Search, table: Table, seconds: float) -> None:
     least = min(search.upper, float(table.best.loss[0]))
     search.lower = max(search.lower, min(table.certified(least), still_open))
     search.exhausted = True
-    search.complete = search.upper - search.lower <= _COMPLETE * search.upper
+    search.complete = search.upper - search.lower <= COMPLETE * search.upper
     search.note(1.0)
 
 
@@ -230,6 +230,19 @@ def _slices(n_cells: int, width: int, seconds: float) -> Iterator[tuple[int, int
 def run(search: Search) -> None:
     """Search until the bounds meet or the time is over."""
     search.note()
+    if search.problem.loss == "squared":
+        search_cones(
+            search, search.deadline.share(1 / 2) if search.problem.is_crowded else search.deadline
+        )
+    else:
+        examine_cells(search)
+    if not search.solved:
+        merge_groups(search, search.deadline)
+    search.note(1.0)
+
+
+def examine_cells(search: Search) -> None:
+    """Examine all tuples of cells if that can be done in time, else find a good network."""
     points = len(search.problem.distinct()[0])
     if not can_list(points, search.problem.rank, search.deadline.left):
         descend_from_random_weights(search)
@@ -241,9 +254,6 @@ def run(search: Search) -> None:
         if seconds <= HOPELESS_FACTOR * search.deadline.left:
             examine_all(search, table, seconds)
         search.offer(polish(table), as_good=_AS_GOOD)
-    if not search.solved:
-        merge_groups(search, search.deadline)
-    search.note(1.0)
 
 
 def descend_from_random_weights(search: Search) -> None:
@@ -263,7 +273,10 @@ def compile_loops(search: Search) -> None:
     """Compile the loops on a toy problem, outside of anybody's budget, if there is much to do."""
     problem = search.problem
     points = len(problem.distinct()[0])
-    seconds = expected_seconds(problem, search.width, points)
+    if problem.loss == "squared":
+        seconds = FEW_CONES * points * search.width / POINTS_PER_SECOND
+    else:
+        seconds = expected_seconds(problem, search.width, points)
     if has_compiler() and PLAIN_SLOWNESS * seconds > SMALL_SEARCH_SECONDS:
         with by("compiled"):
             search_a_toy(problem.loss)
@@ -309,11 +322,15 @@ def merge_groups(search: Search, deadline: Deadline) -> None:
 
 def _affordable(part: Problem, width: int, seconds: float) -> bool:
     n_points = len(part.X)
+    if part.loss == "squared":
+        return seconds > 0
     return can_list(n_points, part.rank, seconds) and expected_seconds(part, width, n_points) <= seconds
 
 
 def _first_size(search: Search, smallest: int, seconds: float) -> int:
     size, n = smallest, len(search.problem.X)
+    if search.problem.loss == "squared":
+        return max(size, n // 2)
     while size < n // 2:
         larger = min(n // 2, size + max(1, size // 4))
         if expected_seconds(search.problem, search.width, larger) * n / larger > seconds:
@@ -325,9 +342,12 @@ def _first_size(search: Search, smallest: int, seconds: float) -> int:
 def _bound_of_part(search: Search, part: Problem, deadline: Deadline) -> float:
     """Return a lower bound for a group, and try its network on all samples."""
     inner = Search(part, search.width, deadline, search.n_jobs, search.seed)
-    table = descend_from_random_cells(inner)
-    if not inner.solved:
-        examine_all(inner, table, expected_seconds(part, search.width, len(part.X)))
+    if part.loss == "squared":
+        search_cones(inner, deadline)
+    else:
+        table = descend_from_random_cells(inner)
+        if not inner.solved:
+            examine_all(inner, table, expected_seconds(part, search.width, len(part.X)))
     search.n_tuples += inner.n_tuples
     search.n_programs += inner.n_programs
     search.offer(refine(inner.network, search.problem))

@@ -147,8 +147,8 @@ class ExactReluRegressor(RegressorMixin, _ExactRelu):  # type: ignore[misc]
         optimal_: Whether the bounds meet (to 1e-8 of the loss as a rule, to 1e-5 where it is tiny), or
             every sample is fitted up to the rounding error of evaluating the network there. Not a proof
             in directed arithmetic: see below.
-        n_tuples_: Tuples of dichotomies that were bounded.
-        n_programs_: Convex programs that were solved.
+        n_tuples_: Tuples of dichotomies that were bounded; for squared loss, products of cones.
+        n_programs_: Convex programs that were solved besides.
         history_: Rows of seconds, lower bound, best loss.
 
     >>> import numpy as np

@@ -6,7 +6,7 @@ does to time and proof.
 
 # Seconds per tuple and unit (for all but squared loss they grow with the number of samples): to choose
 # what to attempt, and in what slices.
-SECONDS_PER_TUPLE = {"squared": 2e-7, "absolute": 3e-5, "hinge": 4e-5, "logistic": 8e-5}
+SECONDS_PER_TUPLE = {"absolute": 3e-5, "hinge": 4e-5, "logistic": 8e-5}
 SLICE_SECONDS = 0.3
 # A search that takes less without a compiler is over long before one would be done.
 SMALL_SEARCH_SECONDS = 1.0
@@ -39,3 +39,16 @@ GROUP_SAMPLES_PER_WEIGHT = 2
 # The first division into groups takes about this share of the time; each merging multiplies the work
 # many times over.
 FIRST_GROUPS_SHARE = 0.2
+
+# Samples times units that are bounded in a second, for squared loss; what a small search takes.
+POINTS_PER_SECOND = 1.4e6
+FEW_CONES = 1000
+# Products of cones that are bounded in one go, and in one round: a share of those left, and no more than
+# take about half a second.
+CONES_PER_SLICE = 32
+SLICE_SHARE_OF_TIME = 0.02  # of what is left, that one go of loops that are not compiled may take
+SHARE_PER_ROUND = 1 / 8
+MAX_CONES_PER_ROUND = 4096
+ROUND_SECONDS = 0.5
+# Bytes of generators from which the search goes deep instead of wide, so that no more are kept.
+MAX_CONE_BYTES = 60_000_000

@@ -34,7 +34,8 @@ class LayerwiseSchedule:
         n_steps: Steps :math:`T_1` of the first phase.
         step: Its step size :math:`\eta_1`.
         radius: Norm r of every unit at the start.
-        output_step: Step size :math:`\eta_2` of the second phase.
+        output_step: Step size :math:`\eta_2` of the second phase as the theorem has it. The classifier
+            goes to the same limit, the largest margin, by faster steps, and does not use it.
     """
 
     n_patterns: int
@@ -65,7 +66,7 @@ class LayerwiseSchedule:
         met = "all conditions of the theorem met" if not failed else "not met: " + ", ".join(failed)
         return (
             f"{self.n_units} units from radius {self.radius:.3g}, {self.n_steps} steps of "
-            f"{self.step:.3g}, then output steps of {self.output_step:.3g}; {met}"
+            f"{self.step:.3g}; {met}"
         )
 
 
@@ -97,8 +98,7 @@ def layerwise_schedule(
 
     Example:
         >>> print(layerwise_schedule(3, n_steps=9))
-        216 units from radius 2.31e-05, 9 steps of 0.000231, then output steps of 864; all conditions of
-        the theorem met
+        216 units from radius 2.31e-05, 9 steps of 0.000231; all conditions of the theorem met
 
     Brutzkus and Globerson 2021, Theorem 5.1 with the supplement, sections B, C and E.
     """

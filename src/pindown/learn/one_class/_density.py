@@ -96,12 +96,14 @@ class NeighbourDensity:
         units: Typical leave-one-out distances, one for each number of neighbours.
         weights: How much each of these distances counts.
         calibration: From minus log-distances to log-odds.
+        neighbours: How many neighbours each distance is the mean of.
     """
 
     points: NDArray[np.float32]
     units: Array
     weights: Array
     calibration: Calibration
+    neighbours: tuple[int, ...] = N_NEIGHBOURS
 
     @classmethod
     def of(
@@ -110,6 +112,7 @@ class NeighbourDensity:
         outside: Array | None = None,
         steps: int = 1,
         weights: Array | None = None,
+        neighbours: tuple[int, ...] = N_NEIGHBOURS,
     ) -> NeighbourDensity:
         """Learn distances, their weights and their calibration from training points.
 
@@ -118,6 +121,7 @@ class NeighbourDensity:
             outside: Made-up points to learn the weights from, (m, d); None for equal weights.
             steps: Most steps of learning them.
             weights: The weights, if they are known already.
+            neighbours: Numbers of neighbours.
 
         Example:
             >>> density = NeighbourDensity.of(np.random.default_rng(0).normal(size=(200, 2)))
@@ -125,8 +129,8 @@ class NeighbourDensity:
             >>> bool(near > 0 > far)
             True
         """
-        k = len(N_NEIGHBOURS)
-        raw = cls(points.astype(np.float32), np.ones(k), np.zeros(k), Calibration(0.0, 1.0))
+        k, no_scale = len(neighbours), Calibration(0.0, 1.0)
+        raw = cls(points.astype(np.float32), np.ones(k), np.zeros(k), no_scale, neighbours)
         distances = raw.distances(points)
         typical, mean = np.median(distances, axis=0), distances.mean(axis=0)
         scaled = replace(raw, units=np.where(typical > 0, typical, np.where(mean > 0, mean, 1.0)))
@@ -149,8 +153,8 @@ class NeighbourDensity:
         return NearestNeighbors(algorithm=method).fit(self.points.astype(np.float64))
 
     def distances(self, points: Array) -> Array:
-        """Return mean distances to the 2 and to the 5 nearest training points other than the point."""
-        wanted = min(max(N_NEIGHBOURS) + 1, len(self.points))
+        """Return mean distances to the nearest training points other than the point, (n, numbers)."""
+        wanted = min(max(self.neighbours) + 1, len(self.points))
         # Stored points are rounded to single precision: so must be what is compared with them.
         rounded = points.astype(np.float32).astype(np.float64)
         found = self._index.kneighbors(rounded, wanted)[0]
@@ -158,7 +162,15 @@ class NeighbourDensity:
         # Matrix products round distances near zero.
         found = np.where(found <= _ROUNDING * np.sqrt(rounded.shape[1]) * size, 0.0, found)
         others = np.where(found[:, :1] <= np.sqrt(_SAME) * size, found[:, 1:], found[:, :-1])
-        return np.stack([others[:, :k].mean(axis=1) for k in N_NEIGHBOURS], axis=1)
+        return np.stack([others[:, :k].mean(axis=1) for k in self.neighbours], axis=1)
+
+    def neighbouring(self, points: Array) -> Array:
+        """Return the nearest training points of points, none of them itself, (n, k, d)."""
+        wanted = min(max(N_NEIGHBOURS) + 1, len(self.points))
+        distances, places = self._index.kneighbors(points, wanted)
+        size = 1.0 + np.abs(points).max(axis=1, keepdims=True)
+        itself = distances[:, :1] <= np.sqrt(_SAME) * size
+        return self.points[np.where(itself, places[:, 1:], places[:, :-1])].astype(np.float64)
 
     def _closeness(self, distances: Array) -> Array:
         return -np.log(np.maximum(distances / self.units, MIN_DISTANCE_SHARE))

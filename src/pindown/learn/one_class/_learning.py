@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.learn.one_class._density import NeighbourDensity, density_points, points_of_inputs
@@ -25,6 +26,7 @@ from pindown.learn.one_class.tuning import (
     MADE_UP_IMAGES,
     MADE_UP_ROWS,
     MAX_POINTS,
+    MAX_SHARED_POINTS,
     N_NEIGHBOURS,
     SPACING_ROWS,
 )
@@ -42,6 +44,7 @@ def learned(
     verbose: int,
     earlier: Scorer | None = None,
     keeps_points: bool = False,
+    what: str = "training",
 ) -> tuple[Scorer, HeldOutLosses | None]:
     """Learn from rows; return what scores new ones, and what tells whether networks learned anything.
 
@@ -54,12 +57,16 @@ def learned(
         verbose: Nothing is shown if it is zero.
         earlier: What to go on with, or None.
         keeps_points: Whether the points of the earlier density part stay.
+        what: What the progress bar says.
     """
     with own_torch():
         inputs = network_inputs(scaling, rows, plan.printed, torch.float32)
         spacing = _spacing(inputs, rng)
         density = _density(rows, inputs, scaling, plan, spacing, rng, earlier, keeps_points)
-        epochs = watched(range(plan.n_members * plan.epochs), "training", verbose=verbose)
+        if density is not None and plan.expects:
+            trusted = _trusted(density.log_odds(density_points(scaling, rows)), plan.expects)
+            rows, inputs = rows[trusted], inputs[torch.as_tensor(trusted)]
+        epochs = watched(range(plan.n_members * plan.epochs), what, verbose=verbose)
         known = None if earlier is None else earlier.ensemble
         try:
             ensemble, held = trained(
@@ -92,17 +99,29 @@ def _density(
         return None
     before = None if earlier is None else earlier.density
     points = density_points(scaling, rows)
+    steps = plan.epochs * math.ceil(len(inputs) / plan.batch_size)
     if before is not None and keeps_points:
         points = np.concatenate([before.points.astype(np.float64), points])
-    if len(points) > MAX_POINTS:
-        points = points[np.sort(rng.choice(len(points), MAX_POINTS, replace=False))]
-    steps = plan.epochs * math.ceil(len(inputs) / plan.batch_size)
+    most = MAX_SHARED_POINTS if plan.expects else MAX_POINTS
+    if len(points) > most:
+        points = points[np.sort(rng.choice(len(points), most, replace=False))]
+    if plan.expects:
+        # Outliers in a group have each other for neighbours, unless neighbours outnumber them.
+        k = max(*N_NEIGHBOURS, math.ceil(plan.expects * len(points)))
+        weight = np.array([1.0 if steps else 0.0])
+        return NeighbourDensity.of(points, weights=weight, neighbours=(k,))
     can_learn = plan.has("negatives")
     if can_learn and steps:
         return NeighbourDensity.of(points, _made_up_points(inputs, scaling, spacing), steps)
     if before is not None and before.weights.any():
         return NeighbourDensity.of(points, weights=before.weights)
     return NeighbourDensity.of(points, weights=np.zeros(len(N_NEIGHBOURS)) if can_learn else None)
+
+
+def _trusted(log_odds: Array, expects: float) -> NDArray[np.int64]:
+    """Return the rows, in order, that are left without the share of those that are farthest away."""
+    kept = max(2, len(log_odds) - math.ceil(expects * len(log_odds)))
+    return np.sort(np.argsort(-log_odds, kind="stable")[:kept])
 
 
 def _made_up_points(inputs: torch.Tensor, scaling: InputScaling, spacing: float) -> Array:
@@ -119,6 +138,8 @@ def _mixture(scorer: Scorer, rows: Array, held: Array, weight: float) -> Mixture
     """Calibrate the log-odds; the printed algorithm has none."""
     if scorer.plan.printed:
         return None
+    every = math.ceil(len(rows) / MAX_POINTS)  # quantiles need no more
+    rows, held = rows[::every], held[::every]
     density = None
     if scorer.density is not None:
         density = scorer.density.log_odds(density_points(scorer.scaling, rows))

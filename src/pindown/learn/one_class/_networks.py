@@ -166,15 +166,27 @@ def build(description: Description, device: str = "cpu") -> nn.Module:
     return module if device == "meta" else module.to_empty(device=device)
 
 
-def initialise(module: nn.Module, generator: torch.Generator) -> nn.Module:
-    """Fill weights by He's rule and biases with zero, drawing from ``generator`` only."""
+def initialise(
+    module: nn.Module, generator: torch.Generator, deviation: float | None = None
+) -> nn.Module:
+    """Fill weights and biases, drawing from ``generator`` only.
+
+    Args:
+        module: What :func:`build` made.
+        generator: Where all randomness comes from.
+        deviation: Of all weights, and of those of batch norm around 1 (Radford et al. 2016, DCGAN); None
+            for He's rule. Biases are zero.
+    """
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
             turned = isinstance(part, nn.ConvTranspose2d)
             fan = (part.weight[:, 0] if turned else part.weight[0]).numel()
             with torch.no_grad():
-                part.weight.normal_(0.0, math.sqrt(2.0 / fan), generator=generator)
+                part.weight.normal_(0.0, deviation or math.sqrt(2.0 / fan), generator=generator)
                 part.bias.zero_()
         elif isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d):
             part.reset_parameters()
+            if deviation is not None:
+                with torch.no_grad():
+                    part.weight.normal_(1.0, deviation, generator=generator)
     return module

@@ -40,6 +40,7 @@ from pindown.validation import boolean, choice, integer, is_number, number, opti
 
 PRESETS = ("auto", "tabular", "image", "paper")
 INGREDIENTS = ("density", "negatives", "generators", "comparator", "averaging", "bending")
+CALIBRATIONS = ("auto", "split", "cross")
 ABLATIONS = ("c", "h", "only_g_c", "only_g_h")
 
 
@@ -60,6 +61,7 @@ class Plan:
         ingredients: Which parts take part.
         ablation: One of Table 2's, or None.
         symmetric: Whether h also learns that x is at least as good as its changed copy.
+        expects: Share of the training rows that may be outliers.
     """
 
     printed: bool
@@ -74,6 +76,7 @@ class Plan:
     ingredients: frozenset[str] = field(default_factory=lambda: frozenset(INGREDIENTS))
     ablation: str | None = None
     symmetric: bool = True
+    expects: float = 0.0
 
     def has(self, ingredient: str) -> bool:
         """Whether an ingredient takes part."""
@@ -165,6 +168,8 @@ def check_parameters(detector: Any) -> None:
     if not (isinstance(share, str) and share == "auto") and not (is_number(share) and 0 < share <= 0.5):
         refuse("contamination", "'auto' or a number above 0 and at most 0.5", share)
     optional(boolean, "symmetric", p["symmetric"])
+    optional(number, "expects", p["expects"], low=0.0, high=0.5, above=True)
+    optional(choice, "calibration", p["calibration"], options=CALIBRATIONS)
     boolean("warm_start", p["warm_start"])
     if not isinstance(p["verbose"], bool | np.bool_):
         integer("verbose", p["verbose"], least=0)
@@ -249,4 +254,5 @@ def plan_for(detector: Any, scaling: InputScaling, n: int) -> Plan:
         else chosen_ingredients(p["ingredients"]),
         ablation=p["ablation"],
         symmetric=bool(chosen("symmetric", True, False)),
+        expects=0.0 if printed or p["expects"] is None else float(p["expects"]),
     )

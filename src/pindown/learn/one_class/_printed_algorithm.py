@@ -6,7 +6,7 @@ rounded to zero or one on the way. All losses take the log-odds of whole batches
 
 One epoch each of: the generator of c, c, the generator of h, h. The generators raise the losses that the
 networks lower. Real and generated points are in batches of their own, so each has its own batch
-statistics.
+statistics; those that the networks are evaluated with are taken from real points alone, after training.
 
 Wolf et al. 2019, section 2 and Algorithm 1.
 """
@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from pindown.learn.one_class._networks import PROCESSOR, build, initialise
+from pindown.learn.one_class._networks import PROCESSOR, Description, build, initialise
 from pindown.learn.one_class._plan import Plan
-from pindown.learn.one_class.tuning import MAX_LOG_ODDS, PRINTED_BETAS, PULL
+from pindown.learn.one_class.tuning import MAX_LOG_ODDS, PRINTED_BETAS, PRINTED_DEVIATION, PULL
 
 Turn = tuple[str, nn.Module, Callable[[Tensor], Tensor]]  # whose turn, and the loss it lowers
 
@@ -168,7 +168,7 @@ class PrintedMember:
         self.beginning = self.random.initial_seed()  # of the weights, c drawn first
         descriptions = (self.plan.membership, self.plan.comparator, *2 * (self.plan.generator,))
         self.c, self.h, self.g_c, self.g_h = (
-            initialise(build(d), self.random).to(self.device) for d in descriptions
+            initialise(build(d), self.random, _deviation(d)).to(self.device) for d in descriptions
         )
         self.learners = {
             name: torch.optim.Adam(net.parameters(), lr=self.plan.learning_rate, betas=PRINTED_BETAS)
@@ -264,3 +264,32 @@ class PrintedMember:
         for number in range(1, self.plan.epochs + 1):
             tick()
             self.history.append({"epoch": float(number), **self.epoch(inputs)})
+        if self.history:
+            settle(self.c, inputs, self.plan.batch_size)
+            settle(self.h, torch.cat([inputs, inputs], 1), self.plan.batch_size)
+
+
+def _deviation(description: Description) -> float | None:
+    """Return the deviation of the first weights: the architecture for images names one."""
+    return PRINTED_DEVIATION if description["kind"] in ("paper critic", "paper generator") else None
+
+
+def settle(net: nn.Module, inputs: Tensor, batch_size: int) -> None:
+    """Take the statistics of batch norm from real inputs alone, the mean over their batches.
+
+    During training they run over real and generated batches in turn, and belong to neither.
+    """
+    norms = [part for part in net.modules() if isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d)]
+    batches = [batch for batch in torch.split(inputs, batch_size) if len(batch) > 1]
+    if not norms or not batches:
+        return
+    usual = [part.momentum for part in norms]
+    for part in norms:
+        part.reset_running_stats()
+        part.momentum = None  # a plain mean
+    place = next(net.parameters()).device
+    with torch.no_grad():
+        for batch in batches:
+            net(batch.to(place))
+    for part, momentum in zip(norms, usual, strict=True):
+        part.momentum = momentum

@@ -22,8 +22,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from pindown.datasets.mixed_tables import TableEncoding
 from pindown.errors import ModelFileError
 from pindown.io.files import read_bytes, write_atomically
+from pindown.learn.conformal import HeldOutScores
+from pindown.learn.one_class._calibrating import Companions
 from pindown.learn.one_class._density import Calibration, NeighbourDensity
 from pindown.learn.one_class._inputs import FARTHEST, Bending, InputScaling
 from pindown.learn.one_class._networks import build
@@ -34,8 +37,9 @@ from pindown.learn.one_class.tuning import MAX_MEMBERS, MAX_PIXELS, N_NEIGHBOURS
 
 MARK = "pindown-detector"
 CHECKSUM = "pindown-checksum"
-FORMAT = 4
+FORMAT = 5
 UNSEALED = 2  # the last format without a checksum
+_COMPANION = "companion."
 _BLANK = 64 * "0"
 # In the text that says what a detector is, quotes have a backslash before them.
 _STORED = re.compile(rb'"%s":"([0-9a-f]{64})"' % CHECKSUM.encode())
@@ -60,7 +64,23 @@ def write(detector: Any, path: str | PathLike[str]) -> None:
     file = Path(path)
     if not file.name.endswith(".safetensors"):
         raise ValueError(f"detectors are saved as .safetensors; got {file.name!r}.")
-    scaling = detector.scaling_
+    tensors = _tensors(detector.scorer_)
+    if detector.calibration_ is not None:
+        known = detector.calibration_
+        for number, scorer in enumerate(known.scorers):
+            own = _tensors(scorer) | {"held_out": known.held_out.parts[number]}
+            if known.held_out.rows:
+                own["rows"] = known.held_out.rows[number]
+            tensors |= {f"{_COMPANION}{number}.{name}": t for name, t in own.items()}
+    data = save(
+        {name: np.array(t, order="C") for name, t in tensors.items()},
+        metadata={MARK: json.dumps(_facts(detector)), CHECKSUM: _BLANK},
+    )
+    write_atomically(file, sealed(bytes(data)))
+
+
+def _tensors(scorer: Scorer) -> dict[str, NDArray[Any]]:
+    scaling = scorer.scaling
     tensors: dict[str, NDArray[Any]] = {
         "frame.centre": scaling.centre,
         "frame.scale": scaling.scale,
@@ -68,16 +88,12 @@ def write(detector: Any, path: str | PathLike[str]) -> None:
     if scaling.bending is not None:
         tensors["frame.knots"] = scaling.bending.knots
         tensors["frame.values"] = scaling.bending.values
-    if detector.density_ is not None:
-        tensors["density.points"] = detector.density_.points
-    for name, nets in detector.networks_.items():
+    if scorer.density is not None:
+        tensors["density.points"] = scorer.density.points
+    for name, nets in (("c", scorer.ensemble.members), ("h", scorer.ensemble.comparators)):
         for number, net in enumerate(nets):
             tensors |= {f"{name}.{number}.{key}": _single(t) for key, t in net.state_dict().items()}
-    data = save(
-        {name: np.array(t, order="C") for name, t in tensors.items()},
-        metadata={MARK: json.dumps(_facts(detector)), CHECKSUM: _BLANK},
-    )
-    write_atomically(file, sealed(bytes(data)))
+    return tensors
 
 
 def sealed(data: bytes) -> bytes:
@@ -111,9 +127,7 @@ def _single(tensor: torch.Tensor) -> NDArray[Any]:
 
 
 def _facts(detector: Any) -> dict[str, Any]:
-    plan = asdict(detector.plan_)
-    plan["ingredients"] = sorted(plan["ingredients"])
-    density, mixture = detector.density_, detector.mixture_
+    companions, encoding = detector.calibration_, getattr(detector, "encoding_", None)
     return {
         "format": FORMAT,
         "parameters": {
@@ -121,21 +135,35 @@ def _facts(detector: Any) -> dict[str, Any]:
             for name, value in detector.get_params(deep=False).items()
             if _is_plain(_plain(value))
         },
-        "plan": plan,
         "n_features": detector.n_features_in_,
         "feature_names": [str(n) for n in getattr(detector, "feature_names_in_", [])],
+        "encoding": None if encoding is None else encoding.as_dict(),
         "offset": detector.offset_,
-        "image_shape": detector.scaling_.image_shape,
-        "channels_first": detector.scaling_.channels_first,
+        "held_out_losses": detector.held_out_losses_,
+        **_scorer_facts(detector.scorer_),
+        "companions": None
+        if companions is None
+        else [_scorer_facts(scorer) for scorer in companions.scorers],
+    }
+
+
+def _scorer_facts(scorer: Scorer) -> dict[str, Any]:
+    plan = asdict(scorer.plan)
+    plan["ingredients"] = sorted(plan["ingredients"])
+    density, mixture = scorer.density, scorer.mixture
+    return {
+        "plan": plan,
+        "image_shape": scorer.scaling.image_shape,
+        "channels_first": scorer.scaling.channels_first,
         "density": None
         if density is None
         else [*density.units.tolist(), *density.weights.tolist(), *_pair(density.calibration)],
+        "neighbours": None if density is None else list(density.neighbours),
         "mixture": None
         if mixture is None
         else [*_pair(mixture.learned), *_pair(mixture.total), mixture.weight],
-        "history": detector.history_,
-        "beginnings": detector.ensemble_.beginnings,
-        "held_out_losses": detector.held_out_losses_,
+        "history": scorer.ensemble.history,
+        "beginnings": scorer.ensemble.beginnings,
     }
 
 
@@ -221,7 +249,6 @@ def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any])
         given["image_shape"] = tuple(given["image_shape"])
     made = cls(**given)
     check_parameters(made)
-    plan = _plan(facts["plan"])
     made.n_features_in_ = n = _whole(facts["n_features"])
     names = facts["feature_names"]
     if names:
@@ -230,6 +257,32 @@ def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any])
         if not all(isinstance(name, str) for name in names) or len(set(names)) != n:
             raise ValueError("the names of the features are no words, or not all different")
         made.feature_names_in_ = np.array(names, dtype=object)
+    if facts.get("encoding") is not None:
+        made.encoding_ = TableEncoding.from_dict(facts["encoding"])
+        if made.encoding_.names != tuple(names):
+            raise ValueError("the encoding of the table does not fit the features")
+    made.offset_ = _number(facts["offset"])
+    # Until format 3 losses were called prices; earlier still there were none.
+    losses = facts.get("held_out_losses", facts.get("prices"))
+    made.held_out_losses_ = None if losses is None else HeldOutLosses(*map(_number, losses))
+    made.calibration_ = _companions(tensors, facts, n)
+    made.scorer_ = _scorer(tensors, facts, n, facts["format"])
+    if tensors:
+        raise ValueError(f"the tensor {next(iter(tensors))!r} belongs to nothing")
+    # What the parts make of one row shows whether they fit together.
+    row = np.zeros((1, n))
+    with np.errstate(all="ignore"):
+        answers = [made.scorer_.log_odds(row), made.scorer_.quality(row)]
+        if made.calibration_ is not None:
+            answers += [scorer.log_odds(row) for scorer in made.calibration_.scorers]
+    if not np.isfinite(answers).all():
+        raise ValueError("its scores are not finite")
+    return made
+
+
+def _scorer(tensors: dict[str, NDArray[Any]], facts: dict[str, Any], n: int, version: int) -> Scorer:
+    """Take what one scorer has learned out of the tensors."""
+    plan = _plan(facts["plan"])
     shape = tuple(_whole(length) for length in facts["image_shape"])
     centre, scale = tensors.pop("frame.centre"), tensors.pop("frame.scale")
     wanted = (1,) if shape else (n,)
@@ -239,25 +292,34 @@ def _detector(cls: Any, tensors: dict[str, NDArray[Any]], facts: dict[str, Any])
         raise ValueError(f"the image shape {shape} does not hold {n} values")
     bending = _bending(tensors, n) if not shape and "frame.knots" in tensors else None
     scaling = InputScaling(centre, scale, shape, bool(facts["channels_first"]), bending)
-    made.offset_ = _number(facts["offset"])
-    density = _density(tensors, facts["density"], facts["format"])
+    known = tuple(_whole(k) for k in facts.get("neighbours") or N_NEIGHBOURS)
+    density = _density(tensors, facts["density"], known, version)
     mixture = _mixture(facts["mixture"])
     if (mixture is None) != plan.printed:
         raise ValueError("the calibration does not fit the preset")
-    # Until format 3 losses were called prices; earlier still there were none.
-    losses = facts.get("held_out_losses", facts.get("prices"))
-    made.held_out_losses_ = None if losses is None else HeldOutLosses(*map(_number, losses))
-    ensemble = _ensemble(tensors, plan, facts)
-    made.scorer_ = Scorer(scaling, plan, ensemble, density, mixture)
-    if tensors:
-        raise ValueError(f"the tensor {next(iter(tensors))!r} belongs to nothing")
-    # What the parts make of one row shows whether they fit together.
-    row = np.zeros((1, n))
-    with np.errstate(all="ignore"):
-        answers = [made.scorer_.log_odds(row), made.scorer_.quality(row)]
-    if not np.isfinite(answers).all():
-        raise ValueError("its scores are not finite")
-    return made
+    return Scorer(scaling, plan, _ensemble(tensors, plan, facts), density, mixture)
+
+
+def _companions(tensors: dict[str, NDArray[Any]], facts: dict[str, Any], n: int) -> Companions | None:
+    """Take the companions of p-values out of the tensors; files until format 4 have none."""
+    described = facts.get("companions")
+    if described is None:
+        return None
+    if len(described) > MAX_MEMBERS:
+        raise ValueError("there are too many companions")
+    scorers, scores, rows = [], [], []
+    for number, own_facts in enumerate(described):
+        start = f"{_COMPANION}{number}."
+        own = {name[len(start) :]: tensors.pop(name) for name in list(tensors) if name.startswith(start)}
+        held, places = own.pop("held_out"), own.pop("rows", None)
+        if held.ndim != 1 or len(held) < 1 or (places is not None and places.shape != held.shape):
+            raise ValueError("the held-out scores are damaged")
+        scores.append(held.astype(float))
+        rows += [] if places is None else [places.astype(np.int64)]
+        scorers.append(_scorer(own, own_facts, n, FORMAT))
+        if own:
+            raise ValueError(f"the tensor {next(iter(own))!r} belongs to nothing")
+    return Companions(tuple(scorers), HeldOutScores(tuple(scores), tuple(rows)))
 
 
 def _ensemble(tensors: dict[str, NDArray[Any]], plan: Plan, facts: dict[str, Any]) -> Ensemble:
@@ -312,7 +374,9 @@ def _bending(tensors: dict[str, NDArray[Any]], n: int) -> Bending:
     return Bending(knots.astype(float), values.astype(float))
 
 
-def _density(tensors: dict[str, NDArray[Any]], facts: Any, version: int) -> NeighbourDensity | None:
+def _density(
+    tensors: dict[str, NDArray[Any]], facts: Any, neighbours: tuple[int, ...], version: int
+) -> NeighbourDensity | None:
     if facts is None:
         return None
     numbers = [_number(value) for value in list(facts)]
@@ -321,7 +385,7 @@ def _density(tensors: dict[str, NDArray[Any]], facts: Any, version: int) -> Neig
         numbers = [1.0, unit, 0.0, 1.0, *rest]
     *pairs, edge, slope = numbers
     calibration = _calibration(edge, slope)
-    units, weights = np.reshape(pairs, (2, len(N_NEIGHBOURS)))
+    units, weights = np.reshape(pairs, (2, len(neighbours)))
     if not ((units > 1 / FARTHEST) & (units < FARTHEST)).all():
         raise ValueError("the units of distances are damaged")
     if not (weights >= 0).all() or min(abs(weights.sum() - total) for total in (0, 1)) > _ROUNDING:
@@ -329,7 +393,7 @@ def _density(tensors: dict[str, NDArray[Any]], facts: Any, version: int) -> Neig
     points = tensors.pop("density.points")
     if points.ndim != 2 or len(points) < 2:
         raise ValueError("the points of the density are damaged")
-    return NeighbourDensity(points.astype(np.float32), units, weights, calibration)
+    return NeighbourDensity(points.astype(np.float32), units, weights, calibration, neighbours)
 
 
 def _mixture(facts: Any) -> Mixture | None:

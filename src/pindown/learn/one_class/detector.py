@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -15,6 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.learn._inputs import n_axes
+from pindown.learn.conformal import DriftWarning, order_drift
+from pindown.learn.conformal.detector import judged
+from pindown.learn.one_class._calibrating import Companions, companions
 from pindown.learn.one_class._density import NeighbourDensity
 from pindown.learn.one_class._inputs import InputScaling, flat, image_layout, layout_text
 from pindown.learn.one_class._learning import learned
@@ -37,7 +41,7 @@ from pindown.learn.one_class.scoring import Mixture, Path, Scorer, walk
 from pindown.learn.one_class.tuning import EDGE, OTHER_SCALE
 from pindown.network import ReluNetwork
 from pindown.torch_modules import usable_device
-from pindown.validation import integer, is_number, positive, refuse
+from pindown.validation import integer, is_integer, is_number, positive, refuse
 
 
 class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -62,6 +66,11 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         hidden: Widths of the hidden layers, or of the convolutions; None for automatic sizes.
         contamination: Share of the training rows to call outliers, in (0, 0.5]; ``"auto"`` draws the
             line at even odds.
+        expects: Share of the training rows that may be outliers themselves, in (0, 0.5]; None for
+            members only. Distances are then means to that share of all rows: outliers in a group of
+            less than half of it have most neighbours elsewhere; the networks learn without the share of
+            rows that is farthest away, and with ``contamination="auto"`` that share is called outliers.
+            (``"paper"`` takes no notice.)
         batch_size: Rows in a step; None for 128 (64 for images, 32 for ``"paper"``).
         learning_rate: Of Adam; None for 5e-3 (2e-3 for images, 2e-4 for ``"paper"``).
         learned_weight: Weight of the networks beside the density; None for the preset's. Networks that
@@ -71,6 +80,9 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         ablation: ``"c"`` (c alone with its generator), ``"h"`` (h alone with its own; scores are then
             h(x, x)), ``"only_g_c"``, ``"only_g_h"`` (both, with one generator), or None.
         symmetric: Whether h also learns h(x, G(x)) = 1; None for yes (no for ``"paper"``).
+        calibration: Where ``p_values`` come from: ``"split"`` (one companion that learns from half of
+            the rows, the others to compare with), ``"cross"`` (five, each with a fifth held out),
+            ``"auto"`` (a split; nothing for ``"paper"``), or None for no p-values and a faster fit.
         image_shape: Shape of one image, (h, w), (h, w, c) or (c, h, w), if the rows of X are flat.
         device: Where the networks are trained, as torch names it; scores are computed on the processor.
             Only ``"cpu"`` is tested, and other devices round differently.
@@ -92,6 +104,7 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             neighbours count.
         ensemble_: The networks.
         plan_: Sizes and ingredients used.
+        calibration_: The companions of ``p_values`` and the scores that they compare with, or None.
         n_features_in_: Features of a row; pixels times channels of an image.
 
     >>> import numpy as np
@@ -114,12 +127,14 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         max_epochs: int | None = None,
         hidden: Any = None,
         contamination: Any = "auto",
+        expects: float | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
         learned_weight: float | None = None,
         ingredients: Any = None,
         ablation: str | None = None,
         symmetric: bool | None = None,
+        calibration: str | None = "auto",
         image_shape: tuple[int, ...] | None = None,
         device: str = "cpu",
         warm_start: bool = False,
@@ -131,12 +146,14 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_epochs = max_epochs
         self.hidden = hidden
         self.contamination = contamination
+        self.expects = expects
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.learned_weight = learned_weight
         self.ingredients = ingredients
         self.ablation = ablation
         self.symmetric = symmetric
+        self.calibration = calibration
         self.image_shape = image_shape
         self.device = device
         self.warm_start = warm_start
@@ -223,9 +240,31 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             keeps_points=keeps_points,
         )
         self.offset_ = self._offset(rows)
+        self.calibration_ = self._companions(rows, rng, device)
         warn_of_nothing_learned(self.held_out_losses_, self.ensemble_, len(rows))
 
+    def _companions(self, rows: Array, rng: np.random.Generator, device: Any) -> Companions | None:
+        method = self.calibration
+        if method == "auto":
+            method = None if self.preset == "paper" else "split"
+        if method is None or self.ensemble_.interrupted:
+            return None
+        made = companions(
+            rows,
+            self.scaling_,
+            partial(plan_for, self),
+            method,
+            rng,
+            device=device,
+            verbose=self.verbose,
+        )
+        if made is not None and (words := order_drift(made.held_out)):
+            warnings.warn(words, DriftWarning, stacklevel=4)
+        return made
+
     def _offset(self, rows: Array) -> float:
+        if isinstance(self.contamination, str) and self.plan_.expects:
+            return float(np.quantile(self.scorer_.log_odds(rows), self.plan_.expects))
         if isinstance(self.contamination, str):
             # Printed log-odds are not calibrated: nearly everything is above even odds.
             return float(np.quantile(self.scorer_.log_odds(rows), EDGE)) if self.plan_.printed else 0.0
@@ -297,9 +336,53 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """Return ``score_samples(X) - offset_``: negative for outliers."""
         return self.score_samples(X) - self.offset_
 
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return 1 for members and -1 for outliers."""
-        return np.where(self.decision_function(X) >= 0, 1, -1)
+    def p_values(self, X: Any) -> Array:
+        r"""Return conformal p-values of new rows, (n,), in (0, 1]: small for outliers.
+
+        .. math:: p(x) = \frac{1 + \#\{i : s_i \le s(x)\}}{n + 1}
+
+        with the scores of a companion on rows that it has not seen (see ``calibration``). A new member
+        that is exchangeable with them has :math:`P[p(x) \le \alpha] \le \alpha`. Training rows are not
+        new: most of them are known to the companion.
+
+        Raises:
+            ValueError: If there is no calibration.
+
+        Example:
+            >>> X = np.random.default_rng(0).normal(size=(400, 2))
+            >>> model = LocalMaximaDetector(max_epochs=5, n_estimators=1, random_state=0).fit(X)
+            >>> model.p_values([[9.0, 9.0]]).tolist() == [1 / 201]
+            True
+        """
+        rows = self._rows(X)
+        return self._calibrated().p_values(rows)
+
+    def _calibrated(self) -> Companions:
+        if self.calibration_ is None:
+            raise ValueError(
+                "this detector was fitted without a calibration, so it has no p-values: fit it with "
+                "calibration='split' (files of earlier versions and interrupted fits have none)."
+            )
+        return self.calibration_
+
+    def predict(
+        self, X: Any, *, fdr: float | None = None, false_alarms: float | None = None
+    ) -> np.ndarray[Any, Any]:
+        """Return 1 for members and -1 for outliers.
+
+        Args:
+            X: The rows; with ``fdr`` they are judged together.
+            fdr: Share of members among those called outliers, in expectation (Benjamini and Hochberg).
+            false_alarms: Rate at which new members are called outliers. If both are None, rows with a
+                score below ``offset_`` are outliers, at no particular rate.
+
+        Warns:
+            DriftWarning: If the bulk of the rows does not look like the rows of the calibration.
+        """
+        if fdr is None and false_alarms is None:
+            return np.where(self.decision_function(X) >= 0, 1, -1)
+        p_values = self.p_values(X)
+        return np.where(judged(p_values, self._calibrated().held_out, fdr, false_alarms), -1, 1)
 
     def quality(self, X: Any) -> Array:
         r"""Return the log-odds of h(x, x), (n,): higher for better examples of their kind.
@@ -327,8 +410,39 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"X1 and X2 must have as many rows; got {len(first)} and {len(second)}.")
         return self.scorer_.compared(first, second)
 
+    def reasons(self, X: Any, groups: Any = None) -> Array:
+        """Return which columns made the scores: by how much each score rises without them.
+
+        The columns of a group are given the values that the nearest training rows have there, the others
+        stay; what the score gains is what those columns took from it.
+
+        Args:
+            X: Rows of vectors.
+            groups: Lists of numbers of columns that belong together; None for every column alone.
+
+        Returns:
+            Gains in log-odds, (n, groups).
+
+        Example:
+            >>> X = np.random.default_rng(0).normal(size=(60, 3))
+            >>> model = LocalMaximaDetector(max_epochs=20, random_state=0).fit(X)
+            >>> model.reasons([[0.0, 7.0, 0.0]]).argmax()
+            np.int64(1)
+        """
+        rows = self._rows(X)
+        if self.scaling_.is_image:
+            raise ValueError("reasons are told of the columns of vectors; these are images.")
+        wanted = [[j] for j in range(self.n_features_in_)] if groups is None else groups
+        return self.scorer_.gains(rows, wanted)
+
     def improve(
-        self, x: Any, steps: int = 20, *, step_size: float = 0.1, floor: float | None = None
+        self,
+        x: Any,
+        steps: int = 20,
+        *,
+        step_size: float = 0.1,
+        floor: float | None = None,
+        fixed: Any = (),
     ) -> Path:
         """Walk uphill in h from one point while membership stays high.
 
@@ -338,6 +452,15 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             step_size: Length of a step, in standard deviations, or in ranges of the pixels.
             floor: Least log-odds of membership on the way; None for ``offset_``, or the start's own
                 if that is lower, -inf for no floor.
+            fixed: Features that keep their values: numbers of columns, or their names where ``fit`` saw
+                names. Of images, numbers of pixels of a flat row.
+
+        Example:
+            >>> X = np.random.default_rng(0).normal(size=(60, 2))
+            >>> model = LocalMaximaDetector(max_epochs=20, random_state=0).fit(X)
+            >>> path = model.improve([1.5, 1.5], steps=5, fixed=[0])
+            >>> path.points[:, 0].tolist() == [1.5] * len(path.points)
+            True
         """
         self._require_comparator()
         integer("steps", steps, least=0)
@@ -354,8 +477,28 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         row = self._rows(point[None], named=False)  # it need not carry the names of its features
         if floor is None:
             floor = min(self.offset_, float(self.scorer_.log_odds(row)[0]))
-        shape, scorer = np.shape(x), self.scorer_
-        return walk(scorer, row, shape, steps=int(steps), step_size=float(step_size), floor=floor)
+        return walk(
+            self.scorer_,
+            row,
+            np.shape(x),
+            steps=int(steps),
+            step_size=float(step_size),
+            floor=floor,
+            fixed=self._columns(fixed),
+        )
+
+    def _columns(self, named: Any) -> np.ndarray[Any, Any]:
+        """Return the numbers of columns that are named or numbered."""
+        names = list(getattr(self, "feature_names_in_", []))
+        found = []
+        for column in named:
+            if isinstance(column, str) and column in names:
+                found.append(names.index(column))
+            elif is_integer(column, least=0) and int(column) < self.n_features_in_:
+                found.append(int(column))
+            else:
+                refuse("fixed", f"names or numbers of the {self.n_features_in_} columns", column)
+        return np.array(found, dtype=np.int64)
 
     def report(self) -> DetectorReport:
         """Return what was learned in a few numbers, Theorem 1's network size among them."""

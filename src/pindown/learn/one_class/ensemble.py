@@ -59,6 +59,7 @@ class Ensemble:
         history: Losses of each member's epochs.
         trainers: What training can go on from; None after loading.
         beginnings: Seeds of the weights that the members began with, as far as they are known.
+        interrupted: Whether training was stopped early.
     """
 
     printed: bool
@@ -67,6 +68,7 @@ class Ensemble:
     history: list[dict[str, float]] = field(default_factory=list)
     trainers: list[Any] | None = None
     beginnings: list[int] = field(default_factory=list)
+    interrupted: bool = False
 
     def trainers_for(
         self, plan: Plan, spacing: float, rng: np.random.Generator, device: torch.device
@@ -189,6 +191,7 @@ def trained(
     n_earlier, epochs_before = len(made), sum(len(member.history) for member in made)
     kept, held_scores = folds(len(inputs), plan.n_members, rng), np.full(len(inputs), np.nan)
     history: list[dict[str, float]] = []
+    interrupted = False
     try:
         if plan.n_members > 1 and device == PROCESSOR and n_workers(None) > 1:
             made += [_new_member(plan, spacing, rng, device) for _ in kept[len(made) :]]
@@ -205,7 +208,8 @@ def trained(
         # A member without one epoch knows nothing and would spoil the mean.
         made = made[:n_earlier] + [member for member in made[n_earlier:] if member.history]
         warnings.warn("interrupted: the networks are kept as far as they are trained", stacklevel=5)
-    ensemble = Ensemble(plan.printed, [], [], history, made)
+        interrupted = True
+    ensemble = Ensemble(plan.printed, [], [], history, made, interrupted=interrupted)
     for number, member in enumerate(made):
         c, h = (_finite(evaluation_copy(net), plan) for net in member.means)
         ensemble.members.append(c)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.evidence import Kind
@@ -103,6 +105,28 @@ class Scorer:
                 density = self.density.log_odds(density_points(self.scaling, rows))
             return self.mixture(density, learned)
 
+    def gains(self, rows: Array, groups: Sequence[Sequence[int]]) -> Array:
+        """Return by how much the log-odds rise if some columns take the values of near members.
+
+        Args:
+            rows: Rows of vectors, (n, d).
+            groups: Numbers of the columns that are changed together.
+
+        Returns:
+            An array (n, groups): which columns keep a row from being a member.
+        """
+        typical = np.tile(self.scaling.centre, (len(rows), 1))
+        if self.density is not None:
+            points = self.density.neighbouring(density_points(self.scaling, rows))
+            typical = np.median(points, axis=1) * self.scaling.scale + self.scaling.centre
+        before = self.log_odds(rows)
+        made = np.empty((len(rows), len(groups)))
+        for j, group in enumerate(groups):
+            changed = rows.copy()
+            changed[:, list(group)] = typical[:, list(group)]
+            made[:, j] = self.log_odds(changed) - before
+        return made
+
     def quality(self, rows: Array) -> Array:
         """Return the log-odds of h(x, x), lowered for rows that are certainly no members, (n,)."""
         with own_torch():
@@ -180,6 +204,7 @@ def walk(
     steps: int,
     step_size: float,
     floor: float,
+    fixed: NDArray[np.int64],
 ) -> Path:
     """Follow the gradient of h(., current point), keeping membership at or above ``floor``.
 
@@ -193,12 +218,15 @@ def walk(
         steps: Most steps.
         step_size: Length of a step, in units of the networks' inputs.
         floor: Least log-odds of membership on the way.
+        fixed: Columns of a row that keep their values.
     """
     low, high = _limits(scorer, row)
     inputs = scorer.inputs(row)
+    free = _free(scorer, fixed, inputs)
     trail, reason = [row], "all steps were made"
     for _ in range(steps):
         slope = _slope(scorer, inputs)
+        slope = slope * free
         length = float(slope.norm())
         if length == 0.0:
             reason = "the comparator is flat here"
@@ -206,6 +234,7 @@ def walk(
         direction = slope / length * step_size
         for _ in range(6):
             new_row = np.clip(scorer.scaling.rows(inputs + direction), low, high)
+            new_row[:, fixed] = row[:, fixed]  # there and back again rounds
             better = scorer.quality(new_row)[0] > scorer.quality(trail[-1])[0]
             if better and scorer.log_odds(new_row)[0] >= floor:
                 break
@@ -231,6 +260,22 @@ def _slope(scorer: Scorer, inputs: torch.Tensor) -> torch.Tensor:
     point = inputs.clone().requires_grad_(True)
     climbed = scorer.ensemble.compared_log_odds(point, inputs).sum()
     return torch.autograd.grad(climbed, point)[0]
+
+
+def _free(scorer: Scorer, fixed: NDArray[np.int64], inputs: torch.Tensor) -> torch.Tensor:
+    """Return 1 where inputs may move and 0 where they belong to fixed columns."""
+    if not scorer.scaling.is_image:
+        free = torch.ones_like(inputs)
+        free[:, torch.as_tensor(fixed)] = 0.0
+        return free
+    marks = np.zeros((1, inputs[0].numel()))
+    marks[:, fixed] = 1.0
+    height, width, channels = scorer.scaling.image_shape
+    if scorer.scaling.channels_first:
+        image = torch.as_tensor(marks).reshape(-1, channels, height, width)
+    else:
+        image = torch.as_tensor(marks).reshape(-1, height, width, channels).permute(0, 3, 1, 2)
+    return 1.0 - image.to(inputs.dtype)
 
 
 def _limits(scorer: Scorer, row: Array) -> tuple[Any, Any]:

@@ -39,6 +39,8 @@ PRINTED_WIDTH = 16
 PRINTED_LEAK = 0.2
 # Of Adam, as usual for these networks; the source does not say.
 PRINTED_BETAS = (0.5, 0.999)
+# Deviation of the first weights of the source's architecture for images, and of batch norm's around 1.
+PRINTED_DEVIATION = 0.02
 # Weight of a generator's distance, lambda of the source.
 PULL = 1.0
 # Side of the source's images, after padding.
@@ -74,6 +76,8 @@ OTHER_DAMAGE = 0.25
 EDGE = 0.05
 # Numbers of nearest neighbours.
 N_NEIGHBOURS = (2, 5)
+# Training points kept where some of them are expected to be outliers: neighbours are a share of all.
+MAX_SHARED_POINTS = 1000
 # lambda of the weights: distances that say nearly the same share their weight.
 WEIGHT_SHRINKAGE = 0.3
 # Distances below this share of the typical one are taken to be equal to it: logs of zero have no value.
@@ -112,6 +116,16 @@ VECTOR_WEIGHT, IMAGE_WEIGHT = 0.25, 0.25
 MAX_LEARNED_WEIGHT = 1e6
 # Inputs evaluated at once, and images whose features are computed at once.
 INPUT_CHUNK, FEATURE_CHUNK = 512, 1024
+
+# ---------------------------------------------------------------------- p-values
+# Share of the rows that is held out, and most rows: 5,000 tell 1 % to a seventh of it.
+CALIBRATION_SHARE, MAX_CALIBRATION_ROWS = 0.5, 5000
+# Rows that a companion learns from, at most: it is to cost little beside the detector itself.
+MAX_COMPANION_ROWS = 5000
+# Companions of cross-conformal p-values.
+CALIBRATION_FOLDS = 5
+# With fewer rows every p-value is 1: companions need two rows to learn from.
+MIN_ROWS_TO_CALIBRATE = 4
 
 # ---------------------------------------------------------------------- whether anything was learned
 # Rows that are looked at, at most; fewer than the second say little about what networks know.

@@ -4,6 +4,9 @@
 from pindown.learn.sparse_coding.estimator import SparseCodingAutoencoder as SparseCodingAutoencoder
 from pindown.learn.sparse_coding.tied_autoencoder import TiedAutoencoder as TiedAutoencoder
 
+# Where to begin.
+from pindown.learn.sparse_coding.atom_search import likely_atoms as likely_atoms
+
 # Support recovery with its certificate.
 from pindown.learn.sparse_coding.support_recovery import RecoveryCertificate as RecoveryCertificate
 from pindown.learn.sparse_coding.support_recovery import certify_weights as certify_weights

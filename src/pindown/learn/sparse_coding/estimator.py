@@ -13,8 +13,14 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from pindown.affine import Array
 from pindown.datasets.sparse_codes import coherence
 from pindown.evidence import Kind
-from pindown.learn.sparse_coding.gradient_descent import dead_fraction, descend
+from pindown.learn.sparse_coding.atom_search import likely_atoms
+from pindown.learn.sparse_coding.gradient_descent import dead_fraction, descend, reconstruction_loss
 from pindown.learn.sparse_coding.support_recovery import RecoveryCertificate, certify_weights
+from pindown.learn.sparse_coding.tuning import (
+    ATOMS_PER_SIGNAL,
+    THRESHOLD_SHARES,
+    THRESHOLD_SIGNALS,
+)
 from pindown.network import ReluNetwork
 from pindown.validation import integer, is_number, positive, refuse
 
@@ -53,11 +59,14 @@ class SparseCodingAutoencoder(
     Args:
         n_components: Number h of units; None for twice the number of features, or as ``init`` has.
         threshold: :math:`\epsilon`: a number, ``"theory"`` for :math:`2 m_1 k (\delta + \mu / \sqrt n)`,
-            or ``"auto"``: that if it is certified at the start, otherwise 0.
+            or ``"auto"``: that if it is certified at the start, otherwise, of a few, the one with which
+            likely atoms reconstruct best, and 0 from any other start.
         sparsity: Number k of atoms in a signal, if known.
         code_range: Least and largest non-zero entry of the codes, if known.
         delta: Distance of the weights to the atoms that the theory assumes.
-        init: ``"samples"`` for random signals scaled to norm one, or weights (h, n).
+        init: ``"atoms"`` for likely atoms (:func:`~pindown.learn.sparse_coding.likely_atoms`),
+            ``"samples"`` for random signals scaled to norm one, from which descent finds none, or
+            weights (h, n).
         max_iter: Most steps of gradient descent; 0 keeps ``init``.
         tol: Stop when the gradient is this share of its first norm.
         random_state: Seed of the start.
@@ -96,8 +105,8 @@ class SparseCodingAutoencoder(
         sparsity: int | None = None,
         code_range: tuple[float, float] | None = None,
         delta: float = 0.05,
-        init: Any = "samples",
-        max_iter: int = 100,
+        init: Any = "atoms",
+        max_iter: int = 20,
         tol: float = 1e-4,
         random_state: Any = 0,
         verbose: int = 1,
@@ -121,7 +130,7 @@ class SparseCodingAutoencoder(
         scale = float(np.abs(signals).max()) or 1.0
         unit = signals / scale
         start = self._start(unit)
-        self.threshold_ = self._threshold(start)
+        self.threshold_ = self._threshold(start, unit, scale)
         eps = self.threshold_ / scale
         steps, tol = self.max_iter, self.tol
         with np.errstate(over="ignore", invalid="ignore"):
@@ -166,25 +175,35 @@ class SparseCodingAutoencoder(
             return W
         rng = check_random_state(self.random_state)
         h = 2 * signals.shape[1] if self.n_components is None else self.n_components
+        if self.init == "atoms":
+            return likely_atoms(signals, h, self.sparsity or ATOMS_PER_SIGNAL, rng)
         W = signals[rng.randint(len(signals), size=h)]
         # A jitter tells units apart that start at the same signal.
         W = W + 0.1 * rng.standard_normal(W.shape) * (np.abs(W).max() or 1.0)
         return W / np.linalg.norm(W, axis=1, keepdims=True)
 
-    def _threshold(self, start: Array) -> float:
+    def _threshold(self, start: Array, signals: Array, scale: float) -> float:
         if not isinstance(self.threshold, str):
             return float(self.threshold)
         if self.sparsity is None or self.code_range is None:
             if self.threshold == "theory":
                 raise ValueError("threshold='theory' needs sparsity and code_range")
-            return 0.0
+            return scale * self._tried_threshold(start, signals)
         low, high = map(float, self.code_range)
         norms = np.linalg.norm(start, axis=1)
         mixed = coherence(start.T / np.where(norms > 0.0, norms, 1.0))
         eps = (low + high) * self.sparsity * (self.delta + mixed)
         if self.threshold == "theory" or self._certificate(start, eps):
             return eps
-        return 0.0
+        return scale * self._tried_threshold(start, signals)
+
+    def _tried_threshold(self, start: Array, signals: Array) -> float:
+        if not isinstance(self.init, str) or self.init != "atoms":
+            return 0.0
+        some = signals[:: -(-len(signals) // THRESHOLD_SIGNALS)]
+        tried = np.array(THRESHOLD_SHARES) * float(np.max(some @ start.T))
+        losses = [reconstruction_loss(start, some, threshold) for threshold in tried]
+        return float(tried[int(np.argmin(losses))])
 
     def _certificate(self, W: Array, eps: float) -> RecoveryCertificate:
         low, high = map(float, self.code_range)  # type: ignore[arg-type]
@@ -213,9 +232,9 @@ class SparseCodingAutoencoder(
         eps = self.threshold
         if eps not in ("auto", "theory") if isinstance(eps, str) else not is_number(eps):
             refuse("threshold", "a finite number, 'auto' or 'theory'", eps)
-        words = isinstance(self.init, str) and self.init != "samples"
+        words = isinstance(self.init, str) and self.init not in ("atoms", "samples")
         if words or (not isinstance(self.init, str) and np.ndim(self.init) != 2):
-            refuse("init", "'samples' or an array (n_components, n)", self.init)
+            refuse("init", "'atoms', 'samples' or an array (n_components, n)", self.init)
         self._check_code_range()
 
     def _check_code_range(self) -> None:

@@ -11,3 +11,18 @@ FIRST_MOVE_SHARE = 0.1
 
 # Supports that are listed one by one.
 MAX_LISTED_SUPPORTS = 100_000
+
+# The search for atoms to begin at: rounds, the share of them in which atoms begin anew, how little used
+# (beside the mean) and how much alike (cosine) those are. On 4,000 signals of three of 256 atoms in 128
+# dimensions 10 rounds find 245 of them, 15 find 251, 30 find 254.
+ATOM_ROUNDS = 15
+RESTARTING_SHARE = 0.8
+LEAST_USED = 0.1
+MOST_ALIKE = 0.8
+# Atoms that explain a signal where nothing is known.
+ATOMS_PER_SIGNAL = 2
+# Thresholds that are tried, in shares of the largest value, and signals they are tried on.
+THRESHOLD_SHARES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
+THRESHOLD_SIGNALS = 500
+# Numbers that a block of signals takes.
+BLOCK_NUMBERS = 4_000_000

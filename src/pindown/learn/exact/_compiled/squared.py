@@ -1,4 +1,4 @@
-"""Compiled enumeration of tuples of cells for squared loss; a bound skips nearly all of them."""
+"""Compiled walks over tuples of cells for squared loss: where other losses begin."""
 
 from __future__ import annotations
 
@@ -58,46 +58,6 @@ def own_sums(
             for k in range(r):
                 blocks[c, i, k] = blocks[before, i, k] + outer[point, i, k]
     return blocks, moments, shares
-
-
-@compiled
-def _walk(cells: Cells, first: int, cross: Array) -> None:
-    """Sum ``mass p p^T`` over the points where both a given cell and each other one are on."""
-    r = cells.points.shape[1]
-    on = np.empty(len(cells.points), np.bool_)
-    for j in range(len(on)):
-        on[j] = is_on(cells.sides, first, j) == 1
-    for c in range(1, len(cells.parent)):
-        source, point = cross[cells.parent[c]], cells.added[c]
-        here = cross[c]
-        if on[point]:
-            outer = cells.outer[point]
-            for i in range(r):
-                for k in range(i + 1):
-                    here[i, k] = source[i, k] + outer[i, k]
-        else:
-            for i in range(r):
-                for k in range(i + 1):
-                    here[i, k] = source[i, k]
-
-
-@compiled
-def _load(
-    cells: Cells, cross: Array, chosen: Integers, level: int, L: Array, p: Array, block: Array
-) -> None:
-    """Extend the factor of the first ``level`` units by the unit ``chosen[level]``."""
-    r = cells.points.shape[1]
-    new, size = chosen[level], level * r
-    for q in range(level):
-        shared = cross[q, new]
-        for i in range(r):
-            for k in range(r):
-                both = shared[i, k] if k <= i else shared[k, i]
-                L[size + i, q * r + k] = both - cells.share[new, i] * cells.share[chosen[q], k]
-    for i in range(r):
-        for k in range(i + 1):
-            block[i, k] = cells.block[new, i, k] - cells.share[new, i] * cells.share[new, k]
-    extend(L, p, size, r, block, cells.moment[new], cells.floor)
 
 
 @compiled
@@ -256,41 +216,6 @@ def most_facets(cells: Cells) -> int:
     for c in range(len(cells.parent)):
         most = max(most, cells.facet_start[c + 1] - cells.facet_start[c])
     return most
-
-
-@compiled
-def search_rows(cells: Cells, first: int, last: int, width: int, biased: bool, found: Found) -> None:
-    """Examine every tuple ``c_1 <= ... <= c_w`` of cells with ``first <= c_1 < last``."""
-    n, r = len(cells.parent), cells.points.shape[1]
-    m = width * r
-    L, p, block = np.zeros((m, m)), np.zeros(m), np.zeros((r, r))
-    cross = np.zeros((width - 1, n, r, r))
-    most = width * most_facets(cells)
-    room = (np.empty((most, m)), np.empty((most, m)), np.empty(most, np.int64))
-    work = _workspace(m, most)
-    chosen = np.zeros(width, np.int64)
-    chosen[0] = first
-    level = np.int64(0)  # a plain 0 would compile _load twice
-    total = cells.energy + cells.constant
-    while level >= 0:
-        if chosen[level] >= (last if level == 0 else n):
-            level -= 1
-            if level >= 0:
-                chosen[level] += 1
-            continue
-        _load(cells, cross, chosen, level, L, p, block)
-        if level < width - 1:
-            _walk(cells, chosen[level], cross[level])
-            level += 1
-            chosen[level] = chosen[level - 1]
-            continue
-        found.counts[0] += 1
-        bound = total
-        for i in range(m):
-            bound -= p[i] * p[i]
-        if bound < skip_below(cells, found.loss[0]):
-            _try_cones(cells, chosen, L, p, biased, found, room, work)
-        chosen[level] += 1
 
 
 @compiled
