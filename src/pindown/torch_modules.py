@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,36 @@ def own_torch() -> Iterator[None]:
     finally:
         torch.set_num_threads(threads)
         torch.set_default_dtype(precision)
+
+
+def called_with(
+    module: torch.nn.Module,
+    tensors: Mapping[str, torch.Tensor],
+    arguments: tuple[Any, ...],
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Return what a module answers with other tensors in place of its own, and leave it as it was.
+
+    ``torch.func.functional_call`` leaves the other tensors in a part that stands at several places.
+
+    >>> import torch
+    >>> twice = torch.nn.Linear(1, 1, bias=False)
+    >>> own = twice.weight
+    >>> module = torch.nn.Sequential(twice, twice)
+    >>> called_with(module, {"0.weight": torch.tensor([[3.0]])}, (torch.ones(1),)).item()
+    9.0
+    >>> twice.weight is own
+    True
+    """
+    from pindown.extras import torch
+
+    before = [(part, dict(part._parameters), dict(part._buffers)) for part in module.modules()]
+    try:
+        return torch.func.functional_call(module, dict(tensors), arguments, dict(options or {}))
+    finally:
+        for part, parameters, buffers in before:
+            part._parameters.update(parameters)
+            part._buffers.update(buffers)
 
 
 def usable_device(name: Any) -> torch.device:

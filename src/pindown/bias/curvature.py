@@ -23,6 +23,7 @@ from torch import Tensor
 from pindown.affine import Array
 from pindown.bias.tuning import MAX_DENSE_WEIGHTS
 from pindown.evidence import Kind
+from pindown.torch_modules import called_with
 from pindown.validation import integer, positive
 
 Loss: TypeAlias = Callable[[Tensor], Tensor]
@@ -251,7 +252,7 @@ def flat_loss(module: Any, loss: Callable[[Callable[..., Tensor]], Tensor]) -> t
         parameters = {
             name: part.reshape(shape) for (name, shape, _), part in zip(shapes, parts, strict=True)
         }
-        return loss(lambda *inputs: torch.func.functional_call(module, parameters, inputs))
+        return loss(lambda *inputs: called_with(module, parameters, inputs))
 
     return of_weights, flat
 

@@ -92,6 +92,11 @@ LAYER_BATCH = 512
 CLOSED_FORM_COPIES, MIN_CLOSED_FORM_ROWS = 3, 64
 # What a Jacobian's block costs beyond itself: autograd holds about two more copies of it.
 JACOBIAN_COPIES = 3
+# Bytes of blocks, unless told otherwise: of Gram matrices, and of Jacobians, found anew per pair.
+CLOSED_FORM_MEMORY, JACOBIAN_MEMORY = 2**24, 2**30
+# Layer by layer: rows that pass through a module at once (larger batches of windows leave the cache),
+# rows on which the sum over layers is compared with derivatives, and how near it has to be.
+LAYERWISE_ROWS, LAYERWISE_TRIED_ROWS, LAYERWISE_AGREEMENT = 64, 2, 1e-9
 # Rows of a block of pairs whose Jacobian products are taken at once.
 PAIR_ROWS = 64
 # Blocks of this many rows and columns stay in the cache, and are small enough for malloc to reuse:

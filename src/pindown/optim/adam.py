@@ -12,12 +12,12 @@ from torch import Tensor
 
 from pindown.optim._base import (
     ForeachOptimizer,
-    State,
     Work,
     count_steps,
     moments,
     plain_number,
 )
+from pindown.optim._fused import adaptive_step
 from pindown.validation import choice, positive
 
 SCHEDULES = ("bias_corrected", "constant", "theorem", "optimal")
@@ -111,40 +111,26 @@ class Adam(ForeachOptimizer):
         super()._check(settings)
 
     def _move(self, work: list[Work]) -> None:
-        done = [
-            (group, params, grads, *self._advance(group, params, grads, s))
-            for group, params, grads, s in work
-        ]
-        by_norm = [g for group, _, grads, *_ in done if group["schedule"] == "theorem" for g in grads]
+        by_norm = [g for group, _, grads, _ in work if group["schedule"] == "theorem" for g in grads]
         square = _inner(by_norm, by_norm)
+        waiting = []
         along = length = 0.0
-        for group, _, grads, first, roots, _ in done:
-            if group["schedule"] == "optimal":  # here the denominators become the directions
-                for m, root in zip(first, roots, strict=True):
-                    torch.div(m, root, out=root)
-                along, length = along + _inner(grads, roots), length + _inner(roots, roots)
+        for group, params, grads, states in work:
+            steps = count_steps(states)
+            first, second = moments(states, params, "first"), moments(states, params, "squares")
+            if group["schedule"] == "optimal":  # every direction is known before the size is
+                moved = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in params]
+                sizes = [-1.0] * len(params)
+                waiting.append((group, params, moved))
+            else:
+                moved, sizes = params, [group["lr"] * _factor(group, t, square) for t in steps]
+            adaptive_step(moved, grads, first, second, group["betas"], group["shift"], sizes)
+            if group["schedule"] == "optimal":
+                along, length = along + _inner(grads, moved), length + _inner(moved, moved)
         # A gradient that is no number shows in every parameter, and does not just stop the method.
         best = 0.0 if along <= 0 or length == 0 else along / length
-        for group, params, _, first, roots, steps in done:
-            if group["schedule"] == "optimal":
-                torch._foreach_add_(params, roots, alpha=-group["lr"] * best)
-            else:
-                sizes = [-group["lr"] * _factor(group, t, square) for t in steps]
-                torch._foreach_addcdiv_(params, first, roots, sizes)
-
-    def _advance(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
-    ) -> tuple[list[Tensor], list[Tensor], list[int]]:
-        """Update both averages; return the first, the denominators and the numbers of steps."""
-        beta1, beta2 = group["betas"]
-        steps = count_steps(states)
-        first, second = moments(states, params, "first"), moments(states, params, "squares")
-        torch._foreach_lerp_(first, grads, 1 - beta1)
-        torch._foreach_mul_(second, beta2)
-        torch._foreach_addcmul_(second, grads, grads, 1 - beta2)
-        roots = torch._foreach_sqrt(second)
-        torch._foreach_add_(roots, group["shift"])
-        return first, roots, steps
+        for group, params, moved in waiting:
+            torch._foreach_add_(params, moved, alpha=-group["lr"] * best)
 
 
 def _factor(group: dict[str, Any], t: int, square: float) -> float:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pindown.optim._base import ForeachOptimizer, State, moments, plain_number
+from pindown.optim._fused import nesterov_step
 
 
 def check_momentum(settings: dict[str, Any]) -> None:
@@ -69,10 +70,7 @@ class NAG(ForeachOptimizer):
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
     ) -> None:
         velocity = moments(states, params, "velocity")
-        torch._foreach_mul_(velocity, group["momentum"])
-        torch._foreach_add_(velocity, grads)
-        torch._foreach_add_(params, grads, alpha=-group["lr"])
-        torch._foreach_add_(params, velocity, alpha=-group["lr"] * group["momentum"])
+        nesterov_step(params, grads, velocity, group["momentum"], group["lr"])
 
 
 class HeavyBall(ForeachOptimizer):

@@ -17,15 +17,16 @@ from torch import nn
 from pindown.affine import Array
 from pindown.bias.tangent_kernel.empirical import Outputs
 from pindown.bias.tuning import JACOBIAN_COPIES, PAIR_ROWS
+from pindown.torch_modules import called_with
 
 _BYTES = 8
 # Axes for outputs beyond the two for rows, and how a block turns when its rows change places.
-_AXES: dict[Outputs, tuple[int, tuple[int, ...]]] = {
+AXES: dict[Outputs, tuple[int, tuple[int, ...]]] = {
     "mean": (0, (1, 0)),
     "each": (1, (1, 0, 2)),
     "full": (2, (1, 0, 3, 2)),
 }
-_CONTRACTIONS: dict[Outputs, str] = {
+CONTRACTIONS: dict[Outputs, str] = {
     "mean": "iap,jap->ij",
     "each": "iap,jap->ija",
     "full": "iap,jbp->ijab",
@@ -70,9 +71,7 @@ class RowFunction:
 
     def __call__(self, parameters: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
         """Return the outputs at one row, (k,)."""
-        from torch.func import functional_call
-
-        out = functional_call(self.module, {**self.fixed, **parameters}, (x[None],))
+        out = called_with(self.module, {**self.fixed, **parameters}, (x[None],))
         if not isinstance(out, torch.Tensor):
             raise TypeError(f"the module must return one tensor; got {type(out).__name__}.")
         return out.reshape(-1)
@@ -110,7 +109,7 @@ def autodiff_ntk(
         block = _by_products if products else _by_jacobians
         row = JACOBIAN_COPIES * _BYTES * k * function.n_parameters
         rows = PAIR_ROWS if products else int(memory / 2 // row)
-        axes, swap = _AXES[outputs]
+        axes, swap = AXES[outputs]
         kernel = np.empty((len(first), len(second), *(k for _ in range(axes))))
         for i, j, part in block(function, first, second, X2 is None, k, max(1, rows), outputs):
             kernel[i, j] = part.cpu().numpy()
@@ -137,16 +136,14 @@ def _by_jacobians(
     rows: int,
     outputs: Outputs,
 ) -> Iterator[_Block]:
-    for i in _slices(len(first), rows):
+    for i in slices(len(first), rows):
         left = _jacobian(function, first[i], k)
-        for j in _slices(len(second), rows):
+        for j in slices(len(second), rows):
             if same and j.start < i.start:
                 continue
             right = left if same and i == j else _jacobian(function, second[j], k)
             # Parameter by parameter: no copy of a whole Jacobian.
-            parts = [
-                torch.einsum(_CONTRACTIONS[outputs], a, b) for a, b in zip(left, right, strict=True)
-            ]
+            parts = [torch.einsum(CONTRACTIONS[outputs], a, b) for a, b in zip(left, right, strict=True)]
             total = torch.stack(parts).sum(dim=0)
             yield i, j, total / k if outputs == "mean" else total
 
@@ -184,13 +181,14 @@ def _by_products(
         return columns.T
 
     table = vmap(vmap(pair, (None, 0)), (0, None))
-    for i in _slices(len(first), rows):
-        for j in _slices(len(second), rows):
+    for i in slices(len(first), rows):
+        for j in slices(len(second), rows):
             if not (same and j.start < i.start):
                 yield i, j, _reduced(table(first[i], second[j]).detach(), outputs)
 
 
-def _slices(n: int, rows: int) -> list[slice]:
+def slices(n: int, rows: int) -> list[slice]:
+    """Return n rows in blocks of so many."""
     return [slice(start, min(n, start + rows)) for start in range(0, n, rows)]
 
 

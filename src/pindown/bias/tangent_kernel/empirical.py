@@ -7,8 +7,9 @@ are products of inner products, so that
 .. math:: K(x, x') = \sum_l \bigl(\langle a_{l-1}(x), a_{l-1}(x')\rangle + 1\bigr)
     \,\langle \delta_l(x), \delta_l(x')\rangle
 
-(the 1 is for the bias) needs two Gram matrices per layer and never the parameters side by side. Other
-modules are differentiated row by row, in :mod:`pindown.bias.tangent_kernel._autodiff`.
+(the 1 is for the bias) needs two Gram matrices per layer and never the parameters side by side. Modules
+with convolutions and norms go layer by layer too, in :mod:`pindown.bias.tangent_kernel.layerwise`; what
+remains is differentiated row by row, in :mod:`pindown.bias.tangent_kernel._autodiff`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ import scipy.sparse as sp
 
 from pindown.affine import Array, is_finite
 from pindown.bias.tangent_kernel.gram import as_pair
-from pindown.bias.tuning import CLOSED_FORM_COPIES, MIN_CLOSED_FORM_ROWS
+from pindown.bias.tuning import (
+    CLOSED_FORM_COPIES,
+    CLOSED_FORM_MEMORY,
+    JACOBIAN_MEMORY,
+    MIN_CLOSED_FORM_ROWS,
+)
 from pindown.network import ReluNetwork
 from pindown.validation import choice, positive
 
@@ -38,7 +44,7 @@ def empirical_ntk(
     outputs: Outputs = "mean",
     method: Method = "auto",
     biases: bool = True,
-    memory: float = 2**30,
+    memory: float | None = None,
 ) -> Array:
     r"""Return the neural tangent kernel of a network at its present parameters.
 
@@ -49,7 +55,9 @@ def empirical_ntk(
     :math:`\dot f = -K (f - y)`.
 
     A ``ReluNetwork``, and a ``Sequential`` of ``Linear`` and ``ReLU``, has a closed form: two Gram
-    matrices per layer and no Jacobian. Everything else is differentiated by ``torch.func`` in blocks.
+    matrices per layer and no Jacobian. So has any module whose parameters lie in linear layers,
+    convolutions, batch and layer norms, each used once, whatever lies between them; that the layers add
+    up to the gradient is checked on two rows. Everything else is differentiated by ``torch.func``.
 
     Args:
         module_or_net: A ``ReluNetwork`` (all weights and biases count as parameters, also those of an
@@ -65,7 +73,8 @@ def empirical_ntk(
         method: ``"closed"`` form, ``"jacobian"`` blocks, or ``"products"`` of Jacobians and vectors,
             which store no Jacobian; ``"auto"`` takes the closed form where there is one.
         biases: Whether biases count as parameters.
-        memory: Bytes that blocks of Jacobians, or of a closed form's Gram matrices, may take.
+        memory: Bytes that blocks may take; None is 16 MB for Gram matrices of closed forms and 1 GB for
+            Jacobians and what is kept of layers.
 
     Returns:
         The kernel (n1, n2) in float64, with axes for outputs as asked.
@@ -87,21 +96,43 @@ def empirical_ntk(
     """
     choice("outputs", outputs, ("mean", "each", "full"))
     choice("method", method, ("auto", "closed", "jacobian", "products"))
-    memory = positive("memory", memory, infinite=True)
+    room = None if memory is None else positive("memory", memory, infinite=True)
     module, layers = _read(module_or_net, biases, method)
     if layers is None or (method == "auto" and _acts_on_last_axis(module_or_net, X1)):
-        from pindown.bias.tangent_kernel._autodiff import autodiff_ntk
-
         first, second = as_pair(X1, X2, flat=False)
-        return _within_floats(
-            autodiff_ntk(
-                module, first, second, outputs, biases=biases, memory=memory,
-                products=method == "products",
-            )
-        )  # fmt: skip
+        room = JACOBIAN_MEMORY if room is None else room
+        return _within_floats(_of_module(module, first, second, outputs, method, biases, room))
     first, second = _rows(module_or_net, layers, X1, X2)
+    room = CLOSED_FORM_MEMORY if room is None else room
     with np.errstate(over="ignore", invalid="ignore"):
-        return _within_floats(_by_blocks(layers, first, second, outputs, memory))
+        return _within_floats(_by_blocks(layers, first, second, outputs, room))
+
+
+def _of_module(
+    module: Any,
+    first: Array,
+    second: Array | None,
+    outputs: Outputs,
+    method: Method,
+    biases: bool,
+    memory: float,
+) -> Array:
+    from pindown.bias.tangent_kernel._autodiff import autodiff_ntk
+    from pindown.bias.tangent_kernel.layerwise import NotLayerwiseError, layerwise_ntk
+
+    if method in ("auto", "closed"):
+        try:
+            return layerwise_ntk(module, first, second, outputs, biases=biases, memory=memory)
+        except NotLayerwiseError:
+            if method == "closed":
+                raise ValueError(
+                    f"no closed form is known for {type(module).__name__}: its parameters have to lie "
+                    "in linear layers, convolutions, batch or layer norms in evaluation mode, each used "
+                    "once; use method='auto'."
+                ) from None
+    return autodiff_ntk(
+        module, first, second, outputs, biases=biases, memory=memory, products=method == "products"
+    )
 
 
 def _by_blocks(
@@ -109,17 +140,25 @@ def _by_blocks(
 ) -> Array:
     """Return the closed form, in blocks of rows where the Gram matrices of all layers are too large."""
     other = first if second is None else second
-    per_row = 8.0 * len(other) * (len(layers) + CLOSED_FORM_COPIES)
-    rows = max(MIN_CLOSED_FORM_ROWS, int(min(memory / per_row, len(first))))
-    if rows >= len(first):
+    side = int((min(memory, 2.0**60) / (8.0 * (len(layers) + CLOSED_FORM_COPIES))) ** 0.5)
+    rows = max(MIN_CLOSED_FORM_ROWS, side)
+    if rows >= max(len(first), len(other)):
         return closed_form_ntk(layers, first, second, outputs)
     k = layers[-1].weight.shape[0]
     axes = {"mean": (), "each": (k,), "full": (k, k)}[outputs]
     kernel = np.empty((len(first), len(other), *axes))
-    for start in range(0, len(first), rows):
-        kernel[start : start + rows] = closed_form_ntk(
-            layers, first[start : start + rows], other, outputs
-        )
+    for i in range(0, len(first), rows):
+        left = _forward(layers, first[i : i + rows])
+        for j in range(i if second is None else 0, len(other), rows):
+            same = second is None and i == j
+            right = None if same else _forward(layers, other[j : j + rows])
+            part = _between(layers, left, right, outputs)
+            kernel[i : i + rows, j : j + rows] = part
+            if second is None and not same:
+                turned = part.swapaxes(0, 1)
+                kernel[j : j + rows, i : i + rows] = (
+                    turned.swapaxes(2, 3) if outputs == "full" else turned
+                )
     return kernel
 
 
@@ -146,13 +185,7 @@ def _read(model: Any, biases: bool, method: Method) -> tuple[Any, list[TangentLa
         raise TypeError(
             f"empirical_ntk takes a ReluNetwork or a torch.nn.Module; got {type(model).__name__}."
         )
-    layers = layers_of_module(model, biases) if method in ("auto", "closed") else None
-    if layers is None and method == "closed":
-        raise ValueError(
-            f"no closed form is known for {type(model).__name__}: it is not a Sequential of Linear and "
-            "ReLU in evaluation mode; use method='auto'."
-        )
-    return model, layers
+    return model, layers_of_module(model, biases) if method in ("auto", "closed") else None
 
 
 def _acts_on_last_axis(model: Any, X: Any) -> bool:
@@ -290,11 +323,16 @@ def closed_form_ntk(layers: list[TangentLayer], X1: Array, X2: Array | None, out
         X2: Inputs (n2, d), or None for X1 again.
         outputs: ``"mean"`` over outputs, ``"each"`` output with itself or ``"full"``.
     """
-    first = _forward(layers, X1)
     second = None if X2 is None else _forward(layers, X2)
+    return _between(layers, _forward(layers, X1), second, outputs)
+
+
+def _between(
+    layers: list[TangentLayer], first: _Trace, second: _Trace | None, outputs: Outputs
+) -> Array:
     k = layers[-1].weight.shape[0]
     upward = [_upward(layer, first, second, i) for i, layer in enumerate(layers)]
-    shape = (len(X1), len(X1 if X2 is None else X2))
+    shape = (len(first.inputs[0]), len((second or first).inputs[0]))
     if outputs == "full":
         full = np.empty((*shape, k, k))
         right = [_downward(layers, second or first, j) for j in range(k)]
