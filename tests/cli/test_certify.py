@@ -50,5 +50,9 @@ def test_layers_can_be_trained_anew(files, capsys):
     pytest.importorskip("torch")
     assert run("--data", "held-out.npz", "--retrain", "--budget", "3", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["name"] == "PAC-Bayes certificate" and found["model"] == "model.onnx"
+    assert found["name"] == "held-out certificate" and found["model"] == "model.onnx"
     assert 0 < found["value"] <= 1
+    words = ("--data", "held-out.npz", "--retrain", "--budget", "3", "--json")
+    assert run(*words, "--method", "pac-bayes") == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "PAC-Bayes certificate"
+    assert run(*words, "--method", "guess") == 3

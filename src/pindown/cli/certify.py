@@ -42,8 +42,15 @@ Retrain = Annotated[
     bool,
     typer.Option(
         "--retrain",
-        help="Train the same layers anew on a part of the rows and bound the random classifier around "
-        "them (PAC-Bayes); for rows that training has seen. Needs torch and a ReLU network.",
+        help="Train the same layers anew on a part of the rows and bound what comes out by the others; "
+        "for rows that training has seen. Needs torch and a ReLU network.",
+    ),
+]
+Method = Annotated[
+    str,
+    typer.Option(
+        help="With --retrain: holdout (exact, about the new network), pac-bayes (about a random "
+        "classifier around it), or auto, which is holdout."
     ),
 ]
 FailOn = Annotated[
@@ -58,6 +65,7 @@ def certify(
     target: Target = None,
     delta: Delta = 0.05,
     retrain: Retrain = False,
+    method: Method = "auto",
     fail_on: FailOn = None,
     budget: Budget = 60.0,
     html: Html = None,
@@ -87,7 +95,7 @@ def certify(
     with progress_bar() as report:
         if retrain:
             report("training and certifying", 0, None)
-            bound = _retrained(net, table, delta, budget, seed)
+            bound = _retrained(net, table, delta, method, budget, seed)
         else:
             bound = _held_out(net, table, delta, budget, report)
     name = printable(model.name)
@@ -146,7 +154,7 @@ def _held_out(net: Any, table: Any, delta: float, budget: float, report: Any) ->
     return held_out_bound(int(wrong.sum()), seen.n, delta)
 
 
-def _retrained(net: Any, table: Any, delta: float, budget: float, seed: int) -> Bound:
+def _retrained(net: Any, table: Any, delta: float, method: str, budget: float, seed: int) -> Bound:
     from pindown.findings.asked_model import AskedModel
 
     asked = AskedModel(net)
@@ -156,7 +164,7 @@ def _retrained(net: Any, table: Any, delta: float, budget: float, seed: int) -> 
 
     module = asked.exact.to_torch()
     X = table.X.reshape(len(table.X), -1)
-    return run(module, X, table.y, delta, budget=budget, random_state=seed)
+    return run(module, X, table.y, delta, method=method, budget=budget, random_state=seed)  # type: ignore[arg-type]
 
 
 def _page(bound: Bound, name: str, n_rows: int) -> str:

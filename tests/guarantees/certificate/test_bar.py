@@ -23,7 +23,7 @@ def test_bar(terminal, settings, shown, monkeypatch, capsys):
     if terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")
     X = np.random.default_rng(0).standard_normal((60, 2))
-    certify(nn.Linear(2, 2), X, X[:, 0] > 0, epochs=3, steps=3, draws=100, **settings)
+    certify(nn.Linear(2, 2), X, X[:, 0] > 0, epochs=3, **settings)
     captured = capsys.readouterr()
     assert ("training the prior" in captured.err) is shown
     assert captured.out == ""

@@ -1,6 +1,7 @@
 """The certificate holds as often as it says, uses nothing it must not see, and is small where it can."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from scipy.special import rel_entr
 from scipy.stats import binom, norm
 from torch import nn
 
-from pindown.guarantees import Bound, certify
+from pindown.guarantees import Bound
+from pindown.guarantees import certify as certify_by
 from pindown.guarantees.certificate import run as run_module
 
+certify = partial(certify_by, method="pac-bayes")
 QUICK = {"learning_rate": 0.02, "epochs": 15, "steps": 20, "draws": 5000}
 
 
@@ -184,15 +187,33 @@ def test_two_examples_are_honestly_vacuous():
     assert certificate.terms["n"] == 1.0
 
 
-def test_test_set_is_the_binomial_bound_of_the_network_that_is_returned():
+def test_held_out_errors_bound_the_network_that_is_returned():
     X, y = halves()
-    found = certify(net(), X, y, method="test-set", **QUICK)
+    found = certify_by(net(), X, y, prior_share=0.5, **QUICK)  # by default
     with torch.no_grad():
         held_out = torch.tensor(X[found.rows], dtype=torch.float32)
         errors = int((found.network(held_out).argmax(1).numpy() != y[found.rows]).sum())
     assert binom.cdf(errors, len(found.rows), found.value) == pytest.approx(0.05, rel=1e-6)
     assert isinstance(found, Bound) and found.posterior is None
     assert found.value == certify(net(), X, y, **QUICK).test_set.value
+    assert found.value == certify_by(net(), X, y, method="holdout", prior_share=0.5, **QUICK).value
+
+
+@pytest.mark.parametrize(("n", "held_out"), [(40, 20), (900, 300), (2500, 500)])
+def test_what_is_held_out_depends_on_the_number_of_examples_alone(n, held_out):
+    X, y = halves(n)
+    assert len(certify_by(net(), X, y, epochs=1).rows) == held_out
+
+
+def test_given_weights_are_held_against_all_examples():
+    X, y = halves(200)
+    module = net()
+    found = certify_by(module, X, y, prior="given")
+    with torch.no_grad():
+        errors = int((module(torch.tensor(X, dtype=torch.float32)).argmax(1).numpy() != y).sum())
+    assert len(found.rows) == 200
+    assert binom.cdf(errors, 200, found.value) == pytest.approx(0.05, rel=1e-6)
+    assert "never saw these examples" in str(found)
 
 
 def test_one_score_and_signs_as_labels():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from pindown.deadline import Deadline
+from pindown.deadline import NEVER, Deadline
 from pindown.guarantees.bounds.pac_bayes import maurer_bound
 from pindown.guarantees.certificate._evaluation import Count, count_errors, evaluate, module_errors, plan
 from pindown.guarantees.certificate._stages import Stage
@@ -32,9 +32,9 @@ from pindown.guarantees.tuning import (
     NOISE_COST,
     NOISE_LEVELS,
     NOISE_ROWS,
+    NOISE_UNTIL,
     POSTERIOR_UNTIL,
     PRIOR_BATCHES,
-    PRIOR_UNTIL,
     WARM_UP_SHARE,
 )
 
@@ -66,8 +66,10 @@ class Run:
         """The rest, for the draw of the examples; rounded down so that both sum to delta at most."""
         return math.nextafter(self.delta - self.monte_carlo_delta, 0.0)
 
-    def train(self, network: nn.Module, examples: Examples, generator: torch.Generator) -> None:
-        """Train the prior's mean, in place."""
+    def train(
+        self, network: nn.Module, examples: Examples, generator: torch.Generator, until: float
+    ) -> None:
+        """Train the prior's mean, in place, for this share of the time at most."""
         size = self.batch_size
         if size is None:
             size = min(max(examples.n // PRIOR_BATCHES, MIN_PRIOR_BATCH), MAX_PRIOR_BATCH)
@@ -75,7 +77,7 @@ class Run:
         epochs = self.epochs
         if epochs is None:
             epochs = min(max(ENOUGH_PRIOR_STEPS // per_epoch, MIN_PRIOR_EPOCHS), MAX_PRIOR_EPOCHS)
-        stage = self._stage("training the prior", epochs * per_epoch, PRIOR_UNTIL)
+        stage = self._stage("training the prior", epochs * per_epoch, until)
         self.interrupted |= train(
             network, examples, stage, size, self.learning_rate, self.dropout, generator
         )
@@ -84,9 +86,12 @@ class Run:
     def surround(
         self, network: nn.Module, examples: Examples, local: bool, generator: torch.Generator
     ) -> tuple[Prior, float]:
-        """Return the prior and its noise, chosen on its part; little noise after an interrupt."""
+        """Return the prior and its noise, chosen on its part; little of it if there is no time."""
         try:
-            return around(network, examples, local, self.noise, generator)
+            end = self._until(NOISE_UNTIL)
+            prior, level = around(network, examples, local, self.noise, generator, end)
+            self.late |= end.passed
+            return prior, level
         except KeyboardInterrupt:
             warnings.warn("interrupted: the prior has little noise", stacklevel=3)
             self.interrupted = True
@@ -95,7 +100,7 @@ class Run:
     def move(self, prior: Prior, examples: Examples, generator: torch.Generator) -> WeightPosterior:
         """Return the posterior with the lowest bound on the way, the prior included."""
         best = Moves.none(prior.means())
-        if not self.steps or self.interrupted:
+        if not self.steps or self.interrupted or self._until(NOISE_UNTIL).passed:
             return prior.moved(best)
         seed = int(torch.randint(2**31, (), generator=generator))
         lowest = math.inf
@@ -129,8 +134,11 @@ class Run:
         return counted
 
     def _stage(self, what: str, total: int, until: float) -> Stage:
+        return Stage(what, total, self._until(until), self.verbose)
+
+    def _until(self, share: float) -> Deadline:
         start, end = self.deadline.start, self.deadline.end
-        return Stage(what, total, Deadline(start + until * (end - start)), self.verbose)
+        return Deadline(start + share * (end - start))
 
     def _look(self, posterior: WeightPosterior, examples: Examples, seed: int) -> float:
         """Return about what the bound is; equal seeds make posteriors comparable."""
@@ -209,7 +217,12 @@ def _schedule(progress: float) -> float:
 
 
 def around(
-    module: nn.Module, examples: Examples, local: bool, noise: float | None, generator: torch.Generator
+    module: nn.Module,
+    examples: Examples,
+    local: bool,
+    noise: float | None,
+    generator: torch.Generator,
+    deadline: Deadline = NEVER,
 ) -> tuple[Prior, float]:
     """Put the largest Gaussian around a network under which it still gets the prior's part right.
 
@@ -219,6 +232,7 @@ def around(
         local: Whether noise is drawn at the outputs of layers.
         noise: Deviation relative to the root mean square of a tensor's weights; None chooses it.
         generator: Of the noise.
+        deadline: When to take a little noise instead of looking on.
 
     Returns:
         The prior and its noise.
@@ -229,6 +243,8 @@ def around(
     passes = math.ceil(MIN_NOISE_TRIALS / few.n) if local else MIN_NOISE_PASSES
     allowed = module_errors(module, few) / few.n + NOISE_COST / math.sqrt(examples.n)
     for level in NOISE_LEVELS:
+        if deadline.passed:
+            return around(module, examples, local, min(level, LITTLE_NOISE), generator)
         prior = Prior(module, _scales(module, level), local)
         posterior = prior.moved(Moves.none(prior.means()))
         errors = count_errors(posterior, few, NOISE_ROWS, generator, passes)
