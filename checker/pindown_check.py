@@ -12,8 +12,8 @@ input lies in any set. "violated": the given inputs lie in sets. "counted": some
 
   A box is proved if some row C x + R y - t is positive on all of it; to see that, the networks are put
   between linear functions, from the outputs back to the inputs (`Bounds.upper`). A tree of cuts takes a
-  set's box apart into boxes that are proved (`BoxCheck`). Cuts are made here, so that the halves cover
-  the whole whatever the file says.
+  set's box apart into boxes that are proved (`check_tree`). Cuts are made here, so that the halves
+  cover the whole whatever the file says.
   Or a tree takes it apart by signs of what enters ReLUs: plus on one side, minus on the other (`Root`).
   A leaf is proved with slopes, multipliers and weights from the file. Any slope in [0, 1], multiplier of
   the right sign and weight >= 0 gives a bound that is true: nothing in the file has to be believed.
@@ -25,7 +25,6 @@ one, u = 2**-53 (Higham 2002, section 3.1); `error` returns several times that.
 """
 
 import argparse
-import copy
 import hashlib
 import json
 import math
@@ -49,8 +48,11 @@ HEAD = struct.Struct("<16sIIQ32s")
 MAGIC, VERSION = b"pindown proof\r\n\x1a", 2
 MAX_FILE, MAX_UNPACKED, MAX_MODEL = 100_000_000, 1_000_000_000, 2_000_000_000  # bytes
 MAX_TENSOR = 50_000_000  # numbers of one tensor or one weight
+MAX_TOTAL = 200_000_000  # of all of a network
+MAX_LEVEL = 20_000_000  # of one level of a tree
 BLOCK = 3_000_000  # numbers of forms that are carried back at once
-EXTRA_CUTS = 30  # a leaf of a tree of boxes may be cut so often if it is not proved at once
+EXTRA_BOXES = 1000  # and two for each node: parts of leaves that are not proved at once
+EXTRA_CUTS = 30  # how often such a leaf may be cut
 UNKNOWNS = 64  # of zonotopes, beside the inputs
 OPEN, LEAF, CUT, SHRUNK, SHRUNK_AND_CUT = range(5)
 ENDS, BOXES, SIGNS = 1, 2, 3
@@ -93,6 +95,10 @@ def dot(form, values):
     return np.matmul(form, values[:, :, None])[:, :, 0]
 
 
+def blocks(items, size):
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
 def fractions(array):
     made = np.empty(np.shape(array), dtype=object)
     made.ravel()[:] = [Fraction(float(v)) for v in np.ravel(array)]
@@ -104,167 +110,110 @@ def fractions(array):
 # linear functions c . y of a tensor for each of n boxes.
 
 
-class Map:
-    """x -> L x. `forward` applies L or a part of it, `back` its transpose; sums have at most n terms."""
+class Linear:
+    """y = x[index] W: what is read at P places, (P, K), times a matrix (K, O), written as (O, P).
 
-    def prepare(self, weight, n, size=None, exact=None):
+    An index of n_in reads a zero. Weights of fewer dimensions are multiplied entry by entry, with K = 1.
+    spread: at least |W|, relative to which W is rounded itself; exact: W in rationals, if it is another.
+    """
+
+    def __init__(self, n_in, index, weight, spread=None, exact=None):
         least = np.min(np.abs(weight), where=weight != 0, initial=1.0)
         require(np.isfinite(weight).all(), "a model has weights that are not finite.")
         require(least >= LEAST_WEIGHT, "a model has weights that are too small for this checker.")
-        self.weight, self.n, self.size, self.exact = weight, n, size, exact
+        self.n_in, self.index, self.weight, self.spread, self.exact = n_in, index, weight, spread, exact
         self.positive, self.negative = np.maximum(weight, 0.0), np.maximum(-weight, 0.0)
-
-    def sized(self, reach):
-        """|L| |x|, or more if L itself is rounded: what errors are relative to."""
-        if self.size is not None:
-            return self.forward(reach, self.size)
-        return self.forward(reach, self.positive) + self.forward(reach, self.negative)
-
-    def at(self, x):
-        """L x in rationals."""
-        return self.forward(x, fractions(self.weight) if self.exact is None else self.exact)
-
-    def minus(self, other, pair_in, pair_out):
-        """L - L', of maps that differ in nothing but their numbers."""
-        same = all(np.array_equal(p, q) for p, q in zip(self.geometry, other.geometry))
-        require(same and pair_in is pair_out is None, "tied networks differ in structure.")
-        made = copy.copy(self)
-        made.plain = False
-        made.prepare(self.weight - other.weight, self.n)
-        return made
-
-
-class Dense(Map):
-    """Rows of the input times a matrix: (rows, k) -> (rows, m)."""
-
-    def __init__(self, weight, rows, size=None):
-        self.rows, self.n_in, self.n_out = rows, rows * weight.shape[0], rows * weight.shape[1]
-        self.prepare(weight, sum(weight.shape), size)
+        self.size = np.abs(weight) if spread is None else spread
+        self.n_out = len(index) * (weight.shape[1] if weight.ndim == 2 else 1)
+        self.plain = np.array_equal(index.ravel(), np.arange(n_in))
+        places, column = index[index < n_in], np.sort(index, axis=0)
+        self.once = not ((column[1:] == column[:-1]) & (column[1:] < n_in)).any()
+        # Forwards K terms, backwards one for every time that an entry is read.
+        self.n = index.shape[1] + int(np.bincount(places).max(initial=1)) * (self.n_out // len(index))
 
     def forward(self, x, weight):
-        return (x.reshape(len(x) * self.rows, -1) @ weight).reshape(len(x), -1)
+        """L x with these weights instead of W."""
+        if not self.plain:
+            x = np.concatenate([x, np.zeros((len(x), 1), x.dtype)], axis=1)[:, self.index.ravel()]
+        if weight.ndim < 2:
+            return x * weight
+        made = (x.reshape(-1, len(weight)) @ weight).reshape(len(x), -1, weight.shape[1])
+        return made.swapaxes(1, 2).reshape(len(x), -1)
 
     def back(self, form):
-        return (form.reshape(-1, self.weight.shape[1]) @ self.weight.T).reshape(*form.shape[:2], -1)
+        """The forms of x that forms of y are."""
+        n, q = form.shape[:2]
+        if self.weight.ndim < 2:
+            parts = form * self.weight
+        else:
+            parts = form.reshape(n * q, -1, len(self.index)).swapaxes(1, 2)
+            parts = parts.reshape(-1, self.weight.shape[1]) @ self.weight.T
+        if self.plain:
+            return parts.reshape(n, q, self.n_in)
+        made, parts = np.zeros((n * q, self.n_in + 1)), parts.reshape(n * q, *self.index.shape)
+        for k, places in enumerate(self.index.T):
+            if self.once:
+                made[:, places] += parts[:, :, k]
+            else:
+                np.add.at(made, (slice(None), places), parts[:, :, k])
+        return made[:, :-1].reshape(n, q, self.n_in)
 
     def minus(self, other, pair_in, pair_out):
         """L S P - S' P' L', where pairs (P, S) say which units of the other network ours stand for."""
-        ours, theirs, rounded = self.weight, other.weight, False
-        require(ours.shape == theirs.shape and self.rows == other.rows, "tied networks differ in shape.")
-        require((pair_in is pair_out is None) or self.rows == 1, "rows of a matrix cannot be paired.")
-        if pair_in is not None:
-            places, scales = pair_in
-            ours, moved = np.zeros(ours.shape), ours * scales[:, None]
-            ours[places] = moved
-            rounded = not exact_scales(scales)
-        if pair_out is not None:
-            places, scales = pair_out
-            theirs = theirs[:, places] * scales
-            rounded = rounded or not exact_scales(scales)
-        return Dense(ours - theirs, self.rows, np.abs(ours) + np.abs(theirs) if rounded else None)
-
-
-class Pick(Map):
-    """y[target] = weight * x[source]; all entries if these are None."""
-
-    def __init__(self, n_in, n_out, source=None, target=None, weight=None, exact=None):
-        self.n_in, self.n_out, self.plain = n_in, n_out, source is target is weight is None
-        self.source, self.target = (slice(None) if p is None else p for p in (source, target))
-        self.once = source is None or len(np.unique(source)) == len(source)
-        self.geometry = n_in, n_out, source, target, np.shape(weight)
-        self.prepare(np.ones(()) if weight is None else weight, 3 if self.once else n_out, None, exact)
-
-    def forward(self, x, weight):
-        if self.plain and weight is not self.negative:  # as it is
-            return x
-        made = np.zeros((len(x), self.n_out), dtype=x.dtype)
-        made[:, self.target] = x[:, self.source] * weight
-        return made
-
-    def back(self, form):
-        if self.plain:
-            return form
-        made, moved = np.zeros((*form.shape[:2], self.n_in)), form[:, :, self.target] * self.weight
-        if self.once:
-            made[:, :, self.source] = moved
+        ours, theirs, n = self.weight, other.weight, other.n_in
+        if pair_in is pair_out is None:
+            good = n == self.n_in and np.array_equal(self.index, other.index)
         else:
-            np.add.at(made, (slice(None), slice(None), self.source), moved)
-        return made
-
-
-class Conv(Map):
-    """A convolution of images (C, H, W) -> (O, H', W')."""
-
-    def __init__(self, weight, shape, strides, pads, dilations):
-        self.shape, self.strides, self.pads, self.dilations = shape, strides, pads, dilations
-        self.padded = shape[1] + pads[0] + pads[2], shape[2] + pads[1] + pads[3]
-        spans = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations)]
-        self.made = tuple((p - span) // s + 1 for p, span, s in zip(self.padded, spans, strides))
-        require(min(self.made) > 0, "a convolution's kernel is larger than its image.")
-        self.inner = slice(pads[0], pads[0] + shape[1]), slice(pads[1], pads[1] + shape[2])
-        self.n_in, self.n_out = math.prod(shape), len(weight) * self.made[0] * self.made[1]
-        self.geometry = shape, strides, pads, dilations, weight.shape
-        self.prepare(weight, weight[0].size + weight[:, 0].size)
-
-    def windows(self, weight):
-        """Yield of every place in the kernel where it looks in the padded image, and its matrix (O, C)."""
-        for i in range(weight.shape[2]):
-            for j in range(weight.shape[3]):
-                sides = zip((i, j), self.dilations, self.strides, self.made)
-                where = [slice(k * d, k * d + (m - 1) * s + 1, s) for k, d, s, m in sides]
-                yield (slice(None), slice(None), *where), weight[:, :, i, j]
-
-    def forward(self, x, weight):
-        image = np.zeros((len(x), self.shape[0], *self.padded), dtype=x.dtype)
-        image[:, :, self.inner[0], self.inner[1]] = x.reshape(len(x), *self.shape)
-        total = np.zeros((len(weight), len(x), *self.made), dtype=x.dtype)
-        for where, matrix in self.windows(weight):
-            total = total + np.tensordot(matrix, image[where], (1, 1))
-        return np.moveaxis(total, 0, 1).reshape(len(x), -1)
-
-    def back(self, form):
-        flat = form.reshape(-1, len(self.weight), *self.made)
-        image = np.zeros((self.shape[0], len(flat), *self.padded))
-        for where, matrix in self.windows(self.weight):
-            image[where] += np.tensordot(matrix, flat, (0, 1))
-        inside = np.moveaxis(image[:, :, self.inner[0], self.inner[1]], 0, 1)
-        return np.ascontiguousarray(inside).reshape(*form.shape[:2], -1)
+            good = self.plain and other.plain and len(self.index) == len(other.index) == 1 < ours.ndim
+        require(good and ours.ndim == theirs.ndim, "tied networks differ in structure.")
+        size = np.abs(ours)
+        if pair_in is not None:
+            moved, ours, size = ours * pair_in.scales[:, None], *np.zeros((2, n, ours.shape[1]))
+            np.add.at(ours, pair_in.places, moved)
+            np.add.at(size, pair_in.places, np.abs(moved))
+        if pair_out is not None:
+            theirs = theirs[:, pair_out.places] * pair_out.scales
+        require(ours.shape == theirs.shape, "tied networks differ in structure.")
+        exact = all(pair is None or pair.exact for pair in (pair_in, pair_out))
+        return Linear(n, other.index, ours - theirs, None if exact else size + np.abs(theirs))
 
 
 class Affine:
-    """y = sum of L x over terms (L, number of tensor x), plus a bias."""
+    """y = bias + the sum of L x over terms (L, number of tensor x)."""
 
     def __init__(self, terms, bias, bias_size=None):
         require(np.isfinite(bias).all(), "a model has weights that are not finite.")
-        self.terms, self.inputs = terms, [j for _, j in terms]
+        self.terms, self.inputs, self.bias = terms, [j for _, j in terms], bias
+        self.bias_size = size_of(bias) if bias_size is None else bias_size
         self.n = sum(m.n for m, _ in terms) + len(terms) + 2
-        self.loose = bias_size is not None or any(m.size is not None for m, _ in terms)
-        self.set_bias(bias, bias_size)
-
-    def set_bias(self, bias, bias_size=None):
-        self.bias, self.bias_size = bias, size_of(bias) if bias_size is None else bias_size
 
     def sums(self, given, part):
         return sum(m.forward(given[j], getattr(m, part)) for m, j in self.terms)
 
     def sizes(self, reach):
-        """|L| |x| + |b| for every entry of y: what errors are relative to."""
-        return sum(m.sized(reach[j]) for m, j in self.terms) + self.bias_size
+        """At least |L| |x| + |b| for every entry of y: what errors are relative to."""
+        return self.sums(reach, "size") + self.bias_size
+
+    def rounded(self, reach):
+        """What it may do to y that weights are rounded themselves."""
+        loose = [(m, j) for m, j in self.terms if m.spread is not None]
+        return error(sum(m.forward(reach[j], m.spread) for m, j in loose), self.n)
 
     def interval(self, values):
         low, high = ({j: values[j][side] for j in self.inputs} for side in (0, 1))
-        ends = []
+        reach = {j: size_of(np.maximum(np.abs(low[j]), np.abs(high[j]))) for j in self.inputs}
+        loose, ends = self.rounded(reach), []
         for near, far in ((low, high), (high, low)):
             value = self.sums(near, "positive") - self.sums(far, "negative") + self.bias
             a, b = ({j: size_of(v) for j, v in each.items()} for each in (near, far))
             slack = error(self.sums(a, "positive") + self.sums(b, "negative") + self.bias_size, self.n)
-            if self.loose:
-                slack = slack + error(self.sizes({j: np.maximum(a[j], b[j]) for j in a}), self.n)
-            ends.append((value, slack))
+            ends.append((value, slack + loose))
         return -up(-ends[0][0], ends[0][1]), up(*ends[1])
 
-    def at(self, values):
-        return sum(m.at(values[j]) for m, j in self.terms) + fractions(self.bias)
+    def exactly(self, values):
+        """y in rationals."""
+        terms = ((m, j, fractions(m.weight) if m.exact is None else m.exact) for m, j in self.terms)
+        return sum(m.forward(values[j], weight) for m, j, weight in terms) + fractions(self.bias)
 
 
 def chord(low, high):
@@ -293,12 +242,12 @@ class Relu:
         below = np.where((low >= 0) | ((high > 0) & (high > -low)), 1.0, 0.0)
         return below, np.zeros(low.shape), *chord(low, high)
 
-    def parallel(self, values):
+    def strip(self, values):
         """Slope, middle and half the width of a strip around y."""
-        _, _, slope, shift = self.lines(values)
+        slope, shift = chord(*values[self.inputs[0]])
         return slope, shift / 2, shift / 2
 
-    def at(self, values):
+    def exactly(self, values):
         return np.maximum(values[self.inputs[0]], Fraction(0))
 
 
@@ -328,7 +277,7 @@ class Gap:
         above, below = (np.where(on, 1.0, np.where(off, 0.0, slope)) for slope in (above, below))
         return below, np.where(on | off, 0.0, -drop), above, np.where(on | off, 0.0, shift)
 
-    def parallel(self, values):
+    def strip(self, values):
         (low, high), (on, off) = values[self.inputs[0]], self.signs(values)
         half = np.where(on | off, 0.0, np.maximum(np.abs(low), np.abs(high)) / 2)
         return np.where(on, 1.0, np.where(off, 0.0, 0.5)), np.zeros(low.shape), half
@@ -338,69 +287,86 @@ class Network:
     """Operations in order; tensor 0 is the input, tensor i + 1 is what nodes[i] makes."""
 
     def __init__(self, size):
-        self.nodes, self.sizes = [], [size]
+        self.nodes, self.sizes, self.widest, self.total = [], [size], size, 0
 
     def add(self, node):
-        size = node.terms[0][0].n_out if isinstance(node, Affine) else self.sizes[node.inputs[0]]
-        require(size <= MAX_TENSOR, "a model has a tensor that is too large for this checker.")
+        maps = [m for m, _ in node.terms] if isinstance(node, Affine) else []
+        size = maps[0].n_out if maps else self.sizes[node.inputs[0]]
+        self.widest = max(self.widest, size, *(m.index.size for m in maps), 1)
+        self.count(size + sum(m.index.size + m.weight.size for m in maps))
         self.nodes.append(node)
         self.sizes.append(size)
         return len(self.nodes)
 
-    def same(self, j):
-        """The map that leaves tensor j as it is."""
-        return Pick(self.sizes[j], self.sizes[j]), j
+    def count(self, numbers):
+        self.total += numbers
+        good = self.widest <= MAX_TENSOR and self.total <= MAX_TOTAL
+        require(good, "a model is too large for this checker.")
 
-    def exact(self, x):
-        """The output at one input, in rationals."""
-        values = [fractions(x[None])]
-        for node in self.nodes:
-            values.append(node.at(values))
-        return values[-1][0]
+    def pick(self, j, places=None, weight=1.0):
+        """A term: entries of tensor j, in order if no places are given."""
+        places = np.arange(self.sizes[j]) if places is None else places
+        return Linear(self.sizes[j], places.reshape(-1, 1), np.asarray(weight)), j
+
+    def side_by_side(self, tensors):
+        """Add the tensor that has the entries of several, one after the other."""
+        sizes, terms = [self.sizes[j] for j in tensors], []
+        self.count(len(sizes) * sum(sizes))
+        for k, j in enumerate(tensors):
+            own = [np.arange(n) if i == k else np.full(n, sizes[k]) for i, n in enumerate(sizes)]
+            terms.append(self.pick(j, np.concatenate(own)))
+        return self.add(Affine(terms, np.zeros(sum(sizes))))
 
 
-def exact_scales(scales):
-    """Whether numbers are powers of two: products with them do not round."""
-    return bool((np.frexp(scales)[0] == 0.5).all())
+class Pairs:
+    """Unit i of one network stands for scales[i] times unit places[i] of another."""
+
+    def __init__(self, places, scales, n):
+        good = len(places) and ((places >= 0) & (places < n) & (scales > 1e-30) & (scales < 1e30)).all()
+        require(good, "the units of tied networks are paired badly.")
+        self.places, self.scales = places, scales
+        self.plain = np.array_equal(places, np.arange(n)) and (scales == 1).all()
+        # Whether neither products with powers of two nor sums of one number round.
+        self.exact = (np.frexp(scales)[0] == 0.5).all() and len(np.unique(places)) == len(places)
 
 
 def tie(made, other, take):
-    """Add another network to one of the same structure, as what it has more.
+    """Add another network to one of the same operations, as what it has more.
 
     Tensor i of the other is S P y + delta with tensor i here, y. The file says the units P and scales S
     where a tensor enters a ReLU; elsewhere entries are paired with themselves.
     """
     delta, pairs, structure = {0: None}, {0: None}, "tied networks differ in structure."
-    require(len(made.nodes) == len(other.nodes), structure)
+    require(len(made.nodes) == len(other.nodes) > 0, structure)
     enters = {node.inputs[0] for node in other.nodes if isinstance(node, Relu)}
     for i, (node, theirs) in enumerate(zip(other.nodes, list(made.nodes)), 1):
         require(type(theirs) is type(node) and theirs.inputs == node.inputs, structure)
-        size, j = made.sizes[i], node.inputs[0]
+        j, pairs[i], delta[i] = node.inputs[0], None, None
         if isinstance(node, Relu):
-            pairs[i], delta[i], z = pairs[j], None, j
+            pairs[i] = pairs[j]
             if delta[j] is not None:
-                if pairs[j] is not None:
-                    pick = Pick(size, size, source=pairs[j][0], weight=pairs[j][1])
-                    z = made.add(Affine([(pick, z)], np.zeros(size)))
-                both = made.add(Affine([made.same(z), made.same(delta[j])], np.zeros(size)))
+                z, pair = j, pairs[j]
+                if pair is not None:
+                    term = made.pick(j, pair.places, pair.scales)
+                    z = made.add(Affine([term], np.zeros(len(pair.places))))
+                both = made.add(Affine([made.pick(z), made.pick(delta[j])], np.zeros(made.sizes[z])))
                 delta[i] = made.add(Gap(delta[j], z, both))
             continue
-        pairs[i], bias, bias_size, terms = None, theirs.bias, None, []
+        bias, bias_size, terms = theirs.bias, None, []
         if i in enters:
-            places, scales = take("tie_places", size), take("tie_scales", size)
-            good = np.array_equal(np.sort(places), np.arange(size)) and (scales > 1e-30).all()
-            require(good and (scales < 1e30).all(), "the units of tied networks are paired badly.")
-            if (places != np.arange(size)).any() or (scales != 1).any():
-                pairs[i], bias = (places, scales), bias[places] * scales
-                bias_size = None if exact_scales(scales) else size_of(node.bias) + size_of(bias)
+            n = other.sizes[i]
+            pair = Pairs(take("tie_places", n), take("tie_scales", n), made.sizes[i])
+            if not pair.plain:
+                pairs[i], bias = pair, bias[pair.places] * pair.scales
+                bias_size = None if pair.exact else size_of(node.bias) + size_of(bias)
+        require(len(node.terms) == len(theirs.terms) and len(bias) == len(node.bias), structure)
         for (ours, j), (others, _) in zip(node.terms, theirs.terms):
-            require(type(ours) is type(others), structure)
             terms.append((ours.minus(others, pairs[j], pairs[i]), j))
             terms += [] if delta[j] is None else [(ours, delta[j])]
         delta[i] = made.add(Affine(terms, node.bias - bias, bias_size))
     last = len(other.nodes)
-    require(last > 0 and pairs[last] is None, structure)
-    terms = [made.same(last), *([] if delta[last] is None else [made.same(delta[last])])]
+    require(pairs[last] is None, structure)
+    terms = [made.pick(last), *([] if delta[last] is None else [made.pick(delta[last])])]
     return made.add(Affine(terms, np.zeros(other.sizes[last])))
 
 
@@ -426,6 +392,7 @@ class Bounds:
         self.values.append(self.network.nodes[len(self.values) - 1].interval(self.values))
 
     def complete(self):
+        """Bound all tensors so, and return the bounds of the last one."""
         while len(self.values) <= len(self.network.nodes):
             self.extend()
         return self.values[-1]
@@ -488,49 +455,43 @@ class Bounds:
     def carry(self):
         """Bound all tensors by zonotopes (DeepZ): c + sum_i g_i e_i + rho with |e_i| <= 1, |rho| <= r.
 
-        c, r (n, size), g (n, k, size). The first unknowns e_i belong to the inputs, each other one to one
-        unit of one ReLU. Rounding, and unknowns for which there is no room, are in r.
+        c, r (n, size), g (n, k, size). The first unknowns e_i belong to the inputs, each other one to
+        one unit of one ReLU. Rounding, and unknowns for which there is no room, are in r.
         """
         (low, high), d = self.values[0], self.network.sizes[0]
-        c, used = low / 2 + high / 2, d
+        c, used, rows = low / 2 + high / 2, d, np.arange(len(low))[:, None]
         radius = np.nextafter(np.maximum(high - c, c - low), np.inf)
         made = [(c, radius[:, None] * np.eye(d), np.zeros(c.shape))]
         for node in self.network.nodes:
             self.extend()
-            k = max(made[j][1].shape[1] for j in node.inputs)
-            if not isinstance(node, Affine):
-                z = made[node.inputs[0]]
-                slope, middle, half = node.parallel(self.values)
+            given = [(j, *made[j]) for j in node.inputs]
+            reach = {j: size_of(np.abs(c) + np.abs(g).sum(axis=1) + r) for j, c, g, r in given}
+            if isinstance(node, Affine):
+                c, r = node.bias + node.sums({j: c for j, c, _, _ in given}, "weight"), 0.0
+                g = np.zeros((len(low), max(g.shape[1] for _, _, g, _ in given), len(node.bias)))
+                for m, j in node.terms:
+                    n, k, size = made[j][1].shape
+                    g[:, :k] += m.forward(made[j][1].reshape(n * k, size), m.weight).reshape(n, k, -1)
+                    r = r + m.forward(made[j][2], np.abs(m.weight))
+                r = r + 2.0 * error(node.sizes(reach), node.n + g.shape[1] + 8)
+            else:
+                (_, c, z, r), (slope, middle, half) = given[0], node.strip(self.values)
                 room = min(int((half > 0).sum(axis=1).max()), max(0, (d + UNKNOWNS - used) // 2))
-                rows = np.arange(len(low))[:, None]
                 which = np.argsort(-half, axis=1, kind="stable")[:, :room]
-                g = np.zeros((len(low), used + room, half.shape[1]))
-                g[:, : z[1].shape[1]] = z[1] * slope[:, None]
+                g, rest = np.zeros((len(low), used + room, half.shape[1])), half.copy()
+                g[:, : z.shape[1]] = z * slope[:, None]
                 g[rows, used + np.arange(room), which] = half[rows, which]
-                rest, used = half.copy(), used + room
                 rest[rows, which] = 0.0
-                lost = 2.0 * error(slope * size_of(total_of(*z)) + middle + half, 8)
-                made.append((slope * z[0] + middle, g, slope * z[2] + rest + lost))
-                continue
-            c, g, r = node.bias, 0.0, 0.0
-            for m, j in node.terms:
-                n, own = made[j][1].shape[:2]
-                c = c + m.forward(made[j][0], m.weight)
-                image = m.forward(made[j][1].reshape(n * own, -1), m.weight).reshape(n, own, -1)
-                g = g + np.concatenate([image, np.zeros((n, k - own, image.shape[2]))], axis=1)
-                r = r + m.forward(made[j][2], m.positive) + m.forward(made[j][2], m.negative)
-            sizes = node.sizes({j: size_of(total_of(*made[j])) for j in node.inputs})
-            made.append((c, g, r + 2.0 * error(sizes, node.n + k + 8)))
-            radius = np.abs(g).sum(axis=1) + made[-1][2]
-            slack = error(np.abs(c) + radius, k + 4)
-            least, most = -up(radius - c, slack), up(c + radius, slack)
-            least, most = np.maximum(self.values[-1][0], least), np.minimum(self.values[-1][1], most)
+                used += room
+                lost = 2.0 * error(slope * reach[node.inputs[0]] + middle + half, 8)
+                c, r = slope * c + middle, slope * r + rest + lost
+            made.append((c, g, r))
+            radius = np.abs(g).sum(axis=1) + r
+            slack = error(np.abs(c) + radius, g.shape[1] + 4)
+            least = np.maximum(self.values[-1][0], -up(radius - c, slack))
+            most = np.minimum(self.values[-1][1], up(c + radius, slack))
             # Both are true: where they cross, there is no input, and any bounds are true.
             self.values[-1] = np.minimum(least, most), np.maximum(least, most)
-
-
-def total_of(c, g, r):
-    return np.abs(c) + np.abs(g).sum(axis=1) + r
 
 
 # ============================================================================ reading models
@@ -566,9 +527,11 @@ MOVES = {
     "Gather": lambda v, c, a: gathered(v, c[0], a.get("axis", 0)),
     "Slice": lambda v, c, a: sliced(v, *(part.tolist() for part in c)),
 }
-
-
-METHODS = {"Concat": "concat", "Conv": "conv", "Gemm": "gemm", "MatMul": "matmul"}
+METHODS = ("Add", "Sub", "Neg", "Mul", "Div", "Concat", "Conv", "Gemm", "MatMul", "Relu")  # of a Reader
+ATTRIBUTES = {
+    *("allowzero", "alpha", "auto_pad", "axes", "axis", "beta", "dilations", "group", "kernel_shape"),
+    *("pads", "perm", "ratio", "seed", "strides", "transA", "transB", "value"),
+}
 
 
 class Reader:
@@ -578,28 +541,35 @@ class Reader:
     """
 
     def __init__(self, network, data, reads):
-        graph = onnx.load_from_string(data).graph
-        self.network, self.known, self.shared = network, {}, set()
+        model = onnx.load_from_string(data)
+        graph, self.network, self.known, self.shared = model.graph, network, {}, set()
+        version = {each.domain: each.version for each in model.opset_import}.get("", 0)
+        require(version >= 7 and not model.functions, "a model is of an unknown kind.")
         read = [name for node in graph.node for name in node.input] + [v.name for v in graph.output]
         reused = {name for name, n in Counter(read).items() if n > 1}
         for initializer in graph.initializer:
+            require(initializer.name not in self.known, "a model has a constant twice.")
             self.known[initializer.name] = self.constant(initializer)
         inputs = [value for value in graph.input if value.name not in self.known]
         require(len(inputs) == len(graph.output) == 1, "a model needs one input and one output.")
         shape = [max(d.dim_value, 1) for d in inputs[0].type.tensor_type.shape.dim]
-        require(math.prod(shape) == len(reads), "a model has another number of inputs than the claim says.")
+        good = math.prod(shape) == len(reads)
+        require(good, "a model has another number of inputs than the claim says.")
         self.known[inputs[0].name] = 0, reads.reshape(shape)
         for node in graph.node:
             attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-            require(node.domain in ("", "ai.onnx"), "a model uses operations of another domain.")
+            good = node.domain in ("", "ai.onnx") and set(attributes) <= ATTRIBUTES
+            require(good, "a model uses operations of another domain, or in an unknown way.")
             require(node.output[0] not in self.known, "a model makes a tensor twice.")
             made = self.known[node.output[0]] = self.read(node.op_type, list(node.input), attributes)
+            network.count(made[1].size if isinstance(made, tuple) else made.size)
             if node.output[0] in reused and isinstance(made, tuple):
                 self.shared.add(made[0])  # under whatever name
         self.output = self.tensor(graph.output[0].name)[0]
 
     def constant(self, proto):
         require(math.prod(proto.dims) <= MAX_TENSOR, "a model has a constant that is too large.")
+        require(not proto.external_data, "a model has constants in other files, which no hash is of.")
         values = numpy_helper.to_array(proto)
         good = values.dtype.kind in "iu" or values.dtype in (np.float16, np.float32, np.float64)
         require(good, "a model has a constant that is neither float nor integer.")
@@ -618,13 +588,12 @@ class Reader:
         require(good, f"the model takes {name[:80]!r}, which is no tensor.")
         return self.known[name]
 
-    def tensor(self, name, move=np.asarray):
+    def tensor(self, name):
         """A tensor whose entries are those that a name stands for, in their order, and their shape."""
         tensor, places = self.places(name)
-        places, size = move(places), self.network.sizes[tensor]
-        if not np.array_equal(places.ravel(), np.arange(size)):
-            pick = Pick(size, places.size, places.ravel())
-            tensor = self.network.add(Affine([(pick, tensor)], np.zeros(places.size)))
+        if not np.array_equal(places.ravel(), np.arange(self.network.sizes[tensor])):
+            pick = self.network.pick(tensor, places)
+            tensor = self.network.add(Affine([pick], np.zeros(places.size)))
         return tensor, places.shape
 
     def make(self, node, shape):
@@ -645,143 +614,164 @@ class Reader:
         if name == "Constant":
             require(set(attributes) == {"value"}, "a model has a constant in an unknown form.")
             return self.constant(attributes["value"])
-        if name == "Relu":
-            tensor, shape = self.tensor(names[0])
-            return self.make(Relu(tensor), shape)
-        if name in ("Add", "Sub"):
-            return self.sum(names, 1 if name == "Add" else -1)
-        if name == "Neg":
-            return self.scaled(names[0], -np.ones(()), np.zeros(()))
-        if name == "Mul":
-            names = names if self.is_constant(names[1]) else names[::-1]
-            return self.scaled(names[0], self.numbers(names[1]), np.zeros(()))
-        if name == "Div":
-            divisor = self.numbers(names[1])
-            require((divisor != 0).all(), "a model divides by zero.")
-            # 1 / divisor is off by u: `error` has room for that
-            return self.scaled(names[0], 1.0 / divisor, np.zeros(()), 1 / fractions(divisor))
-        require(name in METHODS, f"a model uses the operation {name[:40]}, which this checker does not know.")
-        return getattr(self, METHODS[name])(names, attributes)
+        good = name in METHODS
+        require(good, f"a model uses the operation {name[:40]}, which this checker does not know.")
+        return getattr(self, name.lower())(names, attributes)
 
-    def scaled(self, name, weight, bias, exact=None):
+    def relu(self, names, attributes):
+        tensor, shape = self.tensor(names[0])
+        return self.make(Relu(tensor), shape)
+
+    def scaled(self, name, weight, bias=0.0, exact=None):
         """weight x + bias, with constants that are broadcast; exact: the weight in rationals."""
-        tensor, shape = self.tensor(name)
-        full = np.broadcast_shapes(shape, bias.shape, np.shape(weight))
-        require(math.prod(full) == math.prod(shape), "a model repeats a tensor in a sum or product.")
-        weight, exact = (v if v is None else np.broadcast_to(v, full).ravel() for v in (weight, exact))
-        bias = np.broadcast_to(bias, full).ravel()
+        tensor, places = self.places(name)
+        full = np.broadcast_shapes(places.shape, np.shape(bias), np.shape(weight))
+        require(math.prod(full) == places.size, "a model repeats a tensor in a sum or product.")
+        bias = np.broadcast_to(bias, full).flatten()
         last = self.network.nodes[tensor - 1] if tensor == len(self.network.nodes) > 0 else None
         fresh = isinstance(last, Affine) and not last.bias.any() and tensor not in self.shared
-        if weight is None and fresh:
-            last.set_bias(bias)  # x W + b in one step
-            return tensor, np.arange(bias.size).reshape(full)
-        pick = Pick(bias.size, bias.size, weight=weight, exact=exact)
-        return self.make(Affine([(pick, tensor)], bias), full)
+        if weight is None and fresh and np.array_equal(np.sort(places, None), np.arange(len(last.bias))):
+            last.bias[places.ravel()] = bias  # x W + b in one step
+            last.bias_size = size_of(last.bias)
+            return tensor, places.reshape(full)
+        weight = np.broadcast_to(1.0 if weight is None else weight, full).ravel()
+        exact = None if exact is None else np.broadcast_to(exact, full).ravel()
+        map_ = Linear(self.network.sizes[tensor], places.reshape(-1, 1), weight, exact=exact)
+        return self.make(Affine([(map_, tensor)], bias), full)
 
-    def sum(self, names, sign):
+    def add(self, names, attributes, sign=1.0):
         if self.is_constant(names[1]):
             return self.scaled(names[0], None, sign * self.numbers(names[1]))
-        minus = None if sign > 0 else -np.ones(())
         if self.is_constant(names[0]):
-            return self.scaled(names[1], minus, self.numbers(names[0]))
-        (a, shape), (b, other) = self.tensor(names[0]), self.tensor(names[1])
-        require(shape == other, "a model adds tensors of different shapes.")
-        n = math.prod(shape)
-        return self.make(Affine([(Pick(n, n), a), (Pick(n, n, weight=minus), b)], np.zeros(n)), shape)
+            return self.scaled(names[1], None if sign > 0 else sign, self.numbers(names[0]))
+        (a, own), (b, others) = self.places(names[0]), self.places(names[1])
+        require(own.shape == others.shape, "a model adds tensors of different shapes.")
+        terms = [self.network.pick(a, own), self.network.pick(b, others, sign)]
+        return self.make(Affine(terms, np.zeros(own.size)), own.shape)
+
+    def sub(self, names, attributes):
+        return self.add(names, attributes, -1.0)
+
+    def neg(self, names, attributes):
+        return self.scaled(names[0], -1.0)
+
+    def mul(self, names, attributes):
+        names = names if self.is_constant(names[1]) else names[::-1]
+        return self.scaled(names[0], self.numbers(names[1]))
+
+    def div(self, names, attributes):
+        divisor = self.numbers(names[1])
+        require((divisor != 0).all(), "a model divides by zero.")
+        # 1 / divisor is off by u: `error` has room for that
+        return self.scaled(names[0], 1.0 / divisor, exact=1 / fractions(divisor))
 
     def concat(self, names, attributes):
         values = [self.tensor(name) for name in names]
+        made = self.network.side_by_side([tensor for tensor, _ in values])
         ends = np.cumsum([0, *(math.prod(shape) for _, shape in values)])
-        blocks = [np.arange(a, b) for a, b in zip(ends, ends[1:])]
-        picks = [(Pick(b.size, ends[-1], target=b), tensor) for b, (tensor, _) in zip(blocks, values)]
-        places = [b.reshape(shape) for b, (_, shape) in zip(blocks, values)]
-        made = self.network.add(Affine(picks, np.zeros(ends[-1])))
+        places = [np.arange(a, b).reshape(v[1]) for a, b, v in zip(ends, ends[1:], values)]
         return made, np.concatenate(places, attributes["axis"])
 
-    def product(self, tensor, shape, weight, bias=0.0):
-        good = weight.ndim == 2 and shape[-1:] == weight.shape[:1]
+    def product(self, tensor, index, weight, bias):
+        """x[index] W + b of a tensor; bias: (P, O), or what becomes that."""
+        good = weight.ndim == 2 and index.shape[1] == len(weight)
         require(good, "a model multiplies matrices that do not fit.")
-        made = *shape[:-1], weight.shape[1]
-        dense = Dense(np.ascontiguousarray(weight), math.prod(shape[:-1]))
-        return self.make(Affine([(dense, tensor)], np.broadcast_to(bias, made).ravel()), made)
+        self.network.count(len(index) * (len(weight) + weight.shape[1]))
+        map_ = Linear(self.network.sizes[tensor], index, np.ascontiguousarray(weight))
+        bias = np.broadcast_to(bias, (len(index), weight.shape[1]))
+        return self.network.add(Affine([(map_, tensor)], bias.T.flatten()))
+
+    def gemm(self, names, attributes):
+        alpha, beta = attributes.get("alpha", 1.0), attributes.get("beta", 1.0)
+        tensor, places = self.places(names[0])
+        good = alpha == beta == 1.0 and not attributes.get("transA") and places.ndim == 2
+        require(good, "a model has a Gemm of an unknown kind.")
+        weight, bias = self.numbers(names[1]), self.numbers(names[2]) if names[2:] and names[2] else 0.0
+        weight = weight.T if attributes.get("transB") else weight
+        made = weight.shape[-1], len(places)
+        return self.product(tensor, places, weight, bias), np.arange(math.prod(made)).reshape(made).T
 
     def matmul(self, names, attributes):
         if self.is_constant(names[1]):
-            return self.product(*self.tensor(names[0]), self.numbers(names[1]))
-        tensor, shape = self.tensor(names[1], np.transpose)  # W x = (x' W')'
-        require(len(shape) < 3, "a model multiplies matrices that do not fit.")
-        tensor, places = self.product(tensor, shape, self.numbers(names[0]).T)
-        return tensor, places.T
-
-    def gemm(self, names, attributes):
-        plain = attributes.get("alpha", 1.0) == attributes.get("beta", 1.0) == 1.0
-        tensor, shape = self.tensor(names[0])
-        good = plain and not attributes.get("transA") and len(shape) == 2
-        require(good, "a model has a Gemm of an unknown kind.")
-        weight, bias = self.numbers(names[1]), 0.0
-        if len(names) > 2 and names[2]:
-            bias = self.numbers(names[2])
-        return self.product(tensor, shape, weight.T if attributes.get("transB") else weight, bias)
+            (tensor, places), weight = self.places(names[0]), self.numbers(names[1])
+            rows = places.reshape(-1, places.shape[-1])
+            made = np.arange(len(rows) * weight.shape[-1]).reshape(-1, len(rows)).T
+            return self.product(tensor, rows, weight, 0.0), made.reshape(*places.shape[:-1], -1)
+        (tensor, places), weight = self.places(names[1]), self.numbers(names[0])  # W x = (x' W')'
+        require(places.ndim < 3, "a model multiplies matrices that do not fit.")
+        made = weight.shape[0], *places.shape[1:]
+        index = places.reshape(len(places), -1).T
+        return self.product(tensor, index, weight.T, 0.0), np.arange(math.prod(made)).reshape(made)
 
     def conv(self, names, attributes):
-        weight, (tensor, shape) = self.numbers(names[1]), self.tensor(names[0])
-        padding = attributes.get("auto_pad", b"NOTSET")
+        """A convolution of one image: every window is a row of a matrix that is multiplied."""
+        weight, (tensor, places) = self.numbers(names[1]), self.places(names[0])
+        padding, kinds = attributes.get("auto_pad", b"NOTSET"), (b"NOTSET", b"VALID")
         strides, dilations = (list(attributes.get(name, [1, 1])) for name in ("strides", "dilations"))
         pads = list(attributes.get("pads", [0] * 4)) if padding == b"NOTSET" else [0] * 4
-        bias = self.numbers(names[2]) if len(names) > 2 and names[2] else np.zeros(len(weight))
-        good = len(shape) == weight.ndim == 4 and shape[0] == 1 and shape[1] == weight.shape[1]
-        good = good and attributes.get("group", 1) == 1 and padding in (b"NOTSET", b"VALID")
+        bias = self.numbers(names[2]) if names[2:] and names[2] else np.zeros(len(weight))
+        good = places.ndim == weight.ndim == 4 and places.shape[:2] == (1, weight.shape[1])
+        good = good and attributes.get("group", 1) == 1 and padding in kinds
         good = good and len(strides) == len(dilations) == 2 and len(pads) == 4
         good = good and min(strides + dilations) > 0 and 0 <= min(pads) <= max(pads) <= 1000
-        good = good and bias.shape == weight.shape[:1]
-        require(good, "a model has a convolution of an unknown kind.")
-        operation = Conv(weight, shape[1:], strides, pads, dilations)
-        bias = np.repeat(bias, math.prod(operation.made))
-        return self.make(Affine([(operation, tensor)], bias), (1, len(weight), *operation.made))
+        require(good and bias.shape == weight.shape[:1], "a model has a convolution of an unknown kind.")
+        zero, around = self.network.sizes[tensor], [(0, 0), (pads[0], pads[2]), (pads[1], pads[3])]
+        self.network.count(math.prod(n + sum(p) for n, p in zip(places.shape[1:], around)))
+        image = np.pad(places[0], around, constant_values=zero)
+        spans = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations)]
+        windows = np.lib.stride_tricks.sliding_window_view(image, (len(image), *spans))[0]
+        windows = windows[:: strides[0], :: strides[1], :, :: dilations[0], :: dilations[1]]
+        self.network.count(windows.size)
+        index, shape = windows.reshape(-1, weight[0].size), (1, len(weight), *windows.shape[:2])
+        made = self.product(tensor, index, weight.reshape(len(weight), -1).T, bias)
+        return made, np.arange(math.prod(shape)).reshape(shape)
 
 
 # ============================================================================ the certificate
 
 
 class Certificate:
-    """A certificate's claim and arrays, checked for their form."""
+    """A certificate's claim and arrays, checked for their form, and when its check has to be over."""
 
-    def __init__(self, data):
+    def __init__(self, data, seconds=3600.0):
         require(len(data) <= MAX_FILE, "the certificate has more than 100 MB.")
         require(len(data) >= HEAD.size and data[:16] == MAGIC, "this is no certificate.")
         _, version, n_text, n_body, digest = HEAD.unpack_from(data)
-        require(version == VERSION, f"this certificate has version {version}; known is version {VERSION}.")
+        require(version == VERSION, f"this certificate has version {version}; known is {VERSION}.")
         require(n_text <= n_body <= MAX_UNPACKED, "the certificate is larger than certificates may be.")
         body = zlib.decompressobj().decompress(data[HEAD.size :], n_body + 1)
         good = len(body) == n_body and hashlib.sha256(body).digest() == digest
         require(good, "the certificate is damaged: its checksum does not fit.")
         self.claim, self.arrays, self.cursors, at = json.loads(body[:n_text].decode()), {}, {}, n_text
         for name, kind, shape in self.claim["arrays"]:
-            good = kind in ("|u1", "<u2", "<i4", "<f4", "<f8") and math.prod(shape) <= n_body
+            good = kind in ("|u1", "<u2", "<i4", "<f4", "<f8") and name not in self.arrays
             good = good and all(type(n) is int and 0 <= n <= n_body for n in shape)
+            good = good and math.prod(shape) <= n_body
             require(good, "the certificate has an array of a type or size that none may have.")
             self.arrays[name] = np.frombuffer(body, np.dtype(kind), math.prod(shape), at).reshape(shape)
             at += self.arrays[name].nbytes
         require(at == n_body, "the certificate has bytes that belong to nothing.")
+        self.deadline = time.monotonic() + seconds
         self.read_claim()
+
+    def tick(self):
+        require(time.monotonic() < self.deadline, "checking takes longer than --seconds allows.")
 
     def array(self, name, kind, *shape):
         """An array of a type ("i" or "f") and shape; -1 stands for any length."""
         made = self.arrays.get(name)
         good = made is not None and (made.dtype.kind == "f") == (kind == "f") and made.ndim == len(shape)
         good = good and all(want in (-1, have) for want, have in zip(shape, made.shape))
+        good = good and made.size <= MAX_TENSOR
         require(good, f"the certificate's array {name!r} is missing, or not as it must be.")
         return made.astype(np.float64 if kind == "f" else np.int64)
 
     def take(self, name, n):
         """The next n numbers of an array."""
-        if name not in self.cursors:
-            require(name in self.arrays, f"the certificate has no array {name!r}.")
-            self.cursors[name] = [self.array(name, self.arrays[name].dtype.kind, -1), 0]
-        values, at = self.cursors[name]
-        require(0 <= n <= len(values) - at, f"the array {name!r} ends too early.")
-        self.cursors[name][1] = at + n
-        return values[at : at + n]
+        at, values = self.cursors.get(name, 0), self.arrays.get(name, np.zeros(0))
+        require(values.ndim == 1 and 0 <= n <= len(values) - at, f"the array {name!r} ends too early.")
+        self.cursors[name] = at + n
+        return values[at : at + n].astype(np.float64 if values.dtype.kind == "f" else np.int64)
 
     def read_claim(self):
         """Check what else a file could say wrong without that anybody noticed."""
@@ -795,9 +785,11 @@ class Certificate:
         if "reads" in self.arrays:
             flat = self.array("reads", "i", sum(self.n_inputs))
             self.reads = np.split(flat, np.cumsum(self.n_inputs)[:-1])
-            require(flat.min() >= 0 and flat.max() < self.d, "a network reads inputs that are not there.")
-        good = len(self.networks) == len(self.n_outputs) and [len(r) for r in self.reads] == self.n_inputs
-        require(good and len(self.networks) == len(self.reads), "the networks are not the claim's.")
+            good = flat.min() >= 0 and flat.max() < self.d
+            require(good, "a network reads inputs that are not there.")
+        good = [len(r) for r in self.reads] == self.n_inputs and max(self.networks) < len(self.models)
+        good = good and len(self.networks) == len(self.n_outputs) == len(self.reads)
+        require(good, "the networks are not the claim's.")
         self.boxes = self.array("boxes", "f", -1, 2, self.d)
         self.set_box, counts = self.array("set_box", "i", -1), self.array("set_rows", "i", -1)
         self.ends, total = np.concatenate([[0], np.cumsum(counts)]), int(counts.sum())
@@ -809,11 +801,11 @@ class Certificate:
             self.names += [f"X_{i}" for i in range(self.d)]
         if "set_group" in self.arrays:
             self.group = self.array("set_group", "i", len(counts))
-        finite = all(np.isfinite(a).all() for a in (self.boxes, self.rows, self.limits))
         growth = self.claim.get("growth")
         good = growth is None or (len(counts) == 0 and type(growth) is float and growth >= 0)
         require(good, "a claim about all inputs has no sets, and a number.")
-        good = finite and (self.boxes[:, 0] <= self.boxes[:, 1]).all() and len(self.set_box) == len(counts)
+        good = all(np.isfinite(a).all() for a in (self.boxes, self.rows, self.limits))
+        good = good and (self.boxes[:, 0] <= self.boxes[:, 1]).all() and len(self.set_box) == len(counts)
         good = good and ((counts >= 0) & (self.set_box >= 0) & (self.set_box < len(self.boxes))).all()
         require(good, "the claim's sets are bad, or a box is empty.")
 
@@ -830,28 +822,26 @@ class Certificate:
                 require(np.array_equal(reads, self.reads[0]), "tied networks read different inputs.")
                 other = Network(self.d)
                 require(Reader(other, data[model], reads).output == len(other.nodes), "a tie is bad.")
+                require(outputs[0] == len(made.nodes), "a tie is bad.")
                 output = tie(made, other, self.take)
             else:
                 output = Reader(made, data[model], reads).output
-            require(made.sizes[output] == size, "a model has another number of outputs than the claim says.")
+            good = made.sizes[output] == size
+            require(good, "a model has another number of outputs than the claim says.")
             outputs.append(output)
         outputs += [0] if len(self.names) > sum(self.n_outputs) else []
         if outputs != [len(made.nodes)] or not made.nodes:
-            ends = np.cumsum([0, *(made.sizes[j] for j in outputs)])
-            targets = [np.arange(a, b) for a, b in zip(ends, ends[1:])]
-            picks = [(Pick(t.size, ends[-1], target=t), j) for t, j in zip(targets, outputs)]
-            made.add(Affine(picks, np.zeros(ends[-1])))
+            made.side_by_side(outputs)
         return made
 
     def print_claim(self, write):
         for i, model in enumerate(self.models):
             write(f"model {i + 1}: sha256 {model.get('sha256')}")
-        if "reads" in self.arrays:
+        if "reads" in self.arrays or self.networks != [0]:
             for i, (model, reads) in enumerate(zip(self.networks, self.reads)):
                 write(f"network {i + 1}: model {model + 1}, reads " + ", ".join(f"X_{r}" for r in reads))
         if "growth" in self.claim:
-            k = self.n_outputs[0]
-            t = self.claim["growth"]
+            k, t = self.n_outputs[0], self.claim["growth"]
             write(f"for all X and i = 0 to {k - 1}: |Y_i - Y_(i + {k})| <= {t!r} (1 + |X|_2)")
         for b, box in enumerate(self.boxes.tolist()):
             sides = [f"{low!r} <= X_{i} <= {high!r}" for i, (low, high) in enumerate(zip(*box))]
@@ -868,91 +858,67 @@ class Certificate:
 # ============================================================================ trees of boxes
 
 
-class BoxCheck:
-    """Goes through the tree of boxes of one set, level by level."""
-
-    def __init__(self, network, rows, limits, strict, deadline):
-        self.network, self.rows, self.limits, self.strict = network, rows, limits, strict
-        self.deadline, self.n_boxes, self.n_extra, self.n_nodes = deadline, 0, 0, 0
-        self.batch = max(1, min(64, BLOCK // (max(network.sizes) * (network.sizes[0] + UNKNOWNS))))
-
-    def bound(self, low, high):
-        """What `bound_few` says of any number of boxes."""
-        parts = np.array_split(np.arange(len(low)), -(-len(low) // self.batch))
-        return [np.concatenate(made) for made in zip(*(self.bound_few(low[p], high[p]) for p in parts))]
-
-    def bound_few(self, low, high):
-        """Whether boxes are proved, what linear bounds leave of them, and along which input to cut it."""
-        require(time.monotonic() < self.deadline, "checking takes longer than --seconds allows.")
-        self.n_boxes += len(low)
-        bounds = Bounds(self.network, low, high)
-        bounds.carry()
-        form = np.broadcast_to(-self.rows, (len(low), *self.rows.shape))
-        form, offset = bounds.upper(len(self.network.nodes), form)
-        offset = up(offset + self.limits, error(np.abs(offset) + np.abs(self.limits), 1))
-        ends = bounds.largest(form, offset)
-        # Where A x + b >= 0: x_j >= high_j - end / A_j if A_j > 0, and likewise.
-        reach = np.maximum(ends, 0.0)[:, :, None] / np.abs(form) * (1.0 + 16.0 * U) + 1e-300
-        reach = np.where(np.isfinite(reach), reach, np.inf)
-        least = np.where(form > 0, np.nextafter(high[:, None] - reach, -np.inf), -np.inf).max(axis=1)
-        most = np.where(form < 0, np.nextafter(low[:, None] + reach, np.inf), np.inf).min(axis=1)
-        low, high = np.maximum(low, least), np.minimum(high, most)
-        proved = ((ends < 0) | (self.strict & (ends <= 0))).any(axis=1) | (low > high).any(axis=1)
-        best = form[np.arange(len(low)), np.argmin(ends, axis=1)]
-        return proved, low, high, np.argmax(np.abs(best) * (high - low), axis=1)
-
-    def run(self, low, high, take):
-        low, high, done = low[None], high[None], np.zeros(1, bool)
-        while len(low):
-            kinds = take("box_kinds", len(low))
-            self.n_nodes += len(kinds)
-            require(((kinds > OPEN) & (kinds <= SHRUNK_AND_CUT)).all(), "a part of the set is open.")
-            steep = np.zeros(len(low), np.int64)
-            some = np.flatnonzero((kinds != CUT) & ~done)
-            if len(some):
-                done[some], low[some], high[some], steep[some] = self.bound(low[some], high[some])
-            for k in np.flatnonzero((kinds == LEAF) & ~done):
-                self.cut_on(low[k], high[k], steep[k])
-            cut = np.flatnonzero(np.isin(kinds, (CUT, SHRUNK_AND_CUT)))
-            steep[cut] = take("box_places", len(cut))
-            require((steep < low.shape[1]).all(), "a tree cuts along an input that is not there.")
-            low, high, done = halves(low, high, done, steep, np.array([0, 0, 2, 1, 2])[kinds])
-
-    def cut_on(self, low, high, axis):
-        """Prove a leaf by more cuts, if its bounds do not quite do so because they round otherwise."""
-        low, high, axis, done = low[None], high[None], np.array([axis]), np.zeros(1, bool)
-        for _ in range(EXTRA_CUTS):
-            low, high, _ = halves(low, high, done, axis, np.where(done, 0, 2))
-            if not len(low):
-                return
-            self.n_extra += len(low)
-            require(self.n_extra <= 1000 + 2 * self.n_nodes, "too many boxes that are called proved are not.")
-            done, low, high, axis = self.bound(low, high)
-        raise Rejected("a box that the certificate calls proved is not.")
+def bound_boxes(network, low, high, rows, limits, strict):
+    """Whether boxes are proved, what linear bounds leave of them, and along which input to cut it."""
+    bounds = Bounds(network, low, high)
+    bounds.carry()
+    form = np.broadcast_to(-rows, (len(low), *rows.shape))
+    form, offset = bounds.upper(len(network.nodes), form)
+    offset = up(offset + limits, error(np.abs(offset) + np.abs(limits), 1))
+    ends = bounds.largest(form, offset)
+    # Where A x + b >= 0: x_j >= high_j - end / A_j if A_j > 0, and likewise.
+    reach = np.maximum(ends, 0.0)[:, :, None] / np.abs(form) * (1.0 + 16.0 * U) + 1e-300
+    reach = np.where(np.isfinite(reach), reach, np.inf)
+    least = np.where(form > 0, np.nextafter(high[:, None] - reach, -np.inf), -np.inf).max(axis=1)
+    most = np.where(form < 0, np.nextafter(low[:, None] + reach, np.inf), np.inf).min(axis=1)
+    low, high = np.maximum(low, least), np.minimum(high, most)
+    proved = ((ends < 0) | (strict & (ends <= 0))).any(axis=1) | (low > high).any(axis=1)
+    best = form[np.arange(len(low)), np.argmin(ends, axis=1)]
+    return proved, low, high, np.argmax(np.abs(best) * (high - low), axis=1)
 
 
-def halves(low, high, done, axis, counts):
-    """Parts of boxes: none, the box, or its halves along an axis, the lower one first."""
-    which = np.repeat(np.arange(len(low)), counts)
-    second = np.append(False, which[1:] == which[:-1])
-    first = np.append(second[1:], False)
-    low, high, done, axis = low[which], high[which], done[which], axis[which]
-    at = np.arange(len(which)), axis
-    middle = np.clip(low[at] / 2 + high[at] / 2, low[at], high[at])
-    high[at], low[at] = np.where(first, middle, high[at]), np.where(second, middle, low[at])
-    return low, high, done
+def check_tree(certificate, network, s):
+    """Go through the tree of boxes of a set, level by level, and return how many boxes were bounded."""
+    *box, rows = certificate.set(s)
+    low, high, done, extra = box[0][None], box[1][None], np.zeros(1, bool), np.zeros(1, np.int64)
+    batch = max(1, min(64, BLOCK // (network.widest * (network.sizes[0] + UNKNOWNS))))
+    n_bounded = n_nodes = n_extra = 0
+    good = network.sizes[0] * max(network.sizes) <= MAX_TOTAL
+    require(good, "a model is too large for trees of boxes.")
+    while len(low):
+        # A leaf of the file that is not proved, as bounds round otherwise, is cut here: `extra` times.
+        kinds, told = np.full(len(low), LEAF), extra == 0
+        kinds[told] = certificate.take("box_kinds", int(told.sum()))
+        require(((kinds > OPEN) & (kinds <= SHRUNK_AND_CUT)).all(), "a part of the set is open.")
+        axis, some = np.zeros(len(low), np.int64), np.flatnonzero((kinds != CUT) & ~done)
+        for part in blocks(some, batch):
+            certificate.tick()
+            found = bound_boxes(network, low[part], high[part], *rows)
+            done[part], low[part], high[part], axis[part] = found
+        failed = (kinds == LEAF) & ~done
+        n_bounded, n_nodes, n_extra = n_bounded + len(some), n_nodes + told.sum(), n_extra + failed.sum()
+        good = 2 * n_extra <= EXTRA_BOXES + 2 * n_nodes and (extra[failed] < EXTRA_CUTS).all()
+        require(good, "a box that the certificate calls proved is not.")
+        cut = np.isin(kinds, (CUT, SHRUNK_AND_CUT))
+        axis[cut] = certificate.take("box_places", int(cut.sum()))
+        require((axis < low.shape[1]).all(), "a tree cuts along an input that is not there.")
+        # What comes of each: nothing, itself, or its halves, the lower one first.
+        counts = np.where(kinds == LEAF, 2 * failed, np.where(cut, 2, 1))
+        require(counts.sum() * low.shape[1] <= MAX_LEVEL, "a tree of boxes is too wide.")
+        which = np.repeat(np.arange(len(low)), counts)
+        second = np.append(False, which[1:] == which[:-1])[: len(which)]
+        first = np.append(second[1:], False)[: len(which)]
+        low, high, done, axis, extra = (v[which] for v in (low, high, done, axis, extra + failed))
+        at = np.arange(len(which)), axis
+        middle = np.clip(low[at] / 2 + high[at] / 2, low[at], high[at])
+        high[at], low[at] = np.where(first, middle, high[at]), np.where(second, middle, low[at])
+    return n_bounded
 
 
-def check_boxes(certificate, network, wanted, deadline):
-    n_boxes, done = 0, set()
-    for s in certificate.array("box_sets", "i", -1).tolist():
-        require(s in wanted, "a tree of boxes belongs to no set that it proves.")
-        *box, rows = certificate.set(s)
-        check = BoxCheck(network, *rows, deadline)
-        check.run(*box, certificate.take)
-        n_boxes += check.n_boxes
-        done.add(s)
-    return done, f"{n_boxes} boxes"
+def check_boxes(certificate, network, wanted):
+    sets = certificate.array("box_sets", "i", -1).tolist()
+    require(set(sets) <= wanted, "a tree of boxes belongs to no set that it proves.")
+    return set(sets), f"{sum(check_tree(certificate, network, s) for s in sets)} boxes"
 
 
 # ============================================================================ trees of signs
@@ -961,46 +927,42 @@ def check_boxes(certificate, network, wanted, deadline):
 class Root:
     """Bounds on what enters ReLUs, as the certificate states them, on one box; they are proved first."""
 
-    def __init__(self, network, low, high, take, deadline):
-        self.bounds, self.deadline, self.n_units = Bounds(network, low[None], high[None]), deadline, 0
-        self.open, self.starts = {}, {}
+    def __init__(self, certificate, network, low, high):
+        self.certificate, self.n_units = certificate, 0
+        self.bounds = Bounds(network, low[None], high[None])
+        self.open, self.starts, self.usual = {}, {}, np.zeros(0)
         for node in network.nodes:
             if isinstance(node, Relu) and node.inputs[0] > 0:
                 require(node.inputs[0] not in self.open, "two ReLUs read one tensor.")
-                self.settle(node.inputs[0], take)
+                self.settle(node.inputs[0], certificate.take)
             self.bounds.extend()
 
     def settle(self, i, take):
-        """Prove what is stated about tensor i: by intervals, else by linear bounds, with slopes if given."""
+        """Prove what is stated about tensor i: by intervals, else by linear bounds."""
         size = self.bounds.network.sizes[i]
         low, high = take("root_lower", size), take("root_upper", size)
         require((low <= high).all(), "bounds inside the model are empty.")
-        entries = take("root_entries", int(take("root_counts", 1)[0]))
+        entries = take("root_entries", int(take("root_counts", 1)[0])).tolist()
         slopes = take("root_slopes", len(entries) * self.n_units).reshape(len(entries), self.n_units)
-        known = self.bounds.values[i]
-        unproved = [2 * np.flatnonzero(known[1][0] > high), 2 * np.flatnonzero(known[0][0] < low) + 1]
-        unproved = np.concatenate(unproved).tolist()
-        own = dict(zip(entries.tolist(), range(len(entries))))
-        step = max(1, BLOCK // max(self.bounds.network.sizes[: i + 1]))
-        for special in (False, True):
-            group = np.array([e for e in unproved if (e in own) == special], np.int64)
-            for start in range(0, len(group), step):
-                require(time.monotonic() < self.deadline, "checking takes longer than --seconds allows.")
-                part = group[start : start + step]
-                codes = slopes[[own[e] for e in part.tolist()]][None] if special else None
-                self.bounds.slopes, self.bounds.cached = {} if codes is None else self.spread(codes), {}
-                form = np.zeros((1, len(part), size))
-                form[0, np.arange(len(part)), part // 2] = np.where(part % 2, -1.0, 1.0)
-                most = self.bounds.largest(*self.bounds.upper(i, form))[0]
-                stated = np.where(part % 2, -low[part // 2], high[part // 2])
-                require((most <= stated).all(), "a bound inside the model is not proved.")
-        self.bounds.slopes, self.bounds.cached = {}, {}
-        self.bounds.values[i] = low[None], high[None]
+        slopes = dict(zip(entries, slopes))
+        (known_low,), (known_high,) = self.bounds.values[i]
+        unproved = np.flatnonzero(np.stack([known_high > high, known_low < low], axis=1))
+        for part in blocks(unproved, max(1, BLOCK // self.bounds.network.widest)):
+            self.certificate.tick()
+            codes = np.array([slopes.get(e, self.usual) for e in part.tolist()])
+            self.bounds.slopes = self.spread(codes[None])
+            self.bounds.cached, form = {}, np.zeros((1, len(part), size))
+            form[0, np.arange(len(part)), part // 2] = np.where(part % 2, -1.0, 1.0)
+            most = self.bounds.largest(*self.bounds.upper(i, form))[0]
+            stated = np.where(part % 2, -low[part // 2], high[part // 2])
+            require((most <= stated).all(), "a bound inside the model is not proved.")
+        self.bounds.slopes, self.bounds.cached, self.bounds.values[i] = {}, {}, (low[None], high[None])
         self.open[i], self.starts[i] = np.flatnonzero((low < 0) & (high > 0)), self.n_units
         self.n_units += len(self.open[i])
+        self.usual = np.append(self.usual, 15.0 * (high > -low)[self.open[i]])
 
     def spread(self, codes):
-        """Slopes (n, q, units) of all units of open sign, in steps of 1 / 15, as (n, q, size) by tensor."""
+        """Slopes (n, q, units) of the units of open sign, in steps of 1 / 15, tensor by tensor."""
         made = {}
         for i, open_ in self.open.items():
             made[i] = np.zeros((*codes.shape[:2], self.bounds.network.sizes[i]))
@@ -1009,7 +971,7 @@ class Root:
 
     def check_leaves(self, leaves, rows, limits, strict):
         """Prove leaves [(units, signs, slopes, multipliers, weights)] of one set, all at once."""
-        require(time.monotonic() < self.deadline, "checking takes longer than --seconds allows.")
+        self.certificate.tick()
         network, n = self.bounds.network, len(leaves)
         bounds = Bounds(network, *self.bounds.values[0])
         bounds.values = list(self.bounds.values)
@@ -1020,8 +982,7 @@ class Root:
             for k, (units, signs, _, values, _) in enumerate(leaves):
                 here = (units >= self.starts[i]) & (units < self.starts[i] + len(open_))
                 at, sign, used = open_[units[here] - self.starts[i]], signs[here], used or here.any()
-                low[k, at] = np.where(sign > 0, np.maximum(low[k, at], 0.0), low[k, at])
-                high[k, at] = np.where(sign < 0, np.minimum(high[k, at], 0.0), high[k, at])
+                low[k, at[sign > 0]], high[k, at[sign < 0]] = 0.0, 0.0
                 # sign m >= 0, so that m z >= 0 on the part may be added to an upper bound.
                 require((sign * values[here] >= 0).all(), "a multiplier has the wrong sign.")
                 multipliers[k, 0, at] = values[here]
@@ -1039,43 +1000,42 @@ class Root:
         require((total < 0).all(), "a choice of signs that the certificate calls proved is not.")
 
 
-def check_signs(certificate, network, wanted, deadline):
+def check_signs(certificate, network, wanted):
     sets, take, n_leaves = certificate.array("sign_sets", "i", -1).tolist(), certificate.take, 0
     roots = certificate.array("sign_root", "i", len(sets)).tolist()
-    batch = max(1, min(64, BLOCK // max(network.sizes)))
-    require(all(s in wanted for s in sets), "a tree of signs belongs to no set that it proves.")
+    batch = max(1, min(64, BLOCK // network.widest))
+    require(set(sets) <= wanted, "a tree of signs belongs to no set that it proves.")
     box_of = {r: certificate.set_box[s] for s, r in zip(sets, roots)}
     require(set(box_of) == set(range(len(box_of))), "a root of trees is used by no set.")
-    made = [Root(network, *certificate.boxes[box_of[r]], take, deadline) for r in range(len(box_of))]
+    made = [Root(certificate, network, *certificate.boxes[box_of[r]]) for r in range(len(box_of))]
     for s, r in zip(sets, roots):
         rows, root, leaves = certificate.set(s)[2], made[r], []
         require(box_of[r] == certificate.set_box[s], "a root is used on two boxes.")
-        for units, signs in leaves_of(take, root.n_units):
+        for units, signs in leaves_of(certificate, root.n_units):
             numbers = take("sign_multipliers", len(units)), take("sign_weights", len(rows[1]))
             leaves.append((units, signs, take("sign_slopes", root.n_units), *numbers))
-            if len(leaves) == batch:
-                root.check_leaves(leaves, *rows)
-                leaves = []
-            n_leaves += 1
-        if leaves:
-            root.check_leaves(leaves, *rows)
+        for part in blocks(leaves, batch):
+            root.check_leaves(part, *rows)
+        n_leaves += len(leaves)
     return set(sets), f"{n_leaves} choices of signs"
 
 
-def leaves_of(take, n_units):
+def leaves_of(certificate, n_units):
     """Yield the leaves of a tree of signs, level by level: units and signs on the way there."""
     level = [((), ())]
     while level:
-        kinds, level, above = take("sign_kinds", len(level)).tolist(), [], level
+        kinds, level, above = certificate.take("sign_kinds", len(level)).tolist(), [], level
         for kind, (units, signs) in zip(kinds, above):
+            certificate.tick()
             if kind == LEAF:
                 yield np.array(units, np.int64), np.array(signs, np.int64)
                 continue
             require(kind == CUT, "a part of the set is open: the proof is not finished.")
-            unit = int(take("sign_places", 1)[0])
+            unit = int(certificate.take("sign_places", 1)[0])
             good = 0 <= unit < n_units and unit not in units
             require(good, "a tree chooses the sign of an unknown unit, or one twice.")
             level += [((*units, unit), (*signs, sign)) for sign in (1, -1)]
+            require(len(level) * len(level[-1][0]) <= MAX_LEVEL, "a tree of signs is too wide.")
 
 
 # ============================================================================ the rest of the proof
@@ -1108,9 +1068,7 @@ def check_growth(network):
     for node in network.nodes[:-1]:
         if isinstance(node, Affine):
             total = node.sums(most, "positive") + node.sums(most, "negative") + np.abs(node.bias)
-            # Differences of products of weights and scales are off by 2 u of their parts.
-            rounded = 4.0 * U * node.sizes(most) if node.loose else 0.0
-            most.append(up(total, error(total, node.n) + rounded))
+            most.append(up(total, error(total, node.n) + node.rounded(most)))
         else:
             most.append(most[node.inputs[0]])  # |max(0, z)| <= |z|, and a Gap lies between 0 and d
     both = network.nodes[-2]  # of the first network, and what the second one has more
@@ -1125,8 +1083,10 @@ def check_witness(certificate, network, s, x):
     if not all(inside(*row, least, most) for row in zip(*rows)):
         work = sum(node.n * node.bias.size for node in network.nodes if isinstance(node, Affine))
         require(work < 4_000_000, "a witness is too close to its limit for so large a model.")
-        exact = network.exact(x)
-        good = all(inside(*row, exact, exact) for row in zip(*rows))
+        values = [fractions(x[None])]
+        for node in network.nodes:
+            values.append(node.exactly(values))
+        good = all(inside(*row, values[-1][0], values[-1][0]) for row in zip(*rows))
         require(good, "a witness does not satisfy the inequalities of its unsafe set.")
 
 
@@ -1147,77 +1107,78 @@ VARIABLE = re.compile(r"([XY])_(\d{1,8})$")
 MAX_PARTS = 200_000
 
 
-class PropertyFile:
-    """A VNN-LIB 1.0 file as a union of conjunctions of inequalities (coefficients, limit, strict).
+def read_property(text):
+    """The variables of a VNN-LIB 1.0 file, and its sets as lists of inequalities (form, limit, strict).
 
     Read are assertions of and, or, <=, >=, <, > with terms that are linear: enough to compare claims.
     """
+    stack, names, parts = [[]], set(), [[]]
+    for token in TOKEN.findall("\n".join(line.split(";")[0] for line in text.splitlines())):
+        if token == "(":
+            require(len(stack) < 100, "the property is nested too deeply.")
+            stack.append([])
+        elif token == ")":
+            require(len(stack) > 1, "the property has a parenthesis too many.")
+            stack[-2].append(stack.pop())
+        else:
+            stack[-1].append(token)
+    require(len(stack) == 1, "the property has a parenthesis that is never closed.")
+    for head, *rest in stack[0]:
+        if head in ("declare-const", "declare-fun"):
+            names.add(str(rest[0]))
+        else:
+            good = head == "assert" and len(rest) == 1
+            require(good, "the property says what this checker does not read (VNN-LIB 1.0 is read).")
+            parts = both(parts, alternatives(rest[0], names))
+    return names, parts
 
-    def __init__(self, text):
-        text = "\n".join(line.split(";")[0] for line in text.splitlines())
-        stack, self.names, self.parts = [[]], set(), [[]]
-        for token in TOKEN.findall(text):
-            if token == "(":
-                require(len(stack) < 100, "the property is nested too deeply.")
-                stack.append([])
-            elif token == ")":
-                require(len(stack) > 1, "the property has a parenthesis too many.")
-                stack[-2].append(stack.pop())
-            else:
-                stack[-1].append(token)
-        require(len(stack) == 1, "the property has a parenthesis that is never closed.")
-        for statement in stack[0]:
-            if statement[0] in ("declare-const", "declare-fun"):
-                self.names.add(str(statement[1]))
-            else:
-                good = statement[0] == "assert" and len(statement) == 2
-                require(good, "the property says what this checker does not read (VNN-LIB 1.0 is read).")
-                self.parts = self.both(self.parts, self.alternatives(statement[1]))
 
-    def both(self, first, second):
-        require(len(first) * len(second) <= MAX_PARTS, "the property has too many alternatives.")
-        return [a + b for a in first for b in second]
+def both(first, second):
+    require(len(first) * len(second) <= MAX_PARTS, "the property has too many alternatives.")
+    return [a + b for a in first for b in second]
 
-    def alternatives(self, term):
-        """A formula as alternatives, each a list of inequalities."""
-        head, *rest = term
-        if head == "and":
-            made = [[]]
-            for each in rest:
-                made = self.both(made, self.alternatives(each))
-            return made
-        if head == "or":
-            return [part for each in rest for part in self.alternatives(each)]
-        known = head in ("<=", ">=", "<", ">") and len(rest) == 2
-        require(known, f"the property uses {str(head)[:20]!r}, which this checker does not read.")
-        a, b = (self.linear(each) for each in (rest if head[0] == "<" else rest[::-1]))
-        form = {v: a.get(v, 0) - b.get(v, 0) for v in {*a, *b} if v}
-        return [[({v: c for v, c in form.items() if c}, b.get("", 0) - a.get("", 0), head in "<>")]]
 
-    def linear(self, term):
-        """A term as {variable: coefficient}; "" stands for the constant."""
-        if isinstance(term, str):
-            if NUMBER.match(term):
-                return {"": Fraction(term)}
-            require(VARIABLE.match(term) and term in self.names, f"the property uses {term[:20]!r}: unknown.")
-            return {term: Fraction(1)}
-        head, made, *rest = term[0], self.linear(term[1]), *map(self.linear, term[2:])
-        require(head in ("+", "-", "*"), "the property has a term that this checker does not read.")
-        if head == "-" and not rest:
-            return {v: -c for v, c in made.items()}
-        for part in rest:
-            if head == "*":
-                made, factor = (made, part) if set(part) <= {""} else (part, made)
-                require(set(factor) <= {""}, "the property multiplies variables.")
-                made = {v: c * factor.get("", 0) for v, c in made.items()}
-            else:
-                sign = 1 if head == "+" else -1
-                made = {v: made.get(v, 0) + sign * part.get(v, 0) for v in {*made, *part}}
+def alternatives(term, names):
+    """A formula as alternatives, each a list of inequalities."""
+    head, *rest = term
+    if head == "and":
+        made = [[]]
+        for each in rest:
+            made = both(made, alternatives(each, names))
         return made
+    if head == "or":
+        return [part for each in rest for part in alternatives(each, names)]
+    known = head in ("<=", ">=", "<", ">") and len(rest) == 2
+    require(known, f"the property uses {str(head)[:20]!r}, which this checker does not read.")
+    a, b = (linear(each, names) for each in (rest if head[0] == "<" else rest[::-1]))
+    form = {v: a.get(v, 0) - b.get(v, 0) for v in {*a, *b} if v}
+    return [[({v: c for v, c in form.items() if c}, b.get("", 0) - a.get("", 0), head in "<>")]]
+
+
+def linear(term, names):
+    """A term as {variable: coefficient}; "" stands for the constant."""
+    if isinstance(term, str):
+        if NUMBER.match(term):
+            return {"": Fraction(term)}
+        require(VARIABLE.match(term) and term in names, f"the property uses {term[:20]!r}: unknown.")
+        return {term: Fraction(1)}
+    head, (made, *rest) = term[0], [linear(each, names) for each in term[1:]]
+    require(head in ("+", "-", "*"), "the property has a term that this checker does not read.")
+    if head == "-" and not rest:
+        return {v: -c for v, c in made.items()}
+    for part in rest:
+        if head == "*":
+            made, factor = (made, part) if set(part) <= {""} else (part, made)
+            require(set(factor) <= {""}, "the property multiplies variables.")
+            made = {v: c * factor.get("", 0) for v, c in made.items()}
+        else:
+            sign = 1 if head == "+" else -1
+            made = {v: made.get(v, 0) + sign * part.get(v, 0) for v in {*made, *part}}
+    return made
 
 
 def scaled_rows(part):
-    """Inequalities as {form of largest coefficient 1: (limit, not strict)}, the sharpest of each form."""
+    """Inequalities as {form of largest coefficient 1: (limit, not strict)}, the sharpest of each."""
     made = {}
     for form, limit, strict in part:
         scale = max(map(abs, form.values()), default=Fraction(1))
@@ -1233,11 +1194,8 @@ def opposite(rows, key):
 
 def is_empty(rows):
     """Whether two inequalities contradict each other."""
-    for key, (limit, closed) in rows.items():
-        other, closed_too = opposite(rows, key) or (None, True)
-        if other is not None and (limit < -other or (limit == -other and not (closed and closed_too))):
-            return True
-    return False
+    pairs = [(*end, *(opposite(rows, key) or (math.inf, True))) for key, end in rows.items()]
+    return any(a < -b or (a == -b and not (closed and too)) for a, closed, b, too in pairs)
 
 
 def at_float64(rows):
@@ -1251,17 +1209,15 @@ def at_float64(rows):
 
 def implies(first, second):
     """Whether every inequality of the second follows from one of the first, or is true of constants."""
-    for key, end in second.items():
-        if first.get(key, (math.inf,)) > end and (key or end < (0, True)):
-            return False
-    return True
+    constant = Fraction(0), True  # 0 <= 0
+    return all((first.get(k, (math.inf,)) if k else constant) <= end for k, end in second.items())
 
 
 def compare(certificate, text):
     """Reject proofs about anything else: files have to imply sets, and sets with a witness files."""
-    stated, sets, violated = PropertyFile(text), [], certificate.verdict == "violated"
+    (names, parts), sets, violated = read_property(text), [], certificate.verdict == "violated"
     inputs, n_sets = [f"X_{i}" for i in range(certificate.d)], range(len(certificate.set_box))
-    good = stated.names == {*inputs, *certificate.names} and "reads" not in certificate.arrays
+    good = names == {*inputs, *certificate.names} and "reads" not in certificate.arrays
     require(good, "the property file is about other inputs or outputs, or there are two networks.")
     for s in certificate.array("witness_sets", "i", -1).tolist() if violated else n_sets:
         low, high, rows = certificate.set(s)
@@ -1271,7 +1227,7 @@ def compare(certificate, text):
             form = {name: Fraction(c) for name, c in zip(certificate.names, row.tolist()) if c}
             part.append((form, Fraction(float(limit)), bool(strict)))
         sets.append(scaled_rows(part))
-    parts = [rows for rows in map(scaled_rows, stated.parts) if not is_empty(rows)]
+    parts = [rows for rows in map(scaled_rows, parts) if not is_empty(rows)]
     given, wanted = (sets, list(map(at_float64, parts))) if violated else (parts, sets)
     for i, rows in enumerate(given):
         found = any(implies(rows, other) for other in (*wanted[i : i + 1], *wanted))  # mostly in order
@@ -1292,14 +1248,14 @@ def read_file(path, limit):
 
 def check(data, models, text=None, seconds=3600.0, write=print):
     """Check a certificate (bytes) of models (decompressed bytes): what is proved, or raises Rejected."""
-    deadline, certificate = time.monotonic() + seconds, Certificate(data)
+    certificate = Certificate(data, seconds)
     certificate.print_claim(write)
-    n_models = len(certificate.models)
-    require(len(models) == n_models, f"the certificate is about {n_models} models.")
+    n_sets, verdict = len(certificate.set_box), certificate.verdict
+    require(len(models) == len(certificate.models), "the certificate is about another number of models.")
     for i, (model, stated) in enumerate(zip(models, certificate.models)):
         same = hashlib.sha256(model).hexdigest() == stated.get("sha256")
         require(same, f"model {i + 1} is another file than the one that the certificate is about.")
-    network, n_sets, verdict = certificate.network(models), len(certificate.set_box), certificate.verdict
+    network = certificate.network(models)
     require(verdict in ("holds", "violated", "counted"), "the proof is not finished.")
     if "growth" in certificate.claim:
         good = verdict == "holds" and "tie_places" in certificate.arrays and text is None
@@ -1311,13 +1267,14 @@ def check(data, models, text=None, seconds=3600.0, write=print):
     if text is not None:
         require(verdict != "counted", "--property takes proofs that a property holds or is violated.")
         compare(certificate, text)
-    shown, done, notes = set(), set(), []
+    shown = set()
     if verdict != "holds":
         points = certificate.array("witness", "f", -1, certificate.d)
         sets = certificate.array("witness_sets", "i", len(points)).tolist()
         require(np.isfinite(points).all() and all(0 <= s < n_sets for s in sets), "a witness is none.")
         for s, x in zip(sets, points):
             write(f"in set {s + 1}: " + ", ".join(f"X_{i} = {v!r}" for i, v in enumerate(x.tolist())))
+            certificate.tick()
             check_witness(certificate, network, s, x)
             shown.add(s)
     if verdict == "violated":
@@ -1325,14 +1282,12 @@ def check(data, models, text=None, seconds=3600.0, write=print):
         return f"violated: {len(shown)} of {n_sets} unsafe sets are reached by witnesses"
     proof = certificate.array("proof", "i", n_sets)
     wanted = [set(np.flatnonzero(proof == way).tolist()) for way in (ENDS, BOXES, SIGNS)]
-    done |= check_ends(certificate, network, wanted[0])
-    for way, own in ((check_boxes, wanted[1]), (check_signs, wanted[2])):
-        found, note = way(certificate, network, own, deadline)
-        done |= found
-        notes.append(note)
-    missing = set(range(n_sets)) - done if verdict == "holds" else set().union(*wanted) - done
+    by_boxes, boxes = check_boxes(certificate, network, wanted[1])
+    by_signs, signs = check_signs(certificate, network, wanted[2])
+    done = check_ends(certificate, network, wanted[0]) | by_boxes | by_signs
+    missing = set(range(n_sets) if verdict == "holds" else np.flatnonzero(proof).tolist()) - done
     require(not missing, f"there is no proof of unsafe set {min(missing, default=0) + 1}.")
-    proved = f"bounded were {' and '.join(notes)}"
+    proved = f"bounded were {boxes} and {signs}"
     if verdict == "holds":
         return f"holds: none of {n_sets} unsafe sets is reached ({proved})"
     questions, group = set(certificate.group.tolist()), certificate.group

@@ -233,3 +233,19 @@ def test_help_shows_an_example(run):  # noqa: F811
     out = run("verify", "--help")[1]
     assert "pindown verify model.onnx property.vnnlib" in " ".join(out.split())
     assert "verify" in run("--help")[1]
+
+
+def test_equal_networks_may_be_given_once_or_each(run, place):  # noqa: F811
+    """As competitions list them; files that differ are refused."""
+    text = TWO.replace("isomorphic-to", "equal-to").replace("(assert (== X_f[0] X_g[0])) ", "")
+    (place / "grows.vnnlib").write_text(text.format(0.5) + "(assert (<= X_f[0] X_g[0] 1))")
+    (place / "copy.onnx").write_bytes((place / "norm.onnx").read_bytes())
+    for second in ((), ("norm.onnx",), ("copy.onnx",)):
+        got, out, err = run("verify", "norm.onnx", *second, "grows.vnnlib", "--jobs", "1")
+        assert (got, out.splitlines()[0], err) == (1, "sat", "")
+    for second, words in (
+        ("low.onnx", "equal; norm.onnx and low.onnx differ"),
+        ("no.onnx", "no.onnx: "),
+    ):
+        got, out, err = run("verify", "norm.onnx", second, "grows.vnnlib")
+        assert (got, out, len(err.splitlines())) == (3, "", 1) and words in err

@@ -216,6 +216,24 @@ def test_a_deadline_leaves_bounds_that_hold():
     assert (interval[0] <= late[0]).all() and (late[1] <= interval[1]).all()
 
 
+def test_past_a_deadline_many_outputs_are_not_all_carried_back(monkeypatch):
+    rng = np.random.default_rng(1)
+    net = ReluNetwork.from_layers(
+        [(rng.normal(size=(6, 3)), np.zeros(6)), (rng.normal(size=(40, 6)), np.zeros(40))]
+    )
+    box = -np.ones(3), np.ones(3)
+    ways = [bounds(net, *box, method=method) for method in ("interval", "linear")]
+    # Blocks of one output.
+    monkeypatch.setattr("pindown.relaxation.model_bounds.MODEL_BLOCK_ENTRIES", 1)
+    late = bounds(net, *box, deadline=Deadline.after(0.0))
+    for interval, linear, found, sign in zip(*ways, late, (1, -1), strict=True):
+        assert (sign * found >= sign * interval).all() and (sign * linear >= sign * found - 1e-12).all()
+        assert (found[1:] == interval[1:]).all() and (linear != interval).any()
+    assert late[1][0] < ways[0][1][0]
+    every = bounds(net, *box)
+    assert every[1] == pytest.approx(ways[1][1], rel=1e-12)
+
+
 def test_bounds_that_became_better_are_used():
     """Lines that were made on looser boxes are made anew."""
     rng = np.random.default_rng(9)

@@ -1,16 +1,18 @@
 """Certificates: what is proved can be checked by a stranger, and nothing else is."""
 
 import json
+import re
 from functools import partial
 
 import numpy as np
+import onnx
 import pytest
 
 import pindown as pn
 from pindown.errors import CertificateError
 from pindown.model.builder import Builder
 from pindown.model.operations.smooth import Sigmoid
-from pindown.verification import portfolio
+from pindown.verification import UnsafeSet, portfolio
 from tests.cli.test_main import run  # noqa: F401
 from tests.verification.checking import certified, load_checker, problems
 
@@ -94,6 +96,55 @@ def test_operations_that_the_checker_does_not_know_leave_the_verdict(tmp_path):
     assert answer.certificate_note == (
         "no certificate was written: the checker does not know the operation Sigmoid"
     )
+    reached = pn.Property.box([-1, -1], [1, 1], [[1.0, 1.0]], [1.0])
+    answer = pn.verify(tmp_path / "smooth.onnx", reached, certificate=tmp_path / "proof")
+    assert answer.verdict == "violated" and "Sigmoid" in answer.certificate_note
+    assert not answer.certificate and not (tmp_path / "proof").exists()
+
+
+@pytest.mark.parametrize("name", ["Conv", "MaxPool", "Softmax"])
+def test_models_with_other_operations_get_a_verdict_and_no_file(tmp_path, name):
+    """A convolution in groups is a use that the checker does not know."""
+    node, floats = onnx.helper.make_node, onnx.TensorProto.FLOAT
+    kernel = onnx.numpy_helper.from_array(np.ones((2, 1, 1, 1), np.float32), "k")
+    made = {
+        "Conv": node("Conv", ["x", "k"], ["a"], group=2),
+        "MaxPool": node("MaxPool", ["x"], ["a"], kernel_shape=[1, 1]),
+        "Softmax": node("Softmax", ["x"], ["a"], axis=1),
+    }
+    ends = [
+        onnx.helper.make_tensor_value_info(end, floats, shape)
+        for end, shape in (("x", [1, 2, 2, 2]), ("y", [1, 8]))
+    ]
+    nodes, stored = [made[name], node("Flatten", ["a"], ["y"])], [kernel] if name == "Conv" else []
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], stored)
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8),
+        tmp_path / "model.onnx",
+    )
+    rows = np.eye(8)[:1]
+    for limit, verdict in ((-5.0, "holds"), (5.0, "violated")):
+        prop = pn.Property((UnsafeSet(-np.ones(8), np.ones(8), rows, np.array([limit])),), (8,), (8,))
+        answer = pn.verify(tmp_path / "model.onnx", prop, certificate=tmp_path / "proof")
+        assert answer.verdict == verdict and not (tmp_path / "proof").exists()
+        assert re.fullmatch(rf"no certificate was written: .* operation {name}", answer.certificate_note)
+
+
+@pytest.mark.parametrize("way", ["own", "elsewhere"])
+def test_files_that_the_checker_does_not_read_leave_the_verdict(tmp_path, way):
+    path = tmp_path / "norm.onnx"
+    problems()["boxes"].models[0].save(path)
+    model = onnx.load(path)
+    if way == "own":
+        end = [onnx.helper.make_node("Neg", ["a"], ["b"])]
+        model.functions.append(
+            onnx.helper.make_function("mine", "Minus", ["a"], ["b"], end, model.opset_import)
+        )
+    onnx.save(model, path, save_as_external_data=way == "elsewhere", size_threshold=0)
+    for name, verdict in (("boxes", "holds"), ("witness", "violated")):
+        answer = pn.verify(path, problems()[name].prop, certificate=tmp_path / "proof")
+        assert answer.verdict == verdict and not answer.certificate
+        assert "keeps weights elsewhere or has operations of its own" in answer.certificate_note
 
 
 def test_a_certificate_by_the_command_line(run, tmp_path, capsys):  # noqa: F811

@@ -253,17 +253,19 @@ def test_a_tensor_that_is_read_under_two_names_keeps_its_value(tmp_path):
     data = helper.make_model(graph).SerializeToString()
     output = checker.Reader(network, data, np.arange(2)).output
     assert output == len(network.nodes)
-    assert [float(v) for v in network.exact(np.array([1.0, -2.0]))] == [7.0, 3.0]
+    values = [checker.fractions(np.array([[1.0, -2.0]]))]
+    for node in network.nodes:
+        values.append(node.exactly(values))
+    assert values[-1].tolist() == [[7.0, 3.0]]
 
 
 def test_branches_do_not_share_what_is_unknown():
     """relu(x) - relu(x - 0.01) is up to 0.01: the two ReLUs leave their lines one without the other."""
     network = checker.Network(1)
     for shift in (0.0, -0.5):
-        moved = network.add(checker.Affine([(checker.Pick(1, 1), 0)], np.array([shift])))
+        moved = network.add(checker.Affine([network.pick(0)], np.array([shift])))
         network.add(checker.Relu(moved))
-    minus = checker.Pick(1, 1, weight=-np.ones(()))
-    network.add(checker.Affine([(checker.Pick(1, 1), 2), (minus, 4)], np.zeros(1)))
+    network.add(checker.Affine([network.pick(2), network.pick(4, weight=-1.0)], np.zeros(1)))
     bounds = checker.Bounds(network, np.array([[-1.0]]), np.array([[1.0]]))
     bounds.carry()
     (low,), (high,) = (end[0] for end in bounds.values[-1])

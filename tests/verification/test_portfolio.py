@@ -17,7 +17,7 @@ from pindown.model.operations.piecewise_linear import Clip
 from pindown.model.operations.relu import Relu
 from pindown.model.operations.smooth import Sigmoid, Tanh
 from pindown.progress import silent
-from pindown.verification import Property, UnsafeSet, verify
+from pindown.verification import Property, UnsafeSet, portfolio, verify
 from pindown.verification.portfolio import Run, _Units
 from tests.verification.brute_force import reaches
 from tests.verification.nets import SHARED, random_network
@@ -531,3 +531,19 @@ def test_acas_properties_come_out_as_the_literature_says(name, number):
     assert found.verdict == KNOWN[name, number]
     if found.witness is not None:
         assert goal.violated_by(found.witness, [network(found.witness)])
+
+
+def test_bounds_that_cost_little_come_before_any_search(monkeypatch):
+    """What they prove is neither searched nor cut; where they cost much the search is first."""
+    net = random_network(np.random.default_rng(3), [8, 12, 2])
+    box, row = (-np.ones(8), np.ones(8)), [[1.0, 0.0]]
+    ends = [pn.relaxation.bounds(net, *box, row, method)[1][0] for method in ("interval", "linear")]
+    prop = Property.box(*box, row, [np.mean(ends)])
+    calls = []
+    monkeypatch.setattr(portfolio.Run, "_search", lambda run, turns: calls.append("search"))
+    monkeypatch.setattr(portfolio.Run, "_deduce", lambda run, turn: calls.append("conclusions"))
+    found = verify(net, prop, budget=None)
+    assert (found.verdict, found.method, calls) == ("holds", "linear bounds", [])
+    monkeypatch.setattr(portfolio, "LINEAR_FIRST_WORK", 0)
+    found = verify(net, prop, budget=None)
+    assert (found.verdict, found.method, calls) == ("holds", "linear bounds", ["search"])

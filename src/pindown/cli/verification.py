@@ -127,6 +127,8 @@ def verify(
     if len(paths) == 1 and max(len(input or ()), len(output or ())) > 1:
         raise ValueError("--input and --output may be given once, if there is one model.")
     prop = None if near is not None else _property(stated)
+    if prop is not None and not (input or output):
+        paths = list(prop.one_of_each(paths))
     models = tuple(
         load(path, activation=activation, input=i, output=o)
         for path, i, o in zip(paths, inputs, outputs, strict=False)

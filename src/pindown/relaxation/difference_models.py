@@ -96,10 +96,12 @@ def _plain(node: Node) -> Node:
 
 def _alike(p: Node, q: Node) -> bool:
     same = type(p.operation) is type(q.operation) and p.inputs == q.inputs and p.shape == q.shape
-    return same and (isinstance(p.operation, AffineOperation) or not _changed(p.operation, q.operation))
+    return same and (
+        isinstance(p.operation, AffineOperation) or not changed_fields(p.operation, q.operation)
+    )
 
 
-def _changed(p: Operation, q: Operation) -> dict[str, tuple[Any, Any]]:
+def changed_fields(p: Operation, q: Operation) -> dict[str, tuple[Any, Any]]:
     """Return the fields in which two operations of one kind differ."""
     both = {entry.name: (getattr(p, entry.name), getattr(q, entry.name)) for entry in fields(p)}  # type: ignore[arg-type]
     return {name: pair for name, pair in both.items() if not _equal(*pair)}
@@ -109,7 +111,7 @@ def _equal(x: Any, y: Any) -> bool:
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         return x is y or np.array_equal(x, y)
     if isinstance(x, Operation) and isinstance(y, Operation):
-        return type(x) is type(y) and not _changed(x, y)
+        return type(x) is type(y) and not changed_fields(x, y)
     return bool(x == y)
 
 
@@ -125,7 +127,7 @@ def _difference(
     apart: list[Tensor | None],
 ) -> Tensor | None:
     """Add what makes the difference of what two operations make; None if there is none."""
-    changed = _changed(p, q)
+    changed = changed_fields(p, q)
     if not changed and all(delta is None for delta in apart):
         return None
     delta = apart[0]
@@ -263,8 +265,9 @@ class ReluDifference(Operation):
         return here - there, there
 
     def write(self, writer: Writer, *inputs: str) -> str:
-        """It is never part of a file."""
-        raise NotImplementedError
+        """Write the difference of two ReLUs."""
+        other = writer.node("Sub", [*inputs])
+        return writer.node("Sub", [writer.node("Relu", [each]) for each in (inputs[0], other)])
 
 
 def _other(z: Interval, delta: Interval) -> Interval:

@@ -40,7 +40,7 @@ from pindown.relaxation.tuning import (
 )
 
 _METHODS = ("interval", "linear", "optimised")
-_EXACT = (AffineOperation, Move, Add, Concat, Fill, Constant)  # their own relaxation, on any box
+EXACT = (AffineOperation, Move, Add, Concat, Fill, Constant)  # their own relaxation, on any box
 
 
 def bounds(
@@ -114,7 +114,7 @@ def tighten(
     """
     for i, node in enumerate(relaxed.model.nodes, 1):
         values = relaxed.values
-        if not isinstance(node.operation, _EXACT):
+        if not isinstance(node.operation, EXACT):
             for j in dict.fromkeys(node.inputs):
                 # On a box intervals are exact before anything bends; on a ball they are not.
                 bends = relaxed.balls is not None or _bends_below(relaxed.model, j)
@@ -127,7 +127,7 @@ def tighten(
 
 def bends_at_relus_only(model: Model) -> bool:
     """Return whether everything but the ReLUs is affine."""
-    return all(isinstance(node.operation, (*_EXACT, Relu)) for node in model.nodes)
+    return all(isinstance(node.operation, (*EXACT, Relu)) for node in model.nodes)
 
 
 def _worth_bounding(relaxed: RelaxedModel, i: int, j: int, most: int) -> NDArray[np.bool_]:
@@ -158,7 +158,7 @@ def _bends_below(model: Model, index: int) -> bool:
             continue
         node = model.nodes[i - 1]
         # The first affine map of a box is bounded exactly by intervals; of several, not.
-        if not isinstance(node.operation, _EXACT):
+        if not isinstance(node.operation, EXACT):
             return True
         new = [j for j in node.inputs if j not in seen]
         seen.update(new)
@@ -256,7 +256,10 @@ def usual_slopes(relaxed: RelaxedModel, index: int, n: int, q: int) -> dict[int,
 def output_bounds(
     relaxed: RelaxedModel, rows: Array | None, method: str, deadline: Deadline = NEVER
 ) -> tuple[Array, Array]:
-    """Bound the outputs, or rows of them, by intervals and, if asked, by linear forms."""
+    """Bound the outputs, or rows of them, by intervals and, if asked, by linear forms.
+
+    Past the deadline only the first block of rows gets linear bounds.
+    """
     last = relaxed.values[-1]
     n, shape = len(last.lower), last.lower.shape[1:]
     forms = np.eye(math.prod(shape)) if rows is None else rows
@@ -269,7 +272,7 @@ def output_bounds(
         both = np.concatenate([part, -part]).reshape(1, -1, *shape)
         form = np.broadcast_to(both, (n, *both.shape[1:]))
         ends = dot_up(form, last)
-        if method != "interval":
+        if method != "interval" and not (start and deadline.passed):
             steps = OUTER_SLOPE_STEPS if method == "optimised" else 0
             found = upper_ends(relaxed, index, form, steps=steps, deadline=deadline)
             ends = np.minimum(ends, found)

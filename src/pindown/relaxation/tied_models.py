@@ -103,7 +103,7 @@ class Pairs(NamedTuple):
     """Units of a layer: unit i of the second model stands for ``scales[i]`` times unit ``places[i]``.
 
     Attributes:
-        places: A permutation, (n,).
+        places: Units of the first model, (n,): a permutation, or more of them than it has.
         scales: Positive, (n,).
     """
 
@@ -154,7 +154,8 @@ def tied(first: Model, second: Model, pairs: Sequence[Pairs] | None = None) -> M
     given = iter([] if pairs is None else pairs)
     enters = {node.inputs[0] for node in second.nodes if isinstance(node.operation, Relu)}
     for i, (ours, theirs) in enumerate(zip(second.nodes, first.nodes, strict=True), 1):
-        if ours.inputs != theirs.inputs or ours.shape != theirs.shape or len(ours.inputs) != 1:
+        same = pairs is not None or ours.shape == theirs.shape
+        if ours.inputs != theirs.inputs or not same or len(ours.inputs) != 1:
             return None
         j = ours.inputs[0]
         own = _own_pairs(given, ours.shape) if i in enters and pairs is not None else None
@@ -211,6 +212,17 @@ def growth(model: Model) -> float:
     return found
 
 
+def summed_columns(W: Array, places: NDArray[np.intp], n: int) -> Array:
+    """Return a matrix of n columns: each the sum of the columns of W that stand for it.
+
+    >>> summed_columns(np.array([[1.0, 2.0, 4.0]]), np.array([1, 0, 1]), 2)
+    array([[2., 5.]])
+    """
+    made = np.zeros((len(W), n))
+    np.add.at(made.T, places, W.T)
+    return made
+
+
 def _own_pairs(given: Iterator[Pairs], shape: Shape) -> Pairs | None:
     own = next(given, None)
     return None if own is None or own.plain or shape[-1] != math.prod(shape) else own
@@ -237,9 +249,10 @@ class _Step(NamedTuple):
             moved = None if self.more is None else self.builder.add(ours, self.more)
             return moved, self.before
         if isinstance(ours, Dense) and isinstance(theirs, Dense):
-            if ours.weight.shape != theirs.weight.shape or (ours.axis, theirs.axis) != (-1, -1):
+            if (ours.axis, theirs.axis) != (-1, -1):
                 return None
-            return self._dense(ours, theirs), self.after
+            made = self._dense(ours, theirs)
+            return None if made is None else (made, self.after)
         if isinstance(ours, Convolution) and isinstance(theirs, Convolution):
             if (
                 self.before is not None
@@ -253,17 +266,18 @@ class _Step(NamedTuple):
             return self._summed(replace(ours, bias=None), change), None
         return (None, None) if self.more is None and _equal(ours, theirs) else None
 
-    def _dense(self, ours: Dense, theirs: Dense) -> Tensor:
+    def _dense(self, ours: Dense, theirs: Dense) -> Tensor | None:
         W, V = ours.weight, theirs.weight
-        b, c = (np.zeros(len(W)) if op.bias is None else op.bias for op in (ours, theirs))
+        b, c = (np.zeros(len(op.weight)) if op.bias is None else op.bias for op in (ours, theirs))
         if self.before is not None:
-            moved = np.zeros(W.shape)
-            moved[:, self.before.places] = W * self.before.scales
+            moved = summed_columns(W * self.before.scales, self.before.places, V.shape[1])
         else:
             moved = W
         if self.after is not None:
             V = V[self.after.places] * self.after.scales[:, None]
             c = c[self.after.places] * self.after.scales
+        if moved.shape != V.shape:
+            return None
         return self._summed(replace(ours, bias=None), replace(ours, weight=moved - V, bias=b - c))
 
     def _summed(self, ours: Operation, change: Operation) -> Tensor:

@@ -105,12 +105,14 @@ class Certificate:
         prop: The property.
         files: The models' files.
         log: What was proved.
+        unread: Why the checker does not read the models; empty if it does.
     """
 
     path: Path
     prop: Property
     files: tuple[ModelFile, ...]
     log: ProofLog = field(default_factory=ProofLog)
+    unread: str = ""
     _before: dict[str, Any] | None = None
 
     @classmethod
@@ -190,6 +192,11 @@ class Certificate:
             self.log.refuse(f"the checker does not know the operation {printable(others[0])}")
         if found.unusual:
             self.log.refuse(f"the checker does not know this use of the operation {found.unusual[0]}")
+        if not found.plain:
+            self.log.refuse(
+                "the file is older than opset 7, keeps weights elsewhere or has operations of its own"
+            )
+        self.unread = self.log.refused
         relus = sum(isinstance(node.operation, Relu) for node in model.nodes)
         readers = {node.inputs[0] for node in model.nodes if isinstance(node.operation, Relu)}
         if relus != found.counts["Relu"] or len(readers) != relus:
@@ -201,8 +208,9 @@ class Certificate:
             # Those parts were not bounded again: the verdict says so also where nothing is written.
             answer = replace(answer, method=f"{answer.method}, if what the earlier file calls proved is")
         try:
-            if self.log.refused and answer.verdict != "violated":
-                raise CertificateError(self.log.refused)
+            refused = self.unread if answer.verdict == "violated" else self.log.refused
+            if refused:
+                raise CertificateError(refused)
             data = self._bytes(answer, frontier)
             write_certificate(self.path, data)
         except CertificateError as error:

@@ -1,6 +1,6 @@
 r"""Does a property hold? Several ways to decide it, by what the problem is, within one budget.
 
-First a short search for a violation, then bounds of all unsafe sets at once, then turns: conclusions are
+First a short search for a violation and bounds of all unsafe sets at once, then turns: conclusions are
 drawn from the unsafe set and from cuts, boxes are cut where few inputs vary, ReLUs are split where there
 are some, and the search for a violation goes on from the points at which bounds are attained. A set that
 one way proves to be out of reach is dropped by all. Turns grow, and their order does not depend on the
@@ -9,6 +9,7 @@ clock: a longer run goes through the shorter one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
@@ -28,7 +29,7 @@ from pindown.parallel.limits import one_thread
 from pindown.progress import Report, silent
 from pindown.relaxation.forward_bounds import tighten_forwards
 from pindown.relaxation.lp_balls import Balls
-from pindown.relaxation.model_bounds import tighten
+from pindown.relaxation.model_bounds import EXACT, tighten
 from pindown.relaxation.propagation import Goal
 from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.verification._exact_ends import never_below
@@ -50,6 +51,7 @@ from pindown.verification.tuning import (
     DEDUCTION_MAX_SETS,
     FEW_INPUTS,
     FORWARD_MAX_INPUTS,
+    LINEAR_FIRST_WORK,
     LOGGED_DEDUCTION_TURN,
     LOGGED_PATIENCE,
     PORTFOLIO_TURNS,
@@ -79,7 +81,8 @@ def verify(
     """Decide whether a model keeps a property: proved, refuted by an input, or not decided.
 
     Args:
-        model: A model, or what can be read as one; a tuple of them for a property of several networks.
+        model: A model, or what can be read as one; a tuple of them for a property of several networks:
+            those that it says are equal once, or as often as it names them.
         prop: A :class:`~pindown.verification.Property`, or the path of a VNN-LIB file.
         budget: Seconds; None for no limit.
         seed: Of the search for violations.
@@ -111,7 +114,7 @@ def verify(
     """
     deadline = Deadline.of(budget)
     goal = prop if isinstance(prop, Property) else read_vnnlib(prop)
-    given = model if isinstance(model, tuple) else (model,)
+    given = goal.one_of_each(model if isinstance(model, tuple) else (model,))
     models = [as_model(one, "verify") for one in given]
     goal.check_model(*models)
     proof = None if certificate is None else Certificate.at(certificate, goal, given, models)
@@ -223,8 +226,12 @@ class Run:
     def _turns(self) -> None:
         if not self.deadline.passed:
             self._drop(never_below(self.model, self.open), "intervals that end at a limit", BY_ENDS)
+        if self._bounds_are_cheap and not self._over:
+            self._split_units(1)
         if 0 < len(self.open) <= SEARCH_FIRST_MAX_SETS:  # of thousands, bounds leave few
             self._search(SEARCH_FIRST_TURNS)
+        if self.n_varying > FEW_INPUTS and self._units is None and not self._over:
+            self._split_units(1)
         for turn in range(self.turns):
             if self._over:
                 break
@@ -240,6 +247,13 @@ class Run:
                 self._search(2 * turn + 1)
             if self._exhausted:
                 break
+
+    @property
+    def _bounds_are_cheap(self) -> bool:
+        """Whether linear bounds of many inputs take less time than a search for a violation."""
+        sizes = (math.prod(n.shape) for n in self.model.nodes if not isinstance(n.operation, EXACT))
+        work = sum(sizes) * self.model.multiply_adds
+        return self.n_varying > FEW_INPUTS and work <= LINEAR_FIRST_WORK
 
     @property
     def _first_boxes(self) -> int:

@@ -20,19 +20,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.box import Box, as_box
+from pindown.errors import ModelFileError
+from pindown.io.files import read_bytes
 from pindown.rounding import add_down, add_up
-from pindown.text import card
+from pindown.text import card, printable
 from pindown.validation import array, boolean, integer, positive, vector
 
 if TYPE_CHECKING:
     from pindown.model.graph import Model
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,6 +376,26 @@ class Property:
 
         return conditions(self, index)
 
+    def one_of_each(self, given: Sequence[_T]) -> tuple[_T, ...]:
+        """Return the models that it is about, where one was given for every network.
+
+        Competitions name a file for each network, also for those that the property says are equal. What
+        is repeated must be one object, or files with the same bytes.
+
+        >>> pair = Property.monotone([0], [1], input=0, output=0, n_outputs=1)
+        >>> pair.one_of_each(["f.onnx", "f.onnx"])
+        ('f.onnx',)
+        """
+        models = self.models or (0,)
+        if len(given) != len(models) or len(given) == self.n_models:
+            return tuple(given)
+        for one, m in zip(given, models, strict=True):
+            if not _same_model(one, first := given[models.index(m)]):
+                raise ValueError(
+                    f"the property says that two networks are equal; {first} and {one} differ."
+                )
+        return tuple(given[models.index(m)] for m in range(self.n_models))
+
     def check_model(self, *models: Model | Any) -> None:
         """Refuse models that are not as many, or not of the sizes, that the property is about.
 
@@ -415,6 +440,20 @@ class Property:
 
 def _strictly_below(box: Box, rows: Array, limits: Array) -> UnsafeSet:
     return UnsafeSet(box.lower, box.upper, rows, limits, strict=np.ones(len(limits), dtype=bool))
+
+
+def _same_model(one: object, other: object) -> bool:
+    """Return whether both are one object, or name files with the same bytes."""
+    if one is other or not isinstance(one, (str, PathLike)) or not isinstance(other, (str, PathLike)):
+        return one is other
+    return Path(one) == Path(other) or _content(Path(one)) == _content(Path(other))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_bytes(path)
+    except ModelFileError as error:
+        raise ModelFileError(f"{printable(str(path))}: {error}") from None
 
 
 def _dot(row: Array, values: Array) -> Fraction:

@@ -20,10 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.deadline import NEVER, Deadline
+from pindown.errors import UnsupportedModelError
 from pindown.io.any_model import AnyModel, as_model
 from pindown.model.gradients import gradients, outputs
 from pindown.model.graph import Model
+from pindown.network import ReluNetwork
 from pindown.relaxation.lp_balls import DUALS, Balls, Norm, as_norm, lengths, steepest_step
+from pindown.verification._cell_forms import cell_forms
 from pindown.verification._goals import uniform
 from pindown.verification.annealed_descents import fast_minimum_norm
 from pindown.verification.carlini_wagner import carlini_wagner
@@ -34,6 +37,7 @@ from pindown.verification.least_distance import nearest_point
 from pindown.verification.linearised_boundaries import deepfool
 from pindown.verification.tuning import (
     ATTACK_SHRINK,
+    CORNER_ENTRIES,
     CORNER_HALVINGS,
     CORNER_INSIDE,
     CORNER_SHARE,
@@ -238,7 +242,8 @@ def _slid(state: _State, deadline: Deadline) -> None:
         state.used += 1
         nearer = state.tried(left, some, "sliding along the boundary", SLIDE_HALVINGS)
         share[left[~nearer]] *= 0.5
-    state.tried(np.arange(len(asked.rows)), state.points.copy(), "sliding along the boundary")
+    if not deadline.passed:
+        state.tried(np.arange(len(asked.rows)), state.points.copy(), "sliding along the boundary")
 
 
 def _sampled(state: _State, seed: int, deadline: Deadline) -> None:
@@ -262,41 +267,68 @@ def _sampled(state: _State, seed: int, deadline: Deadline) -> None:
 
 
 def _cornered(state: _State, seed: int, deadline: Deadline) -> None:
-    """Step to where all boundaries of a target meet, as they are linearised near the best point so far.
+    """Step to where all boundaries of a target meet, as they are near random points.
 
     A target is reached behind several boundaries at once, and the nearest point of it may be a corner
     where sliding along one of them gets stuck. If the model is affine between, one step is exact; where
-    it bends, boundaries are linearised at random points beside.
+    it bends, boundaries are linearised at random points near the best one. Of small piecewise linear
+    models every second step takes a point as far from it as the input is, and ends inside its cell.
     """
     asked, target, k = state.asked, state.asked.target, state.model.out_features
     if target is None or state.model.in_features > SEARCH_FEW_INPUTS or k < 3:
         return
-    rng, forms = np.random.default_rng(seed), np.eye(k)
+    rng, net = np.random.default_rng(seed), _small_network(state.model)
     for i in np.flatnonzero((state.distance > 0) & ~np.isinf(state.distance)).tolist():
-        share, goal, x = 0.0, int(target[i]), asked.rows[i]
-        others = np.arange(k) != goal
-        for _ in range(CORNER_STEPS):
+        share, x = 0.0, asked.rows[i]
+        rows = np.delete(np.eye(k), int(target[i]), axis=0)
+        rows[:, int(target[i])] = -1.0
+        for step in range(CORNER_STEPS):
             if deadline.passed:
                 return
-            reach = np.full(1, share * state.distance[i])
+            cells = net if step % 2 else None
+            reach = np.full(1, (share if cells is None else rng.random()) * state.distance[i])
             p = uniform(Balls.around(state.points[i][None], reach, state.norm, asked.box), rng)[0]
-            made, slopes = gradients(state.model, np.repeat(p[None], k, axis=0), lambda _, at: forms[at])
-            G = slopes[others] - slopes[goal]
-            try:
-                room = made[0, goal] - made[0, others] + G @ (p - x)
-                inside = CORNER_INSIDE * np.abs(room).max()  # on a boundary nothing is reached
-                best = nearest_point(G, room - inside + G @ x, x, state.norm)
-            except ArithmeticError:
-                best = None
+            best = _corner(state, cells, x, p, rows)
+            state.used += k
             nearer = False
             if best is not None:
                 part = 0.5 ** rng.integers(0, CORNER_HALVINGS)
-                some = state.points[i] + part * (best.point - state.points[i])
+                some = state.points[i] + np.array([[1.0], [part]]) * (best - state.points[i])
                 if asked.box is not None:
                     some = np.clip(some, asked.box.lower, asked.box.upper)
-                nearer = bool(state.tried(np.array([i]), some[None], "a corner of the target")[0])
-            state.used += k
+                nearer = bool(state.tried(np.array([i, i]), some, "a corner of the target").any())
             share = 0.0 if nearer else CORNER_SHARE * rng.random()
+
+
+def _small_network(model: Model) -> ReluNetwork | None:
+    """Return the exact form of a model if it is small enough to look at its cells."""
+    if model.tensor_entries > CORNER_ENTRIES:
+        return None
+    try:
+        return model.relu_network()
+    except UnsupportedModelError:
+        return None
+
+
+def _corner(state: _State, net: ReluNetwork | None, x: Array, p: Array, rows: Array) -> Array | None:
+    """Return the nearest point to x with ``rows @ f <= 0``, f linearised at p, in p's cell if known."""
+    if net is None:
+        made, slopes = gradients(
+            state.model, np.repeat(p[None], len(rows), axis=0), lambda _, at: rows[at]
+        )
+        G, h = slopes, (slopes @ p) - (rows * made).sum(axis=1)
+        cell = np.zeros((0, len(x))), np.zeros(0)
+    else:
+        forms = cell_forms(net, x, net.pattern(p[None])[0], rows, state.norm)
+        G, h = forms.margins.a, forms.margins.b + forms.margins.a @ x
+        cell = forms.units.a, forms.units.b + forms.units.a @ x
+    inside = CORNER_INSIDE * np.abs(h - G @ x).max()  # on a boundary nothing is reached
+    try:
+        G, h = np.concatenate([G, cell[0]]), np.concatenate([h - inside, cell[1]])
+        best = nearest_point(G, h, x, state.norm)
+    except ArithmeticError:
+        return None
+    return None if best is None else best.point
 
 
 def _scattered(state: _State, seed: int, deadline: Deadline) -> None:
