@@ -49,7 +49,7 @@ def assert_same_function(
         >>> answer = assert_same_function(a, b, data=[[-2.0], [1.0]])
         >>> assert_same_function(a, b, data=[[-2.0], [0.25]])  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        AssertionError: 1 of 2 rows that the two put into different classes: 1. ...
+        AssertionError: 1 of 2 rows that the two put into different classes: 1; ...
     """
     conditions = [fail_on] if isinstance(fail_on, str) else list(fail_on or ())
     if "unproved" in conditions:
@@ -66,6 +66,6 @@ def assert_same_function(
         if failing:
             shown = ", ".join(map(str, failing[:_SHOWN])) + (", ..." if len(failing) > _SHOWN else "")
             what = next(words for name, words in CONDITIONS.items() if name == condition)
-            message = f"{len(failing):,} of {len(answer.rows):,} {what}: {shown}. {answer.rows}"
+            message = f"{len(failing):,} of {len(answer.rows):,} {what}: {shown}; {answer.rows}"
             raise AssertionError(message)
     return answer

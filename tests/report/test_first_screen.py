@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from pindown import ReluNetwork, audit
+from pindown import ReluNetwork, audit, load
 from pindown.report.audit_markdown import render_comment
 from tests.findings.test_planted_faults import CENTERS, three_classes
 
@@ -101,6 +101,21 @@ def test_words_are_explained_once_where_they_come_first(result):
     assert len(terms) == len(set(terms)) and {"dead", "unit", "certified", "box"} <= set(terms)
     first = page.split('<section class="hero"')[1].split("<dfn>linf</dfn>")[0]
     assert "linf" in first and "<section" not in first  # explained on the first screen, where it stands
+
+
+def test_the_command_about_dead_units_does_what_it_says(result, given, tmp_path, monkeypatch, capsys):
+    from pindown.cli.main import main
+
+    network().save(tmp_path / "net.onnx")
+    np.savez(tmp_path / "data.npz", X=given[0][0], y=given[0][1])
+    monkeypatch.chdir(tmp_path)
+    todo = next(concern.todo for concern in result.concerns if concern.name == "dead-units")
+    command, words = todo.split(" removes ")
+    with pytest.raises(SystemExit) as ended:
+        main(command.split()[1:])
+    assert ended.value.code == 0 and words.endswith("on the bounding box of the data.")
+    small = load("small.onnx").relu_network()
+    assert words.startswith(f"{network().size - small.size} units")
 
 
 def test_findings_name_the_command_that_goes_on(result, given, tmp_path, monkeypatch, capsys):

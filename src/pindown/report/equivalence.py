@@ -127,6 +127,8 @@ def diff_lines(diff: Diff) -> list[str]:
         words = layer_words(layer)
         if words:
             lines.append(f"layer {layer.layer:<8}{words}")
+    if diff.pairs is not None and diff.pairs.pairs and diff.gap_upper > 0.0:
+        lines.append(f"layers        {diff.pairs}")
     lines += [f"graph         {printable(change)}" for change in diff.graph[:MAX_STEPS_PRINTED]]
     for step in diff.steps[:MAX_STEPS_PRINTED]:
         lines.append(f"simplified    {step}")
@@ -290,10 +292,25 @@ def diff_as_dict(diff: Diff) -> dict[str, Any]:
         "labels": _labels(diff),
         "blame": [asdict(layer) for layer in diff.blame],
         "graph": list(diff.graph),
+        "layer_pairs": _layer_pairs(diff),
         "rows": None if diff.rows is None else rows_as_dict(diff.rows),
         "certificate": certificate_as_dict(diff, diff.names),
         "seconds": diff.seconds,
         "interrupted": diff.interrupted,
+    }
+
+
+def _layer_pairs(diff: Diff) -> dict[str, Any] | None:
+    found = diff.pairs
+    if found is None:
+        return None
+    pairs = [pair._asdict() for pair in found.pairs]
+    return {
+        "complete": found.complete,
+        "equal": found.equal,
+        "allowed": found.allowed,
+        "pairs": pairs,
+        "open": list(found.open),
     }
 
 

@@ -38,6 +38,8 @@ MAX_HISTORY_STEPS = 120
 # fill the plane; quantiles at which axes end, so that a few far values do not press all others together.
 ROWS_SCORED_AT_ONCE = 20_000
 ROWS_AT_EACH_END = 12
+# Columns of a row that are explained by the score, each by scoring the row without it.
+MAX_COLUMNS_EXPLAINED = 200
 MAX_ROWS_PRINTED = 8
 MAX_NAME_LETTERS = 60
 HISTOGRAM_BINS = 40

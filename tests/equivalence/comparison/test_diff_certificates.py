@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import pindown as pn
-from pindown.equivalence.comparison._certificates import _ahead, _gap_sets
+from pindown.equivalence.comparison._certificates import _ahead, _gap_sets, _turned
 from pindown.errors import CertificateError
 from pindown.model.from_network import model_of_network
 from pindown.model.operations.operation import Interval
-from pindown.relaxation.tied_models import Pairs, ReluGap, growth, tied
+from pindown.relaxation.tied_models import Pairs, ReluGap, growth, summed_columns, tied
 from pindown.verification import proof_files
+from pindown.verification.questions import Question
 from tests.verification.checking import load_checker
 
 checker = load_checker()
@@ -47,7 +48,7 @@ def pair(tmp_path):
         for path, layers in zip(paths, (first, second), strict=True):
             pn.ReluNetwork.from_layers(layers).save(path, dtype="float64")
         place = tmp_path / "proof"
-        answer = pn.diff(*paths, certificate=place, budget=20.0, **options)
+        answer = pn.diff(*paths, certificate=place, **{"budget": 20.0, **options})
         lines, said = [], None
         if answer.certificate:
             models = [path.read_bytes() for path in paths]
@@ -70,6 +71,60 @@ def test_the_same_function_in_another_order_is_proved_to_a_stranger(pair):
     facts = json.loads(answer.to_json())["certificate"]
     assert facts["check"] == f"python pindown_check.py {answer.certificate} a.onnx b.onnx"
     assert "pindown_check.py" in answer.to_html()
+
+
+def split(layers):
+    """Return the same function, with hidden units written as two that share their weight."""
+    layers = [(W.copy(), b.copy()) for W, b in layers]
+    for i in range(len(layers) - 1):
+        (W, b), (V, c) = layers[i : i + 2]
+        which, share = np.array([0, 3]), np.array([0.25, 0.5])
+        V = np.concatenate([V, V[:, which] * share / 2], axis=1)
+        V[:, which] *= 1.0 - share
+        W, b = (np.concatenate([each, 2 * each[which]]) for each in (W, b))
+        layers[i : i + 2] = [(W, b), (V, c)]
+    return layers
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("box", [True, False])
+def test_units_that_were_split_are_proved_to_a_stranger(pair, turned, box):
+    rng = np.random.default_rng(11)
+    layers = network(rng)
+    given = layers, split(layers)
+    answer, said, lines = pair(*given[:: -1 if turned else 1], box=BOX if box else None, budget=200.0)
+    assert answer.verdict == "same" and said is not None, answer.certificate_note
+    assert said.startswith("holds: none of 6 unsafe sets" if box else "holds: the gap")
+    assert any(line.startswith(f"network 1: model {2 if turned else 1}") for line in lines)
+
+
+def test_columns_that_stand_for_one_unit_are_summed():
+    rng = np.random.default_rng(13)
+    W, places = rng.integers(-9, 9, (3, 5)).astype(float), np.array([2, 0, 2, 1, 2])
+    y = rng.integers(-9, 9, 4).astype(float)
+    assert (summed_columns(W, places, 4) @ y == W @ y[places]).all()
+
+
+def test_the_other_network_comes_first():
+    """f - g > t of outputs [f, g] is the same set in outputs [g, f]."""
+    question = _turned(Question(_gap_sets((np.zeros(1), np.ones(1)), np.full(1, 0.25))), 1)
+    first, second = question.unsafe
+    assert first.contains([0.5], [0.0, 1.0]) and not first.contains([0.5], [1.0, 0.0])
+    assert second.contains([0.5], [1.0, 0.0]) and not second.contains([0.5], [0.0, 1.0])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_networks_of_other_widths_rows_and_differences_are_claimed(pair, turned):
+    rng = np.random.default_rng(12)
+    layers = network(rng)
+    other = split(layers)
+    other[-1] = other[-1][0], other[-1][1] + [0.0, 1e-3, 0.0]
+    given = (layers, other)[:: -1 if turned else 1]
+    assert pair(*given, box=BOX)[1].startswith("violated")
+    X = rng.uniform(-0.9, 0.9, (4, 3))
+    options = {"data": X, "radius": 1e-3, "labels": True, "tol": 1e-2, "budget": 200.0}
+    answer, said, _ = pair(*given, box=BOX, **options)
+    assert answer.verdict == "same" and said.split(":")[0] in {"holds", "counted"}
 
 
 def test_a_difference_is_shown_to_a_stranger(pair):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pindown import Box, ReluNetwork, diff
+from pindown.deadline import Deadline
 from pindown.equivalence.comparison import _around_rows
 from pindown.equivalence.comparison._around_rows import AROUND_ROWS, RowRun, different, look_around
 from pindown.equivalence.comparison._joint_bounds import Joint
@@ -129,9 +130,20 @@ def test_a_lead_in_one_network_and_a_small_gap_are_enough():
 
 
 def never():
-    from pindown.deadline import Deadline
-
     return Deadline.after(None)
+
+
+def test_leads_that_were_not_begun_before_the_deadline_are_unknown(monkeypatch):
+    rng = np.random.default_rng(0)
+    a, b = random_net((3, 6, 9), rng), random_net((3, 6, 9), rng)
+    joint = Joint(model_of_network(a), model_of_network(b))
+    X, labels = rng.normal(size=(4, 3)), np.arange(4)
+    relaxed = joint.relaxed(X - 0.1, X + 0.1)
+    whole = joint.leads(relaxed, labels)
+    monkeypatch.setattr("pindown.equivalence.comparison._joint_bounds.MODEL_BLOCK_ENTRIES", 1)
+    assert np.isfinite(whole).all()
+    assert joint.leads(relaxed, labels) == pytest.approx(whole, rel=1e-12)
+    assert (joint.leads(relaxed, labels, deadline=Deadline.after(0.0)) == -np.inf).all()
 
 
 def test_a_point_where_a_class_is_barely_ahead_is_not_taken_for_sure():

@@ -5,6 +5,9 @@ from pindown.equivalence.comparison.result import Diff as Diff
 from pindown.equivalence.comparison.result import LabelDiff as LabelDiff
 from pindown.equivalence.comparison.result import LayerDifference as LayerDifference
 from pindown.equivalence.comparison.graphs import LayerBlame as LayerBlame
+from pindown.equivalence.comparison.layer_pairs import LayerPair as LayerPair
+from pindown.equivalence.comparison.layer_pairs import LayerPairs as LayerPairs
+from pindown.equivalence.comparison.layer_pairs import pair_layers as pair_layers
 from pindown.equivalence.comparison.rows import RowDiff as RowDiff
 
 # What is proved on the way

@@ -224,7 +224,7 @@ def _at_rows(run: RowRun) -> None:
 
 
 def _identical(run: RowRun) -> None:
-    if run.joint.first == run.joint.second:
+    if run.joint.layers.equal:
         run.take_gap(np.arange(len(run.X)), np.zeros(len(run.X)))
 
 
@@ -386,7 +386,7 @@ def _tied(run: RowRun) -> bool:
 
 AROUND_ROWS = (
     RowMethod("the rows themselves", lambda run: True, _at_rows, at_once=True),
-    RowMethod("identical operations", lambda run: True, _identical, at_once=True),
+    RowMethod("equal graphs", lambda run: True, _identical, at_once=True),
     RowMethod("linear bounds", _asked, lambda run: _linear_bounds(run, run.open)),
     RowMethod("search", _asked, _search),
     RowMethod("ascent", _wide, _ascend),

@@ -29,7 +29,7 @@ from pindown.model.operations.moves import Reshape
 from pindown.model.operations.relu import Relu
 from pindown.network import ReluNetwork
 from pindown.relaxation.lp_balls import Balls
-from pindown.relaxation.tied_models import Pairs, growth, tied
+from pindown.relaxation.tied_models import Pairs, growth, summed_columns, tied
 from pindown.rounding import add_down, add_up, norm_up, product_up
 from pindown.verification.certificate_files import Certificate
 from pindown.verification.proof_files import Arrays
@@ -63,6 +63,7 @@ def certified(
     words = f"the gap of {' and '.join(answer.names)}"
     prop = Property((), (d, d), (k, k), (every, every), (0, 1), words)
     forms = _forms(joint, graphs, networks, deadline)
+    turned = networks is not None and sum(networks[0].widths) > sum(networks[1].widths)
     if not questions:
         reason = "nothing was decided"
         if answer.box is None and answer.verdict == "same":
@@ -70,7 +71,8 @@ def certified(
             graph, ties = forms[0]
             most = float(_allowed(answer, k).min())
             if ties is not None and growth(graph) * (1.0 + 1e-9) <= most:
-                made = Certificate.at(path, prop, given, graphs, anew=True)
+                about = replace(prop, models=(1, 0)) if turned else prop
+                made = Certificate.at(path, about, given, graphs, anew=True)
                 reason = made.log.refused
                 if not reason:
                     file, note = made.stored("holds", ties, growth=most)
@@ -79,8 +81,11 @@ def certified(
     written = Written()
     for graph, ties in forms:
         until = deadline if ties is None else deadline.share(0.7)
+        asked, about = questions, prop
+        if turned and ties is not None:  # the second network is the one with fewer units
+            asked, about = [_turned(each, k) for each in questions], replace(prop, models=(1, 0))
         written = write_questions(
-            path, given, graphs, prop, questions, graph=graph, deadline=until, ties=ties
+            path, given, graphs, about, asked, graph=graph, deadline=until, ties=ties
         )
         if written.file:
             break
@@ -98,11 +103,15 @@ def _forms(
 ) -> list[tuple[Model, Arrays | None]]:
     """Return how a certificate may have both: tied if they are of one structure, and apart."""
     found: list[tuple[Model, Arrays | None]] = []
-    if _structure(graphs[0]) == _structure(graphs[1]):
+    structures = [_structure(each) for each in graphs]
+    split = networks is not None and networks[0].widths != networks[1].widths
+    if split:
+        structures = [[(name, 0) for name, _ in each] for each in structures]
+    if structures[0] == structures[1]:
         pairs, models = None, (joint.first, joint.second)
         if networks is not None:
             layers = [[(dense(W), b) for W, b in net.layers] for net in networks]
-            first, second = (ReluNetwork.from_layers(each) for each in layers)
+            first, second = sorted(map(ReluNetwork.from_layers, layers), key=lambda net: sum(net.widths))
             models, pairs = (
                 (model_of_network(first), model_of_network(second)),
                 _pairs(first, second, deadline),
@@ -121,6 +130,8 @@ def _structure(model: Model) -> list[tuple[str, int]]:
 
 def _pairs(first: ReluNetwork, second: ReluNetwork, deadline: Deadline) -> list[Pairs] | None:
     """Return which units of the first network those of the second stand for."""
+    if first.widths != second.widths:
+        return _nearest(first, second)
     try:
         symmetry = match(second, first, deadline=deadline.share(0.3)).symmetry
     except OutOfTime:
@@ -131,6 +142,35 @@ def _pairs(first: ReluNetwork, second: ReluNetwork, deadline: Deadline) -> list[
     if not all(np.isfinite(s).all() and (s > 1e-20).all() and (s < 1e20).all() for s in scales):
         return None
     return [Pairs(np.asarray(p), s) for p, s in zip(symmetry.permutations, scales, strict=True)]
+
+
+def _nearest(first: ReluNetwork, second: ReluNetwork) -> list[Pairs]:
+    """Return for every unit of the second network that of the first whose direction is nearest.
+
+    A unit that was split stands for several then; what the second network has more is next to nothing.
+    """
+    found: list[Pairs] = []
+    for (V, c), (W, b) in zip(first.layers[:-1], second.layers[:-1], strict=True):
+        mine, own = dense(V), dense(W)
+        if found:
+            own = summed_columns(own * found[-1].scales, found[-1].places, mine.shape[1])
+        rows = [np.column_stack(each) for each in ((mine, c), (own, b))]
+        sizes = [np.maximum(np.linalg.norm(each, axis=1), 1e-20) for each in rows]
+        first_units, second_units = (
+            each / size[:, None] for each, size in zip(rows, sizes, strict=True)
+        )
+        places = np.argmax(second_units @ first_units.T, axis=1)
+        found.append(Pairs(places, np.clip(sizes[1] / sizes[0][places], 1e-19, 1e19)))
+    return found
+
+
+def _turned(question: Question, k: int) -> Question:
+    """Return the same question with the outputs of the other network first."""
+    sets = tuple(
+        replace(each, rows=np.concatenate([each.rows[:, k:], each.rows[:, :k]], axis=1))
+        for each in question.unsafe
+    )
+    return question._replace(unsafe=sets)
 
 
 def _tie_arrays(pairs: list[Pairs] | None, model: Model) -> Arrays:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.deadline import NEVER, Deadline
+from pindown.equivalence.comparison.layer_pairs import LayerPairs, pair_layers
 from pindown.equivalence.tuning import ASCENT_STEPS
 from pindown.model.gradients import gradients, outputs
 from pindown.model.graph import Model, interval_walk
@@ -52,6 +53,11 @@ class Joint:
     def tied(self) -> Model | None:
         """The model f - g with like operations tied; None if the two are not of one structure."""
         return difference_model(self.first, self.second)
+
+    @cached_property
+    def layers(self) -> LayerPairs:
+        """What of the two graphs is the same to rounding."""
+        return pair_layers(self.first, self.second)
 
     @property
     def k(self) -> int:
@@ -135,7 +141,8 @@ class Joint:
     ) -> Array:
         r"""Return how far class c is ahead in f and in g on each whole box, at least: (2, n).
 
-        The lead is :math:`\min_{j \ne c} \min_x (f_c - f_j)`, below zero where it is not proved.
+        The lead is :math:`\min_{j \ne c} \min_x (f_c - f_j)`, below zero where it is not proved, and
+        unknown of what was not begun before the deadline.
         """
         n, k = len(labels), self.k
         others = np.array([[j for j in range(k) if j != c] for c in labels.tolist()])
@@ -144,6 +151,9 @@ class Joint:
         ends, at, leads = len(relaxed.values) - 1, np.arange(n)[:, None], np.full((2, n), np.inf)
         for side in (0, 1):
             for start in range(0, k - 1, together):
+                if (side or start) and deadline.passed:
+                    leads[side] = -np.inf
+                    break
                 part = others[:, start : start + together]
                 rows = np.zeros((n, part.shape[1], 2 * k))
                 rows[at, np.arange(part.shape[1]), side * k + part] = 1.0

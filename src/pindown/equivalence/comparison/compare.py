@@ -35,8 +35,14 @@ from pindown.equivalence.comparison.tolerances import (
     scaled_network,
     scales_exactly,
 )
-from pindown.equivalence.tuning import CERTIFICATE_SHARE, CLOSING_PRECISION, ROWS_SHARE
+from pindown.equivalence.tuning import (
+    CERTIFICATE_SHARE,
+    CLOSING_PRECISION,
+    MAX_LOWERED_PRODUCTS,
+    ROWS_SHARE,
+)
 from pindown.errors import UnsupportedModelError
+from pindown.evidence import Bracket
 from pindown.model.from_network import model_of_network
 from pindown.model.graph import Model
 from pindown.model.operations.dense import Dense
@@ -196,6 +202,7 @@ def diff(
         rows=None if around is None else answer_of(around),
         blame=blame,
         graph=graph_changes(*given.graphs),
+        pairs=given.joint.layers,
     )
     if certificate is None:
         return found
@@ -240,8 +247,13 @@ class _Given:
         """Their exact normal forms.
 
         Raises:
-            UnsupportedModelError: If one has none.
+            UnsupportedModelError: If one has none, or a large one.
         """
+        products = max(graph.multiply_adds for graph in self.graphs)
+        if products > MAX_LOWERED_PRODUCTS and not self._plain:
+            raise UnsupportedModelError(
+                f"written with ReLUs alone it would have about {products:,} weights."
+            )
         first, second = (
             model if isinstance(model, ReluNetwork) else graph.relu_network()
             for model, graph in zip(self.models, self.graphs, strict=True)
@@ -261,16 +273,24 @@ class _Given:
 
     def dense_networks(self) -> tuple[ReluNetwork, ReluNetwork] | None:
         """Return their normal forms if these are the models themselves, layer by layer."""
-        plain = all(
+        return self.networks if self._plain else None
+
+    @property
+    def _plain(self) -> bool:
+        return all(
             isinstance(node.operation, (Dense, Relu, Move))
             for model in (self.joint.first, self.joint.second)
             for node in model.nodes
         )
-        return self.networks if plain else None
 
 
 def _everywhere(run: Run, given: _Given, X: Array | None) -> bool:
-    """Narrow the interval on the box, or for all inputs; return whether there are exact normal forms."""
+    """Narrow the interval on the box, or for all inputs; return whether exact normal forms are used."""
+    if given.joint.layers.equal:
+        identical = given.joint.first == given.joint.second
+        name = "identical operations" if identical else "equal operations, written in another way"
+        run.take(name, Bracket(0.0, 0.0))
+        return False
     try:
         networks = given.networks
     except UnsupportedModelError as error:

@@ -12,6 +12,7 @@ from pindown.atomic_files import written
 from pindown.box import Box
 from pindown.equivalence.comparison.bracket import TRUSTED, Progress
 from pindown.equivalence.comparison.graphs import LayerBlame
+from pindown.equivalence.comparison.layer_pairs import LayerPairs
 from pindown.equivalence.comparison.rows import RowDiff
 from pindown.evidence import Kind
 from pindown.model.graph import Model
@@ -109,6 +110,7 @@ class Diff:
         blame: With data, where both graphs are of one structure: the layers that changed, ordered by
             what changing only them does on the rows.
         graph: What was added, removed, fused and retyped from the first graph to the second, in words.
+        pairs: The layers of the two graphs that agree to rounding, whatever the gap is.
         certificate: The file that a proof was written to; empty if none was.
         certificate_note: Why none was written although it was asked for, or what it does not prove.
         tolerances: What is allowed of each output, if not the same of all; the verdict is about these.
@@ -136,6 +138,7 @@ class Diff:
     rows: RowDiff | None = None
     blame: tuple[LayerBlame, ...] = ()
     graph: tuple[str, ...] = ()
+    pairs: LayerPairs | None = None
     certificate: str = ""
     certificate_note: str = ""
     tolerances: tuple[float, ...] = ()
