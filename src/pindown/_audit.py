@@ -21,7 +21,7 @@ from pindown.findings.opening_paragraph import Passage, paragraph, passages
 from pindown.findings.question_budget import Turn
 from pindown.findings.questions import chosen_questions
 from pindown.findings.subject import Subject, reference_box
-from pindown.findings.tuning import AFTER_SHARE, BEFORE_SHARE, LEAST_TO_ASK_AGAIN
+from pindown.findings.tuning import AFTER_SHARE, BEFORE_SHARE, LEAST_TO_ASK_AGAIN, SHORT_OF_TIME
 from pindown.findings.wording import count
 from pindown.geometry import Box
 from pindown.io.any_model import AnyModel
@@ -190,20 +190,24 @@ def _ask_again(
     progress: Report | None,
     found: Found | None,
 ) -> None:
-    """Ask again, with what is left of the time, what did not fit into its share; the cheapest first."""
-    waiting = [i for i, finding in enumerate(findings) if finding.status == "not run"]
-    waiting.sort(key=lambda i: questions[i].cost.least)
-    for place, i in enumerate(waiting):
-        if subject.turn.audit.left < LEAST_TO_ASK_AGAIN:
-            return
-        turn = subject.turn.for_first([questions[j].cost for j in waiting[place:]])
-        if progress is not None:
-            progress(f"again: {questions[i].title}{turn.in_words}", place, len(waiting))
-        again = questions[i].answer(subject.during(turn))
-        if again.status != "not run":
-            findings[i] = again
-            if found is not None:
-                found(again)
+    """Ask again, with what is left of the time, what did not fit into its share; the cheapest first.
+
+    First they share what is left; then, while it is no small part of the budget, each gets all of it.
+    """
+    whole = subject.turn.audit
+    for least in (LEAST_TO_ASK_AGAIN, SHORT_OF_TIME * (whole.left + whole.spent)):
+        waiting = [i for i, finding in enumerate(findings) if finding.status == "not run"]
+        waiting.sort(key=lambda i: questions[i].cost.least)
+        for place, i in enumerate(waiting):
+            if whole.left < max(least, LEAST_TO_ASK_AGAIN):
+                return
+            sharing = waiting[place:] if least == LEAST_TO_ASK_AGAIN else [i]
+            turn = subject.turn.for_first([questions[j].cost for j in sharing])
+            if progress is not None:
+                progress(f"again: {questions[i].title}{turn.in_words}", place, len(waiting))
+            findings[i] = questions[i].answer(subject.during(turn))
+            if found is not None and findings[i].status != "not run":
+                found(findings[i])
 
 
 def _given(subject: Subject) -> str:
@@ -355,7 +359,9 @@ def shrink_advice(audit: Audit) -> str:
         box = f" --box {low.min():g},{high.max():g}"
         where = f"without changing the function on {audit.box_name}"
         if (low != low[0]).any() or (high != high[0]).any():
-            return f"pindown.shrink(model, box=audit.box) removes {removable:,} units {where}."
+            if "data" not in audit.box_name:
+                return f"pindown.shrink(model, box=audit.box) removes {removable:,} units {where}."
+            box = f" --box {'test' if 'test' in audit.box_name else 'data'}.npz"
     return (
         f"pindown shrink {file_called(audit.name)} -o small.onnx{box} removes {removable:,} units "
         f"{where}."

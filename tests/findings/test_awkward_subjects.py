@@ -141,3 +141,17 @@ def test_a_bound_of_everything_is_not_told():
     wrong = 1 - net(X[:1]).argmax(axis=1)
     finding = audit(net, X, [0, 1], test=(X[:1], wrong), only=["BND-01"])["BND-01"]
     assert finding.number.value == 1.0 and finding.sentence == ""
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-160, 1e160, 1e200])
+def test_data_at_the_ends_of_float64_raise_no_error_and_no_warning(size):
+    net = random_net(4, 8, 3)
+    net = ReluNetwork.from_layers([(layer.weight, np.zeros(len(layer.bias))) for layer in net.layers])
+    X = size * np.random.default_rng(0).standard_normal((60, 4))
+    codes = ["UNIT", "ACC", "CAL", "DAT", "OUT-03", "SEN", "BND", "ROB-03", "GEO-02", "GEO-04", "DEP"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = audit(net, X, net(X).argmax(axis=1), only=codes, budget=PATIENT)
+    assert result.failed == ()
+    assert result["BND-02"].verdict.endswith("their squares leave float64")
+    assert result["CAL-01"].facts["temperature"] > 0.0

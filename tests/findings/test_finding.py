@@ -6,7 +6,7 @@ import pytest
 
 from pindown.deadline import OutOfTime
 from pindown.findings import CATALOGUE, GROUPS, KINDS, Assumption, Finding, Quantity
-from pindown.findings.question_budget import NotApplicable, Turn
+from pindown.findings.question_budget import NotApplicable, TooLong, Turn
 from pindown.findings.questions import QUESTIONS, Question, question
 from pindown.findings.subject import Subject
 from pindown.findings.wording import at_least, at_most, count, percent
@@ -99,6 +99,10 @@ def test_every_way_of_not_answering_is_a_finding(absolute_value):
     assert (finding.status, finding.verdict) == (
         "not run",
         "not run, because it takes longer than what was left of the budget of 60 s",
+    )
+    finding = ask(absolute_value, TooLong(75.0, 59.0))
+    assert finding.verdict == (
+        "not run, because it takes about 75 s at least; of the budget of 60 s, 59 s were left for it"
     )
     finding = ask(absolute_value, ZeroDivisionError("oops"))
     assert finding.status == "error" and "ZeroDivisionError: oops" in finding.verdict

@@ -87,6 +87,21 @@ def test_overconfident_outputs(rows):
     assert result["CAL-01"].facts["temperature"] == pytest.approx(8.0, rel=0.25)
 
 
+def test_few_mistakes_that_no_confidence_shows(rows):
+    result = asked(bayes_network(scale=12.0), *rows)
+    first = result.concerns[0]
+    p = np.exp(bayes_network(scale=12.0)(rows[1][0]))
+    sure = (p / p.sum(axis=1, keepdims=True)).max(axis=1).mean()
+    wrong = np.mean(p.argmax(axis=1) != rows[1][1])
+    assert sure - (1 - wrong) < 0.03  # no concern of its own
+    assert first.name == "understated-errors" and first.title in result.verdict
+    assert first.number.value == pytest.approx(wrong / (1 - sure))
+    assert "its confidence is not above its accuracy" not in dict(result.judgement.fine)
+    limits = {"overconfidence": 0.001}  # then the gap says it, and the other is silent
+    names = [c.name for c in asked(bayes_network(scale=12.0), *rows, limits=limits).concerns]
+    assert names[0] == "overconfidence" and "understated-errors" not in names
+
+
 def test_wrong_scaling(rows):
     (X, y), (V, w) = rows
     low, high = X.min(), X.max()

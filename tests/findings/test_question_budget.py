@@ -1,11 +1,16 @@
 """The budget is shared by what questions need; what one leaves, the others get."""
 
+import sys
+from dataclasses import replace
+
 import pytest
 
+from pindown import ReluNetwork, audit
 from pindown import deadline as clock
-from pindown.deadline import checked_budget
-from pindown.findings import CATALOGUE
+from pindown.deadline import OutOfTime, checked_budget
+from pindown.findings import CATALOGUE, Finding
 from pindown.findings.question_budget import Cost, Turn
+from pindown.findings.questions import QUESTIONS
 
 
 @pytest.fixture
@@ -75,3 +80,33 @@ QUESTION_FIRST = min((q for q in CATALOGUE if q.place), key=lambda q: q.place).c
 def test_budgets_that_are_none(budget):
     with pytest.raises(ValueError, match="budget must be a number above 0; got"):
         checked_budget(budget)
+
+
+def test_before_time_is_called_short_a_question_had_all_of_it(now, monkeypatch):
+    def needing(seconds, code):
+        def ask(subject):
+            if subject.turn.left < seconds:
+                raise OutOfTime
+            now[0] += seconds
+            return Finding(verdict="done")
+
+        return replace(QUESTIONS[code], ask=ask, needs=(), cost=Cost(0.1, 1.0))
+
+    def piece(subject):
+        subject.require(60.0)
+        return Finding()
+
+    asked = (
+        needing(16.0, "ARC-01"),  # more than half of the budget, when two others still wait
+        replace(QUESTIONS["UNIT-01"], ask=piece, needs=(), cost=Cost(0.1, 1.0)),
+        needing(40.0, "ACC-01"),
+    )
+    monkeypatch.setattr(sys.modules["pindown._audit"], "CATALOGUE", asked)
+    monkeypatch.setattr(clock.time, "process_time", lambda: now[0])
+    told = []
+    net = ReluNetwork.from_layers([([[1.0]], [0])])
+    result = audit(net, budget=30.0, progress=lambda title, *_: told.append(title))
+    assert result["ARC-01"].verdict == "done"
+    assert result["UNIT-01"].verdict.startswith("not run, because it takes about 60 s at least")
+    assert result["ACC-01"].verdict.endswith("longer than what was left of the budget of 30 s")
+    assert now[0] == 1016.0 and told[-1] == "done"

@@ -21,6 +21,12 @@ def labelled(model, shape, n):
     return X, np.where(wrong, (made.argmax(axis=1) + 1) % model.out_features, made.argmax(axis=1))
 
 
+def short_of_time(result):
+    """Return the verdicts that say that time is short, and not of one step that it takes longer."""
+    told = [finding.verdict for finding in result.findings if finding.status == "not run"]
+    return [verdict for verdict in told if "s at least; of the budget" not in verdict]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ZOO)
 def test_every_model_gets_a_page(name):
@@ -35,3 +41,4 @@ def test_every_model_gets_a_page(name):
     assert not result.failed and len(answered) >= 12, answered
     assert len(result.to_html().encode()) < 500_000
     assert seconds <= SECONDS, f"{seconds:.1f} s"
+    assert result.seconds >= 0.8 * BUDGET or not short_of_time(result)

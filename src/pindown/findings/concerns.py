@@ -39,6 +39,8 @@ class Rule:
         shown: Which fact is the number of the concern, if another one.
         unit: Unit of the number; ``"%"`` shows a share.
         since: Where the default limit comes from.
+        sharpens: The rule that it looks closer than: where that one finds nothing and this one does, its
+            concern stands in the place of the good word.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Rule:
     shown: str = ""
     unit: str = "%"
     since: str = ""
+    sharpens: str = ""
 
 
 @dataclass(frozen=True)
@@ -162,6 +165,19 @@ RULES: tuple[Rule, ...] = (
         since="within three points a threshold on the confidence means about what it says",
     ),
     Rule(
+        "understated-errors", "CAL-01", "times_wrong_surely", 5.0,
+        "how many times as often as its confidence says it is wrong, if that is no chance; where the "
+        "gap is no concern",
+        "wrong {times_wrong} times as often as it says: {confidence%} sure in the mean, right on "
+        "{accuracy%}",
+        "Its mistakes are few, but nothing in its confidence shows them.",
+        "Divide the scores by {temperature} before the softmax (fitted on these rows; fit it on rows "
+        "kept for that), and see that inputs are scaled as in training.",
+        "it is wrong about as often as it says",
+        shown="times_wrong", unit="", sharpens="overconfidence",
+        since="where it says one mistake in a hundred there are five",
+    ),
+    Rule(
         "overfitting", "ACC-01", "gap_surely", 0.05,
         "by how much accuracy on the data exceeds the upper end of that on the test data",
         "overfitted: right on {data%} of the data and on {accuracy%} of the test data",
@@ -261,6 +277,7 @@ def judged(findings: Sequence[Finding], limits: Mapping[str, float], shrink: str
         shrink: What to do about dead units, in words.
     """
     known = {finding.code: finding for finding in findings if finding.answered}
+    by_name = {rule.name: rule for rule in RULES}
     classes = "unexplained" not in known["ACC-01"].facts if "ACC-01" in known else True
     concerns: list[Concern] = []
     fine: list[tuple[str, str]] = []
@@ -269,13 +286,22 @@ def judged(findings: Sequence[Finding], limits: Mapping[str, float], shrink: str
         limit, finding = limits[rule.name], known.get(rule.code)
         if math.isinf(limit) or rule.name == ("no-fit" if classes else "guessing"):
             continue
+        if rule.sharpens and not _sharper(rule, finding, limit, concerns):
+            continue
         if finding is None or rule.fact not in finding.facts:
             unknown.append(rule.name)
         elif finding.facts[rule.fact] > limit:
             concerns.append(_concern(rule, finding, limit, shrink))
+            fine = [said for said in fine if not rule.sharpens or said[0] != by_name[rule.sharpens].fine]
         else:
             fine.append((rule.fine, rule.code))
     return Judged(tuple(concerns), tuple(fine), tuple(unknown))
+
+
+def _sharper(rule: Rule, finding: Finding | None, limit: float, concerns: Sequence[Concern]) -> bool:
+    """Return whether a rule that looks closer than another finds something, and the other did not."""
+    found = finding is not None and finding.facts.get(rule.fact, -math.inf) > limit
+    return found and all(concern.name != rule.sharpens for concern in concerns)
 
 
 def _concern(rule: Rule, finding: Finding, limit: float, shrink: str) -> Concern:

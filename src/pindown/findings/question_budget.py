@@ -11,12 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from pindown.deadline import NEVER, Deadline, Stopwatch
+from pindown.deadline import NEVER, Deadline, OutOfTime, Stopwatch
 from pindown.findings.tuning import FIRST_WORK, MAX_SLOWNESS
 
 
 class NotApplicable(Exception):  # noqa: N818 - an answer, not an error
     """Raised by a question that does not apply; the message follows "not applicable, because"."""
+
+
+class TooLong(OutOfTime):
+    """Raised before work that cannot be cut short and does not fit.
+
+    Attributes:
+        seconds: About what it takes.
+        left: What there was.
+    """
+
+    def __init__(self, seconds: float, left: float) -> None:
+        super().__init__(f"takes about {seconds:.3g} s")
+        self.seconds, self.left = seconds, left
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from pindown.compiling import time_limit
 from pindown.deadline import Deadline, OutOfTime
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Status
-from pindown.findings.question_budget import Cost, NotApplicable
+from pindown.findings.question_budget import Cost, NotApplicable, TooLong
 from pindown.findings.subject import Subject
+from pindown.findings.wording import number_text
 from pindown.io.evaluated import Evaluated
 
 Group: TypeAlias = Literal["which", "why", "how far"]
@@ -92,8 +93,8 @@ class Question:
             )
         except NotApplicable as reason:
             return self.without_answer("not applicable", f"because {reason}")
-        except OutOfTime:
-            return self.out_of_time(subject)
+        except OutOfTime as late:
+            return self.out_of_time(subject, late if isinstance(late, TooLong) else None)
         except Exception as error:  # one broken question must not cost the reader the other answers
             return self._broken(error)
 
@@ -101,12 +102,18 @@ class Question:
         """Return that a box was taken because none was given, if the answer is about it."""
         return (Assumption(subject.assumed),) if subject.assumed and "box" in self.needs else ()
 
-    def out_of_time(self, subject: Subject) -> Finding:
-        """Return the finding that the budget did not suffice."""
+    def out_of_time(self, subject: Subject, late: TooLong | None = None) -> Finding:
+        """Return the finding that the budget did not suffice: used up, or too small for one step."""
         budget = subject.turn.budget
         if subject.turn.passed:
-            return self.without_answer("not run", f"because the budget of {budget} was used up")
-        why = f"because it takes longer than what was left of the budget of {budget}"
+            why = f"because the budget of {budget} was used up"
+        elif late is not None:
+            why = (
+                f"because it takes about {number_text(late.seconds)} s at least; of the budget of "
+                f"{budget}, {number_text(late.left)} s were left for it"
+            )
+        else:
+            why = f"because it takes longer than what was left of the budget of {budget}"
         return self.without_answer("not run", why)
 
     def without_answer(self, status: Status, reason: str) -> Finding:

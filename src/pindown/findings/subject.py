@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from pindown.box import as_box
 from pindown.deadline import OutOfTime, Stopwatch
 from pindown.findings.asked_model import AskedModel, Function
-from pindown.findings.question_budget import NotApplicable, Turn
+from pindown.findings.question_budget import NotApplicable, TooLong, Turn
 from pindown.findings.samples import Observed, Sample, Targets, chunk_rows, one_pass, read_targets
 from pindown.findings.tuning import (
     LAYER_NORM_SHARE,
@@ -184,20 +184,30 @@ class Subject:
         """Return what a question before has computed by :meth:`once`, or None."""
         return self._known.get(name)
 
-    def require(self, seconds: float) -> None:
-        """Raise OutOfTime if work that cannot be cut short does not fit, at the speed seen so far."""
-        if seconds * self.turn.slowness > self.turn.most:
-            raise OutOfTime
+    def require(self, seconds: float, *, measured: bool = False) -> None:
+        """Go on, if work that cannot be cut short fits.
+
+        Args:
+            seconds: What it takes.
+            measured: Whether the clock said so just now; else the speed seen so far counts, too.
+
+        Raises:
+            TooLong: If it does not fit.
+        """
+        takes = seconds if measured else seconds * self.turn.slowness
+        if takes > self.turn.most:
+            raise TooLong(takes, self.turn.most)
 
     def require_moderate(self) -> None:
         """Raise NotApplicable if products of weights and data may leave float64, or its squares."""
         if self.asked.why_not_exact:
             return
         largest = [float(abs(layer.weight).max()) for layer in self.net.layers]
-        if self.data is not None and len(self.data):
-            largest.insert(0, max(1.0, float(np.max(np.abs(self.data.X)))))
+        rows = 1.0 if self.data is None else float(np.max(np.abs(self.data.X)))
+        largest.insert(0, max(1.0, rows))
         powers = np.cumsum([np.log10(size) for size in largest if size > 0.0])
-        if len(powers) and np.abs(powers).max() > MODERATE_POWER:
+        tiny = 0.0 < rows < 10.0**-MODERATE_POWER
+        if tiny or np.abs(powers).max() > MODERATE_POWER:
             raise NotApplicable("weights or data are so large or small that their squares leave float64")
 
     def seconds_per_row(self) -> float:

@@ -55,7 +55,7 @@ def under_attack(subject: Subject) -> Finding:
     """Attack rows that are classified correctly."""
     found = rows_with_classes(subject, "ROB-03")
     evaluations = len(found.X) + min(MIN_ATTACKED_ROWS, len(found.X)) * ATTACK_STEPS
-    subject.require(evaluations * subject.seconds_per_row() / subject.turn.slowness)
+    subject.require(evaluations * subject.seconds_per_row(), measured=True)
     right = np.argmax(classified(subject, found.X), axis=1) == found.y
     if not right.any():
         raise NotApplicable("no row of those drawn is classified correctly")
@@ -134,7 +134,7 @@ def slopes_at_data(subject: Subject) -> Finding:
     lengths, sums = np.linalg.norm(slopes, axis=1), np.abs(slopes).sum(axis=1)
     if not lengths.any():
         raise NotApplicable("no slope was found: the model looks constant at these rows")
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 where nothing lies ahead
         ahead = np.where(margin > 0, margin / sums, 0.0)
     median, size = float(np.median(lengths)), typical_range(found.X)
     near = float(np.median(ahead))

@@ -48,6 +48,8 @@ def calibration(subject: Subject) -> Finding:
     right = predicted_classes(observed.outputs) == targets.values
     gap = float(np.mean(sure - right))
     error = float(np.std(sure - right, ddof=1) / math.sqrt(len(sure)))
+    surely = _no_chance(sure, right)
+    times = float(np.mean(~right)) / max(float(np.mean(1.0 - sure)), 1e-9)  # in float64 it may be sure
     bins = reliability(sure, right)
     ece = expected_calibration_error(bins)
     temperature = best_temperature(observed.outputs, targets)
@@ -80,7 +82,9 @@ def calibration(subject: Subject) -> Finding:
         f"{percent(float(right.mean()))}.",
         facts={
             "overconfidence": gap,
-            "overconfidence_surely": gap if _no_chance(sure, right) else min(gap, 0.0),
+            "overconfidence_surely": gap if surely else min(gap, 0.0),
+            "times_wrong": times,
+            "times_wrong_surely": times if surely else min(times, 1.0),
             "confidence": float(sure.mean()),
             "accuracy": float(right.mean()),
             "calibration_error": ece,
@@ -95,9 +99,9 @@ def _no_chance(sure: Array, right: NDArray[np.bool_]) -> bool:
     As many are a sum of independent events of probability :math:`1 - p_i`, of which a Poisson variable
     of the same mean has the heavier upper tail.
     """
-    from scipy.stats import poisson
+    from scipy.special import gammainc  # scipy.stats has it too, and takes half a second to load
 
-    return bool(poisson.sf(np.count_nonzero(~right) - 1, np.sum(1.0 - sure)) < MAX_CHANCE)
+    return bool(gammainc(np.count_nonzero(~right), np.sum(1.0 - sure)) < MAX_CHANCE)
 
 
 def _unseen(subject: Subject, sample: Sample) -> list[Assumption]:
@@ -157,7 +161,7 @@ def best_temperature(outputs: Array, targets: Targets) -> float:
         z = math.exp(log_inverse) * scaled
         return float(np.mean(logsumexp(z, axis=1) - z[own, targets.values]))
 
-    found = minimize_scalar(loss, bounds=(-6.0, math.log(scale) + 6.0), method="bounded")
+    found = minimize_scalar(loss, bounds=(-6.0, max(0.0, math.log(scale)) + 6.0), method="bounded")
     return float(scale * math.exp(-found.x))
 
 

@@ -12,8 +12,10 @@ from pindown.findings.questions import question
 from pindown.findings.samples import Sample, margins
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
+    BEST_COPY_SECONDS_PER_WEIGHT,
     BOUND_SECONDS,
     BOUND_SECONDS_PER_OPERATION,
+    BOUND_SECONDS_PER_WEIGHT,
     DELTA,
     MAX_ROWS_PER_NOISY_NETWORK,
     NOISY_NETWORKS,
@@ -77,7 +79,7 @@ def held_out_error(subject: Subject) -> Finding:
     needs=("labels", "exact"),
     about="What generalisation theory promises from the training data alone: all bounds that apply, "
     "vacuous ones marked, with what they rest on.",
-    cost=(4, 0),
+    cost=(2, 0),
 )
 def training_bounds(subject: Subject) -> Finding:
     """Collect bounds that use no test data."""
@@ -130,7 +132,7 @@ def training_bounds(subject: Subject) -> Finding:
     needs=("labels", "exact", "relus"),
     about="How much the spectral margin bound gains when units are rescaled without changing the "
     "function.",
-    cost=(2, 0),
+    cost=(1, 0),
 )
 def best_copy(subject: Subject) -> Finding:
     """Compare the bound over copies of one function."""
@@ -179,5 +181,6 @@ def _classified(subject: Subject, *, noisy: bool) -> tuple[Sample, np.ndarray]:
     sides = sum(min(layer.weight.shape) ** 2 * max(layer.weight.shape) for layer in subject.net.layers)
     tried = NOISY_NETWORKS * min(len(data), MAX_ROWS_PER_NOISY_NETWORK) if noisy else 0
     operations = size * (tried + len(data)) + 10 * sides
-    subject.require(BOUND_SECONDS + BOUND_SECONDS_PER_OPERATION * operations)
+    own = BOUND_SECONDS_PER_WEIGHT if noisy else BEST_COPY_SECONDS_PER_WEIGHT
+    subject.require(BOUND_SECONDS + own * size + BOUND_SECONDS_PER_OPERATION * operations)
     return data, np.asarray(data.targets.values)

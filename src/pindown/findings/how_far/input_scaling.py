@@ -18,6 +18,7 @@ from pindown.findings.samples import confidences, predicted_classes
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     MENDED_LEFT,
+    MENDED_UNDER,
     MIN_SCALING_ROWS,
     RANGE_SLACK,
     SCALED_ROWS,
@@ -188,7 +189,8 @@ def _tried(subject: Subject) -> tuple[list[_Tried], float, float]:
         if not way.sensible(low, high) or (found and until.passed):
             continue
         try:
-            outputs = evaluated_some(subject, way.change(X, mean, spread)[:n], until)
+            with np.errstate(over="ignore", invalid="ignore"):
+                outputs = evaluated_some(subject, way.change(X, mean, spread)[:n], until)
         except NotApplicable:
             continue
         m, confidence = len(outputs), confidences(outputs)
@@ -210,7 +212,7 @@ def _mended(before: Array, after: Array, gain: float) -> tuple[float, float]:
     Of each row, confidence minus whether it is right; only where hardly any is left and no more wrong.
     """
     left, drop = float(after.mean()), before - after
-    if len(drop) < 2 or abs(left) > MENDED_LEFT or gain < -MENDED_LEFT:
+    if len(drop) < 2 or not -MENDED_UNDER <= left <= MENDED_LEFT or gain < -MENDED_LEFT:
         return 0.0, 0.0
     error = float(np.std(drop, ddof=1)) / math.sqrt(len(drop))
     return float(drop.mean()), float(drop.mean()) - SURE_IN_STANDARD_ERRORS * error

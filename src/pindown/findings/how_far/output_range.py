@@ -104,7 +104,7 @@ def _relaxed(subject: Subject) -> Relaxation:
 def _bounds_of_any(subject: Subject) -> Interval:
     """Bound the outputs of any model on the box, by linear forms where they are not too many."""
     model, box = subject.graph, subject.box
-    subject.require(PASSES_PER_INTERVAL * subject.seconds_per_row() / subject.turn.slowness)
+    subject.require(PASSES_PER_INTERVAL * subject.seconds_per_row(), measured=True)
     products = model.multiply_adds * model.out_features
     linear = products <= MAX_PRODUCTS_FOR_LINEAR_BOUNDS
     deadline = subject.turn.share(RELAXATION_SHARE)

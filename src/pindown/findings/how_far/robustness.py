@@ -67,7 +67,8 @@ def certified_radius(subject: Subject) -> Finding:
     found = rows_with_classes(subject, "ROB-01")
     top = typical_range(found.X)
     # One proof is a way back for every other class, which no clock cuts short.
-    subject.require(PASSES_PER_SLOPE * (subject.values.out_features - 1) * subject.seconds_per_row())
+    ways_back = PASSES_PER_SLOPE * (subject.values.out_features - 1)
+    subject.require(ways_back * subject.seconds_per_row(), measured=True)
     until = subject.turn.share(ROBUSTNESS_SHARE)
     radius = _certified(subject, found, top, until)
     n = len(radius)
@@ -259,7 +260,7 @@ def nearest_other_class(subject: Subject) -> Finding:
         raise OutOfTime
     model = bounded_model(subject)
     if not isinstance(model, ReluNetwork):
-        subject.require(DISTANCE_EVALUATIONS * subject.seconds_per_row())
+        subject.require(DISTANCE_EVALUATIONS * subject.seconds_per_row(), measured=True)
     until = subject.turn.share(ROBUSTNESS_SHARE)
     results: list[MinimumDistance] = []
     for x in found.X[:DISTANCE_ROWS]:

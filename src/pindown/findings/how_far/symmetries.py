@@ -153,7 +153,8 @@ def _measure(subject: Subject, code: str, families: dict[str, Family]) -> list[_
     fits = row * MAX_SYMMETRY_ROWS <= SYMMETRY_SHARE * subject.turn.left
     X = _rows(subject, code, MAX_SYMMETRY_ROWS if fits else MIN_SYMMETRY_ROWS)
     drawn = sum(stored_entries(a.weight) for a in model.layers) if isinstance(model, ReluNetwork) else 0
-    subject.require(row * len(X) + SECONDS_PER_WEIGHT_DRAWN * drawn * fresh)
+    subject.require(row * len(X), measured=True)
+    subject.require(SECONDS_PER_WEIGHT_DRAWN * drawn * fresh)
     rng = subject.rng(code)
     copies = [untrained_copy(model, rng) for _ in range(fresh)]
     kept = []

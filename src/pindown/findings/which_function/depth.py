@@ -14,16 +14,13 @@ from pindown.findings.questions import question
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     DEPTH_SHARE,
-    FLOPS_PER_SECOND,
-    LARGE_SEGMENT_WORK,
     LINES_THROUGH_BOX,
     MAX_DEPTHS_LISTED,
-    SEGMENTS_PER_LOOK,
 )
 from pindown.findings.which_function._cells import require_sane
+from pindown.findings.which_function._segments import walked
 from pindown.findings.wording import count, number_text
 from pindown.geometry.counts.bounds import min_size
-from pindown.geometry.slices.segment import along_segments
 
 
 @question(
@@ -98,21 +95,11 @@ def _sentence(subject: Subject, bends: int, shallow: int) -> str:
 
 def _on_lines(subject: Subject) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return pieces and cells on lines through the box, as many lines as the time allows."""
-    net = subject.net
-    # About as many cells as units lie on a line, and each costs an evaluation.
-    subject.require(2.0 * net.size * net.n_parameters / FLOPS_PER_SECOND)
     starts, ends = _lines(subject.box, subject.rng("DEP-01"))
-    until = subject.turn.share(DEPTH_SHARE)
-    pieces: list[NDArray[np.int64]] = []
-    cells: list[NDArray[np.int64]] = []
-    step = 1 if net.size * net.n_parameters > LARGE_SEGMENT_WORK else SEGMENTS_PER_LOOK
-    for first in range(0, LINES_THROUGH_BOX, step):
-        if pieces and until.passed:
-            break
-        folds = along_segments(net, starts[first : first + step], ends[first : first + step])
-        pieces.append(folds.n_pieces)
-        cells.append(folds.n_cells)
-    return np.concatenate(pieces), np.concatenate(cells)
+    found = walked(subject, starts, ends, DEPTH_SHARE)
+    return np.concatenate([part.n_pieces for part in found]), np.concatenate(
+        [part.n_cells for part in found]
+    )
 
 
 def _lines(box: Box, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -6,16 +6,18 @@ import math
 from itertools import pairwise
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
-from pindown.deadline import OutOfTime
+from pindown.deadline import Deadline, OutOfTime, Stopwatch
 from pindown.evidence import Assumption
 from pindown.findings.finding import Cell, Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
+from pindown.findings.samples import paid_slices
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     FLOPS_PER_SECOND,
@@ -25,11 +27,17 @@ from pindown.findings.tuning import (
     MAX_FOLD_ROWS,
     MIN_FOLD_ROWS,
     PAIRS_FOR_SPREAD,
+    SECONDS_PER_LOOK,
 )
-from pindown.findings.which_function._cells import Regions, regions, require_sane
+from pindown.findings.which_function._cells import (
+    Regions,
+    regions,
+    require_sane,
+    require_walkable,
+)
 from pindown.findings.wording import count, number_text, percent
 from pindown.geometry.counts.bounds import max_regions, zaslavsky
-from pindown.geometry.regions.fold_distance import FoldDistances, distance_to_nearest_fold
+from pindown.geometry.regions.fold_distance import distance_to_nearest_fold
 from pindown.network import ReluNetwork
 
 _QUANTILES = (
@@ -207,22 +215,24 @@ def distance_to_folds(subject: Subject) -> Finding:
 
 def _measured(subject: Subject, rows: Array) -> tuple[Array, NDArray[np.intp]]:
     """Return distances and layers for as many rows as the time allows."""
-    until = subject.turn.share(FOLD_SHARE)
-    subject.require(MIN_FOLD_ROWS * _seconds_per_row(subject.net))
-    found: list[FoldDistances] = []
-    for start in range(0, len(rows), FOLD_ROWS_PER_LOOK):
-        if found and until.passed:
-            break
-        found.append(distance_to_nearest_fold(subject.net, rows[start : start + FOLD_ROWS_PER_LOOK]))
-    if not found:
-        raise OutOfTime
+    net, share = subject.net, FOLD_SHARE * subject.turn.left
+    if any(sp.issparse(layer.weight) for layer in net.layers):
+        require_walkable(net, net.in_features)
+    subject.require(_seconds_per_row(net))
+    watch = Stopwatch()
+    found = [distance_to_nearest_fold(net, rows[:1])]
+    least = min(MIN_FOLD_ROWS, len(rows)) * watch.seconds  # of these the first one is paid
+    subject.require(least - watch.seconds, measured=True)
+    until = Deadline.after(max(least, share) - watch.seconds)
+    for part in paid_slices(len(rows) - 1, FOLD_ROWS_PER_LOOK, SECONDS_PER_LOOK, until):
+        found.append(distance_to_nearest_fold(net, rows[1:][part]))
     labels = np.concatenate([part.label for part in found])
     layers = np.searchsorted(np.cumsum([0, *subject.net.hidden_widths]), labels, side="right")
     return np.concatenate([part.distance for part in found]), layers
 
 
 def _seconds_per_row(net: ReluNetwork) -> float:
-    """Return about how long the gradients of all units at one row take."""
+    """Return about how long the gradients of all units at one row take on a slow core."""
     widths = net.hidden_widths
     thin = min(net.in_features, widths[0])
     products = sum(a * b for a, b in pairwise(widths))

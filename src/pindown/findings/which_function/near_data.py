@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.box import Box
-from pindown.deadline import OutOfTime
 from pindown.evidence import Assumption
 from pindown.findings.finding import Cell, Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark
@@ -16,17 +15,14 @@ from pindown.findings.questions import question
 from pindown.findings.samples import chunk_rows
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
-    FLOPS_PER_SECOND,
-    LARGE_SEGMENT_WORK,
     MAX_PATTERN_ROWS,
     PAIRS_OF_ROWS,
     PATTERN_SHARE,
     SEGMENT_SHARE,
-    SEGMENTS_PER_LOOK,
 )
 from pindown.findings.which_function._cells import require_sane
+from pindown.findings.which_function._segments import walked
 from pindown.findings.wording import count, number_text
-from pindown.geometry.slices.segment import along_segments
 
 
 @question(
@@ -112,21 +108,11 @@ def _between(
     subject: Subject, X: Array, pairs: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
     """Return cells, pieces and lengths of segments, as many as the time allows."""
-    net, until = subject.net, subject.turn.share(SEGMENT_SHARE)
-    # About as many cells as units lie on a segment, and each costs an evaluation.
-    subject.require(2.0 * net.size * net.n_parameters / FLOPS_PER_SECOND)
-    cells, pieces, done = [], [], 0
-    step = 1 if net.size * net.n_parameters > LARGE_SEGMENT_WORK else SEGMENTS_PER_LOOK
-    while done < len(pairs) and (done == 0 or not until.passed):
-        part = pairs[done : done + step]
-        folds = along_segments(net, X[part[:, 0]], X[part[:, 1]])
-        cells.append(folds.n_cells)
-        pieces.append(folds.n_pieces)
-        done += len(part)
-    if not done:
-        raise OutOfTime
-    lengths = np.linalg.norm(X[pairs[:done, 0]] - X[pairs[:done, 1]], axis=1)
-    return np.concatenate(cells), np.concatenate(pieces), lengths
+    found = walked(subject, X[pairs[:, 0]], X[pairs[:, 1]], SEGMENT_SHARE)
+    cells = np.concatenate([part.n_cells for part in found])
+    pieces = np.concatenate([part.n_pieces for part in found])
+    seen = pairs[: len(cells)]
+    return cells, pieces, np.linalg.norm(X[seen[:, 0]] - X[seen[:, 1]], axis=1)
 
 
 def _holding_data(subject: Subject) -> tuple[int, int, int]:
