@@ -8,12 +8,14 @@ naive enumeration is run here beside ours.
 
 from __future__ import annotations
 
+import resource
 import time
 from itertools import combinations_with_replacement, product
 
 import numpy as np
 from scipy.optimize import nnls
 
+from pindown.compiling import by
 from pindown.learn import ExactReluRegressor
 from pindown.learn.exact import dichotomies
 
@@ -29,6 +31,10 @@ CASES = {
     (100, 2, 1): None,
     (1000, 2, 1): None,
     (100, 2, 2): None,
+    (200, 2, 2): None,
+    (30, 5, 1): None,
+    (50, 3, 2): None,
+    (1000, 2, 2): None,
 }
 
 
@@ -60,7 +66,9 @@ def naive(X: np.ndarray, y: np.ndarray, width: int) -> float:
 
 
 def run() -> list[tuple[str, str]]:
-    ExactReluRegressor(width=2, verbose=0).fit(*data(6, 2))
+    with by("compiled"):
+        ExactReluRegressor(width=1, verbose=0).fit(*data(6, 2))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rows = []
     for (n, d, width), known in CASES.items():
         X, y = data(n, d)
@@ -72,10 +80,12 @@ def run() -> list[tuple[str, str]]:
         rows.append(
             (
                 f"n={n}, d={d}, width {width}",
-                f"{seconds:.3f} s, {model.best_loss_:.6f} {proved}{agrees}; {model.n_tuples_:,} tuples, "
-                f"{model.n_programs_:,} cone programs",
+                f"{seconds:.3f} s, {model.best_loss_:.6f} {proved}{agrees}; "
+                f"{model.n_tuples_:,} products of cones",
             )
         )
+    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1000
+    rows.append(("memory that all these add to the process", f"{memory:.0f} MB"))
     X, y = data(10, 2)
     began = time.process_time()
     least = naive(X, y, 2)

@@ -3,6 +3,7 @@
     python benchmarks/local_maxima.py mnist --digits 0 8 --seeds 0 1 2 --variants default no-density
     python benchmarks/local_maxima.py adbench --sets 6_cardio 43_WDBC
     python benchmarks/local_maxima.py noise --digits 3 --classes 0
+    python benchmarks/local_maxima.py contaminated --variants expects default iforest knn
     python benchmarks/local_maxima.py grid --seeds 0 1 2 3 4 5 6 7 8 9
 
 Each finished run is one line of JSON in ``--out`` and one line on the screen. A run that is in the file
@@ -22,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from pindown.learn.one_class import LocalMaximaDetector
@@ -39,6 +42,8 @@ def without(*names: str) -> dict[str, Any]:
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
+    "with-p-values": {"calibration": "auto"},
+    "expects": {"expects": 0.1},
     "untrained": {"max_epochs": 0},
     **{f"no-{name}": without(name) for name in INGREDIENTS},
     **{f"networks-no-{name}": without("density", name) for name in INGREDIENTS if name != "density"},
@@ -78,9 +83,13 @@ def half_of_normals(name: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.nd
     return scaler.transform(X[train]), scaler.transform(X[test]), y[test]
 
 
-def fitted(X: np.ndarray, variant: str, seed: int) -> tuple[LocalMaximaDetector, float]:
+def fitted(X: np.ndarray, variant: str, seed: int) -> tuple[Any, float]:
     start = time.process_time()
-    model = LocalMaximaDetector(random_state=seed, **VARIANTS[variant]).fit(X)
+    if variant in PEERS:
+        model = PEERS[variant](seed).fit(X)
+    else:
+        settings = {"calibration": None} | VARIANTS[variant]
+        model = LocalMaximaDetector(random_state=seed, **settings).fit(X)
     return model, time.process_time() - start
 
 
@@ -183,7 +192,43 @@ def grid(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[]
             yield key, lambda v=variant, s=seed: run(v, s)
 
 
-TABLES = {"mnist": mnist, "adbench": adbench, "noise": noise, "grid": grid}
+def contaminated(
+    args: argparse.Namespace,
+) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+    """Fit on all rows, anomalies among them and not told, and rank the same rows."""
+    names = args.sets or sorted(path.stem for path in (DATA / "adbench").glob("*.npz"))
+
+    def run(name: str, variant: str, seed: int) -> dict[str, Any]:
+        with np.load(DATA / f"adbench/{name}.npz") as file:
+            X, y = StandardScaler().fit_transform(file["X"].astype(float)), file["y"]
+        model, seconds = fitted(X, variant, seed)
+        return {"auc": auc(y, -model.score_samples(X)), "fit_cpu": round(seconds, 2)}
+
+    for variant in args.variants:
+        for seed in args.seeds:
+            for name in names:
+                key = {"table": "contaminated", "variant": variant, "seed": seed, "set": name}
+                yield key, lambda n=name, v=variant, s=seed: run(n, v, s)
+
+
+class Neighbours:
+    """Minus the mean distance to five other rows: the usual baseline."""
+
+    def fit(self, X: np.ndarray) -> Neighbours:
+        """Keep the scores of the rows, none its own neighbour."""
+        self.scores = -NearestNeighbors(n_neighbors=5).fit(X).kneighbors()[0].mean(axis=1)
+        return self
+
+    def score_samples(self, X: np.ndarray) -> np.ndarray:
+        """Return the scores of the rows of fit."""
+        return self.scores
+
+
+PEERS = {
+    "iforest": lambda seed: IsolationForest(random_state=seed),
+    "knn": lambda seed: Neighbours(),
+}
+TABLES = {"mnist": mnist, "adbench": adbench, "noise": noise, "grid": grid, "contaminated": contaminated}
 
 
 def finished(out: Path) -> list[dict[str, Any]]:
@@ -213,7 +258,7 @@ def main() -> None:
     parser.add_argument("--classes", type=int, nargs="*", default=list(range(10)), help="of CIFAR-10")
     parser.add_argument("--sets", nargs="*", default=[])
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
-    parser.add_argument("--variants", nargs="*", default=["default"], choices=list(VARIANTS))
+    parser.add_argument("--variants", nargs="*", default=["default"], choices=[*VARIANTS, *PEERS])
     parser.add_argument("--rows", type=int, default=None, help="most training images")
     parser.add_argument("--out", type=Path, default=Path("local_maxima.jsonl"))
     args = parser.parse_args()

@@ -68,7 +68,7 @@ Instances of the public competition of neural network verifiers (VNN-COMP 2021 t
 known, because at least one reliable tool decided them in a published run. This page is written by
 `benchmarks/vnncomp.py`, which can be run again.
 
-`pindown verify --budget {budget}` on {when}; no GPU. {clock} CPU seconds are the sum over all instances
+`pindown verify --budget {budget}`; no GPU. {clock} CPU seconds are the sum over all instances
 of a family, those of loading the library and reading both files included.
 *Violated* and *holding* count what was found of the instances of either kind. *Published* is the median,
 over the instances that are decided here, of the best time that any tool published.
@@ -144,7 +144,8 @@ def decided_apart(instance: Instance, budget: float, jobs: int | None, cpu: bool
     told = {name: instance[name] for name in ("family", "model", "property", "truth")}
     seconds = instance["best_published_seconds"]
     published = float(seconds) if seconds else None  # where only the file's name tells the answer
-    return {**told, "budget": budget, "cpu": cpu, **found, "published_seconds": published}
+    ran = {"budget": budget, "cpu": cpu, "when": here()}
+    return {**told, **ran, **found, "published_seconds": published}
 
 
 def key(row: dict[str, Any]) -> tuple[str, str]:
@@ -208,7 +209,13 @@ COLUMNS = (
     "largest s",
     "CPU s",
     "published s",
+    "run on",
 )
+
+
+def here() -> str:
+    """Return what a result depends on beside the code."""
+    return f"{machine()}, {datetime.date.today()}"
 
 
 def summary(name: str, rows: list[Result]) -> tuple[str, ...]:
@@ -228,6 +235,7 @@ def summary(name: str, rows: list[Result]) -> tuple[str, ...]:
         f"{max(seconds):.1f}" if done else "-",
         f"{sum(row.get('cpu_seconds', row['seconds']) for row in rows):.0f}",
         f"{statistics.median(published):.1f}" if published else "-",
+        "; ".join(dict.fromkeys(row.get("when", here()) for row in rows)),
     )
 
 
@@ -242,7 +250,7 @@ def summaries(results: list[Result]) -> Iterator[tuple[str, ...]]:
 def printed(results: list[Result]) -> str:
     """Return the table for a terminal, and below it what wants a look."""
     table = [COLUMNS, *summaries(results)]
-    shown = [[cell for column, cell in enumerate(row) if column != 1] for row in table]
+    shown = [[cell for column, cell in enumerate(row) if column not in (1, 11)] for row in table]
     widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]))]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in shown]
     for row in results:
@@ -256,18 +264,56 @@ def printed(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def page(results: list[Result], budget: float, cpu: bool) -> str:
-    """Return the page of the documentation."""
-    table = [f"| {' | '.join(row)} |" for row in (COLUMNS, *summaries(results))]
-    table.insert(1, f"|---|---|{'---:|' * (len(COLUMNS) - 2)}")
-    when = f"{machine()}, {datetime.date.today()}"
-    left = [name for name in ABOUT if name not in {row["family"] for row in results}]
+def page(results: list[Result], budget: float, cpu: bool, before: str = "") -> str:
+    """Return the page of the documentation.
+
+    Families without results keep their rows of the page before, if it tells of the same budget: their
+    results may lie on another machine.
+    """
+    told = {"budget": f"{budget:g}", "clock": BY_CPU if cpu else BY_CLOCK}
+    head = TEXT.partition("{table}")[0].format(**told)
+    lines = before.splitlines() if before.startswith(head) else []
+    rows = {row[0]: row for line in lines if (row := tuple(line.strip("| ").split(" | ")))[0] in ABOUT}
+    rows |= {row[0]: row for row in summaries(results)}
+    rows.pop("all", None)
+    rows = {name: rows[name] for name in (*ABOUT, *rows) if name in rows}  # in the order of the list
+    table = [COLUMNS, *rows.values(), *([_total(list(rows.values()))] if len(rows) > 1 else [])]
+    lines = [f"| {' | '.join(row)} |" for row in table]
+    lines.insert(1, f"|---|---|{'---:|' * (len(COLUMNS) - 3)}---|")
+    left = [name for name in ABOUT if name not in rows]
     return TEXT.format(
-        budget=f"{budget:g}",
-        when=when,
-        clock=BY_CPU if cpu else BY_CLOCK,
-        table="\n".join(table),
+        **told,
+        table="\n".join(lines),
         missing=f"\nNot run with this budget yet: {', '.join(left)}.\n" if left else "",
+    )
+
+
+def _total(rows: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the last row of the page: sums, and the largest time."""
+    cells = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    n, done, wrongs, cpu = (
+        sum(int(cell.split()[0]) for cell in cells[name])
+        for name in ("instances", "decided", "wrong", "CPU s")
+    )
+    shares = [
+        " of ".join(
+            str(sum(int(cell.split(" of ")[k]) for cell in cells[name] if cell != "-")) for k in (0, 1)
+        )
+        for name in ("violated", "holding")
+    ]
+    largest = max((cell for cell in cells["largest s"] if cell != "-"), key=float, default="-")
+    return (
+        "all",
+        "",
+        str(n),
+        f"{done} ({done / n:.0%})",
+        *shares,
+        str(wrongs),
+        "-",
+        largest,
+        str(cpu),
+        "-",
+        "",
     )
 
 
@@ -306,7 +352,8 @@ def main() -> None:
     if not results:
         sys.exit("no results yet.")
     print(printed(results))
-    given.page.write_text(page(results, given.budget, given.cpu), encoding="utf-8")
+    before = given.page.read_text("utf-8") if given.page.exists() else ""
+    given.page.write_text(page(results, given.budget, given.cpu, before), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -63,6 +63,19 @@ def test_every_instance_runs_once_and_a_wrong_verdict_is_told(bench, tmp_path, c
     assert "| all |  | 3 | 3 (100%) | 1 of 2 | 1 of 1 | 1 |" in page
 
 
+def test_rows_of_the_same_budget_stay_where_their_results_are_elsewhere(bench, tmp_path, monkeypatch):
+    monkeypatch.setitem(bench.ABOUT, "small", "tiny")
+    bench.run("small")
+    (tmp_path / "r.jsonl").unlink()
+    bench.run("liars")
+    page = tmp_path / "page.md"
+    assert "| small | tiny | 2 | 2 (100%) | 1 of 1 | 1 of 1 | 0 |" in page.read_text()
+    assert "| all |  | 3 | 3 (100%) | 1 of 2 | 1 of 1 | 1 |" in page.read_text()
+    page.write_text(page.read_text().replace("--budget 20", "--budget 19"))
+    bench.run("liars")
+    assert "| small |" not in page.read_text()
+
+
 def test_a_failure_is_a_result(bench, tmp_path, capsys):
     (tmp_path / "vnncomp/abs.onnx").write_bytes(b"no model")
     bench.run("liars")
