@@ -1,6 +1,7 @@
 """Optional parts: everything else works without them, and what does not says what to install."""
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -46,7 +47,7 @@ def test_extras_are_those_of_the_project():
     for module, part in EXTRAS.items():
         names = " ".join(PARTS[part])
         assert module in names
-    assert set(USES) == set(PARTS) - {"test", "bench", "docs"}
+    assert set(USES) == set(PARTS) - {"test", "test-core", "bench", "docs"}
 
 
 EVERY_NAME = """
@@ -163,3 +164,43 @@ def test_importing_pindown_takes_no_time():
     code = "import time; begin = time.process_time()\nimport pindown; print(time.process_time() - begin)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 0.5
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None
+import pytest
+raise SystemExit(pytest.main(sys.argv[1:]))
+"""
+OTHER_REASON = """
+def test_it():
+    import pindown.extras
+    try:
+        pindown.extras.torch
+    except ImportError:
+        pass
+    assert 1 == 2
+"""
+
+
+def test_only_what_needs_torch_is_left_out_where_it_is_missing(tmp_path):
+    other = tmp_path / "test_other.py"
+    other.write_text(OTHER_REASON)
+    options = (
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "conftest",
+        "-rfs",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+    )
+    where = (str(other), str(ROOT / "src/pindown/optim/adam.py"), str(ROOT / "src/pindown/affine.py"))
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, *options, *where],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "needs torch" in done.stdout and "adam.py" in done.stdout
+    assert "FAILED" in done.stdout and "assert 1 == 2" in done.stdout
+    assert re.search(r"1 failed, \d+ passed, \d skipped", done.stdout), done.stdout

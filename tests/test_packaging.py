@@ -45,7 +45,7 @@ def test_the_wheel_holds_every_file_of_the_package():
 def test_the_source_distribution_holds_what_its_tests_need():
     expected = set[str]().union(*(files_in(ROOT / name) for name in SHIPPED_WITH_SOURCES))
     expected |= {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "pyproject.toml"}
-    expected |= {"constraints.txt", "constraints-lowest.txt"}
+    expected |= {"constraints.txt", "constraints-lowest.txt", "conftest.py"}
     assert expected - planned("sdist") - {"pyproject.toml"} == set()
 
 
@@ -68,7 +68,7 @@ def test_the_lowest_versions_are_those_that_are_asked_for():
     parts = PROJECT["optional-dependencies"]
     extra = {
         need.name: need
-        for part in ("torch", "plots", "fast", "cluster", "test")
+        for part in ("torch", "plots", "fast", "cluster", "test-core")
         for need in map(Requirement.parse, parts[part])
     }
     assert {need.name for need in needs} <= set(lowest)

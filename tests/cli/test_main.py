@@ -15,6 +15,7 @@ import pytest
 from pindown import load
 from pindown.cli.demo import write_demo_files
 from pindown.cli.main import _in_words, main
+from pindown.cli.options import parse_box
 from tests.test_network import random_network
 
 
@@ -94,6 +95,16 @@ def test_box_as_numbers_and_as_a_file(run, model, tmp_path):
     assert "undecided" in out
     np.savez(tmp_path / "box.npz", lower=-np.ones(3), upper=np.ones(3))
     assert run("audit", model, "--box", tmp_path / "box.npz", "--only", "UNIT-02")[0] == 0
+    rows = np.random.default_rng(0).random((9, 3))
+    np.savez(tmp_path / "rows.npz", X=rows, y=np.zeros(9))
+    np.save(tmp_path / "rows.npy", rows)
+    for name in ("rows.npz", "rows.npy"):
+        box = parse_box(str(tmp_path / name), 3)
+        assert np.array_equal(box.lower, rows.min(axis=0))
+        assert np.array_equal(box.upper, rows.max(axis=0))
+    np.savez(tmp_path / "half.npz", lower=-np.ones(3), X=rows)
+    code, _, err = run("audit", model, "--box", tmp_path / "half.npz", "--only", "UNIT-02")
+    assert code == 3 and "no array 'upper'" in err
 
 
 def test_help_shows_an_example(run):
@@ -201,6 +212,9 @@ def test_demo_writes_and_names_the_page(run, tmp_path, monkeypatch):
     page = tmp_path / "pindown-demo" / "audit.html"
     assert 10_000 < page.stat().st_size < 500_000
     assert "train" in out
+    opening = page.read_text().partition("In short")[2][:3000]  # a concern, and what to do
+    assert "One concern" in opening and "Take the 30 rows out of the test data" in opening
+    assert "30 training images were put among the test images" in out
 
 
 def test_the_demo_as_json_leaves_stdout_to_the_document(run, tmp_path):

@@ -68,7 +68,7 @@ def test_corners_of_a_target_are_found():
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_targets_are_reached_near_their_exact_distances(norm):
-    """Of 50 networks; all that exist, nearly all within a twentieth."""
+    """Of 50 networks; all that exist, within a twentieth."""
     ratios = []
     for seed in range(50):
         net, x, target, score = target_problem(seed)
@@ -78,4 +78,4 @@ def test_targets_are_reached_near_their_exact_distances(norm):
         if found.success[0]:
             ratios.append(found.distance[0] / exact.lower)
     assert len(ratios) > 40 and min(ratios) >= 1 - 1e-9
-    assert max(ratios) < 1.1 and sum(ratio > 1.05 for ratio in ratios) <= 1
+    assert max(ratios) <= 1.05

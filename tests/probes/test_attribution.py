@@ -149,3 +149,18 @@ def test_bad_questions_are_refused(options, message):
 def test_no_inputs_no_attributions():
     net = random_network(np.random.default_rng(6), [2, 4, 3])
     assert integrated_gradients(net, np.zeros((0, 2))).shape == (0, 2)
+
+
+def test_where_pieces_are_too_many_the_integral_is_estimated(monkeypatch):
+    """The same answer to the error that it states."""
+    from pindown.probes import attribution
+
+    rng = np.random.default_rng(3)
+    layers = [(rng.normal(size=(m, n)), rng.normal(size=m)) for m, n in ((40, 6), (40, 40), (2, 40))]
+    net, x = ReluNetwork.from_layers(layers), rng.normal(size=(1, 6))
+    exact = attributions(net, x)
+    monkeypatch.setattr(attribution, "MAX_EXACT_ENTRIES", 100)
+    found = attributions(net, x)
+    assert exact.kind == "exact" and found.kind == "estimate"
+    assert found.error[0] > 0 and np.abs(found.values - exact.values).sum() <= 10 * found.error[0]
+    assert found.relative_gap[0] < 1e-4

@@ -57,3 +57,8 @@ def test_words_that_are_misspelt_or_unknown():
 
 def test_no_more_than_asked_for():
     assert len(find("network", n=4)) == 4
+
+
+@pytest.mark.parametrize("asked", ["Brutzkus Lemma C.1", "Mukherjee Theorem 9.9.9", "Phuong perceptron"])
+def test_what_a_source_does_not_have_is_not_answered_with_something_else(asked):
+    assert find(asked) == []
