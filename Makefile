@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check test-all test-lowest coverage slow soundness mutants lint bench vnncomp experiments gallery docs \
+.PHONY: demo test test-core check test-all test-lowest coverage slow soundness mutants lint bench vnncomp experiments gallery docs \
 	build release-check clean
 
 demo: $(VENV)/.installed
@@ -16,14 +16,21 @@ test: $(VENV)/.installed-test
 check: lint
 	$(BIN)/python -m pytest -q -x -p no:cacheprovider --timeout 60 $$($(BIN)/python -m tests.touched)
 
-# With every Python of these that is here, each in an environment of its own.
+# All that needs no torch.
+test-core: $(VENV)/.installed-core
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# With every Python of these that is here, each in an environment of its own: everything with those in FULL, all that
+# needs no torch with the others, since torch has its small CPU build for some Pythons only.
 PYTHONS ?= 3.11 3.12 3.13
+FULL ?= 3.11
 test-all:
 	@for version in $(PYTHONS); do \
-	  python=$$(command -v python$$version || true); \
-	  if [ -z "$$python" ]; then echo "Python $$version is not here: left out"; continue; fi; \
-	  echo "Python $$version: $$python"; \
-	  $(MAKE) test PYTHON=$$python VENV=$(VENV)-$$version || exit 1; \
+	  export PYENV_VERSION=$$version; \
+	  if ! python$$version -c '' 2>/dev/null; then echo "Python $$version is not here: left out"; continue; fi; \
+	  case " $(FULL) " in *" $$version "*) tests=test;; *) tests=test-core;; esac; \
+	  echo "Python $$version: make $$tests"; \
+	  $(MAKE) $$tests PYTHON=python$$version VENV=$(VENV)-$$version || exit 1; \
 	done
 
 # Which lines the tests run: a table, and coverage.json.
@@ -91,6 +98,10 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml reproduction/pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plots]"
+	touch $@
+
+$(VENV)/.installed-core: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test-core]"
 	touch $@
 
 $(VENV)/.installed-%: pyproject.toml reproduction/pyproject.toml constraints.txt | $(BIN)/python

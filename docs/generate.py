@@ -81,7 +81,7 @@ PACKAGES = {
     "max-pooling": "learn.max_pooling",
     "multi-exit": "learn.multi_exit",
     "mutual-autoencoder": "learn.mutual_autoencoder",
-    "local-maxima": "learn.one_class",
+    "local-maxima": "learn.conformal learn.one_class",
     "segmented-regression": "learn.segmented",
     "sparse-coding": "learn.sparse_coding",
 }

@@ -13,11 +13,13 @@ from pindown.atomic_files import together, whole_file
 from pindown.cli.audit import audit
 from pindown.cli.options import Budget, Json, check_outputs, say
 
+LEAKED = 30  # training images that the demo puts among the test images
+
 Folder = Annotated[Path, typer.Option("--out", help="Folder for the model, the data and the page.")]
 
 
 def demo(out: Folder = Path("pindown-demo"), budget: Budget = 30.0, json: Json = None) -> int:
-    """Train a small network on digits, save it, load it back and audit it: no file needed."""
+    """Train a small network on digits, save it and audit it, with a mistake put in: no file needed."""
     from pindown.report.terminal import progress_bar
 
     check_outputs(json=json)
@@ -25,11 +27,14 @@ def demo(out: Folder = Path("pindown-demo"), budget: Budget = 30.0, json: Json =
         raise ValueError(f"--out names a folder; {str(out)!r} is a file.")
     with progress_bar() as report:
         report("training a 64-32-32-10 network on scikit-learn's digits", 0, 1)
-        files = write_demo_files(out)
+        files = write_demo_files(out, leaked=LEAKED)
     page = out / "audit.html"
     code = audit(files.model, files.train, files.test, html=str(page), json=json, budget=budget)
     by_hand = f"pindown audit {files.model} --data {files.train} --test {files.test} --html report.html"
-    said = f"\nThe same by hand, and so for a model of your own:\n{by_hand}"
+    said = (
+        f"\nThe concern is real: {LEAKED} training images were put among the test images, as happens "
+        f"when files are merged.\nThe same by hand, and so for a model of your own:\n{by_hand}"
+    )
     say(said, err=json == "-")  # stdout is then the document's
     return code
 
@@ -41,7 +46,7 @@ class DemoFiles:
     Attributes:
         model: The trained network, as ONNX with float32 weights.
         train: The images it was trained on, with labels, as NPZ.
-        test: Images it has not seen, with labels, as NPZ.
+        test: Images with labels, as NPZ; it has not seen them, apart from those that were leaked.
     """
 
     model: Path
@@ -49,8 +54,14 @@ class DemoFiles:
     test: Path
 
 
-def write_demo_files(directory: Path, *, seed: int = 0) -> DemoFiles:
-    """Train 64-32-32-10 on three quarters of the digits and write the model and the data."""
+def write_demo_files(directory: Path, *, seed: int = 0, leaked: int = 0) -> DemoFiles:
+    """Train 64-32-32-10 on three quarters of the digits and write the model and the data.
+
+    Args:
+        directory: Where.
+        seed: Of the split and of training.
+        leaked: So many training images are put among the test images.
+    """
     import numpy as np
     from sklearn.datasets import load_digits
     from sklearn.exceptions import ConvergenceWarning
@@ -73,5 +84,9 @@ def write_demo_files(directory: Path, *, seed: int = 0) -> DemoFiles:
         ReluNetwork.from_sklearn(mlp).save(files.model, dtype="float32")
         with whole_file(files.train) as train, whole_file(files.test) as test:
             np.savez_compressed(train, X=X_train, y=y_train)
-            np.savez_compressed(test, X=X_test, y=y_test)
+            np.savez_compressed(
+                test,
+                X=np.concatenate([X_test, X_train[:leaked]]),
+                y=np.concatenate([y_test, y_train[:leaked]]),
+            )
     return files

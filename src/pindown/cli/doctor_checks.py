@@ -22,6 +22,7 @@ ENABLES = {
     **USES,
     "bench": "benchmarks beside other packages, and foolbox's attacks",
     "test": "the tests, the linter and the type checker",
+    "test-core": "the same without torch",
     "docs": "building the documentation",
 }
 DATA_SETS = ("mnist", "fashion-mnist", "cifar10", "gtsrb", "adbench", "survival")

@@ -26,7 +26,10 @@ Model = Annotated[
 ]
 BoxText = Annotated[
     str | None,
-    typer.Option("--box", help="LOW,HIGH for all inputs, or an .npz with lower and upper."),
+    typer.Option(
+        "--box",
+        help="LOW,HIGH for all inputs; an .npz with lower and upper; or a file of rows, for their box.",
+    ),
 ]
 Activation = Annotated[
     str | None,
@@ -129,18 +132,23 @@ def parse_box(text: str | None, dim: int) -> Box | None:
 
     if text is None:
         return None
-    if text.endswith(".npz"):
+    if text.endswith((".npz", ".npy", ".csv", ".csv.gz")):
         return _box_from_file(Path(text))
     try:
         low, high = (float(part) for part in text.split(","))
     except ValueError:
-        raise ValueError(f"--box takes LOW,HIGH such as 0,1 or an .npz file; got {text!r}.") from None
+        raise ValueError(f"--box takes LOW,HIGH such as 0,1 or a file; got {text!r}.") from None
     return Box.cube(dim, low, high)
 
 
 def _box_from_file(path: Path) -> Box:
-    from pindown.datasets.files import load_arrays
+    """Return the box of an .npz with lower and upper, or around the rows of a file of data."""
+    from pindown.datasets import load_table
+    from pindown.datasets.files import load_arrays, names_in
     from pindown.geometry import Box
 
+    if not {"lower", "upper"} & names_in(path):
+        X = load_table(path).X
+        return Box.around(X.reshape(len(X), -1))
     arrays = load_arrays(path, ("lower", "upper"))
     return Box(arrays["lower"].ravel(), arrays["upper"].ravel())

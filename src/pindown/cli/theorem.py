@@ -19,7 +19,7 @@ ShowList = Annotated[bool, typer.Option("--list", help="List all results, a line
 SourceName = Annotated[
     str | None, typer.Option("--source", help="Only of this source: an author, or course.")
 ]
-Count = Annotated[int, typer.Option("--count", "-n", min=1, help="How many to show.")]
+Count = Annotated[int, typer.Option("--count", "-n", min=1, help="How many to name, the first in full.")]
 
 _WIDTH = 100  # columns of text
 

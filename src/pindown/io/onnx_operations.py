@@ -23,10 +23,13 @@ class OnnxOperations(NamedTuple):
         counts: How often each is named.
         unusual: Those that are used in an unusual way at least once: a product of two tensors, a scaled
             Gemm, a convolution in groups or of other things than images, ...
+        plain: Whether the file holds all of its weights, no operation of its own, and is of opset 7 or
+            later.
     """
 
     counts: Counter[str]
     unusual: tuple[str, ...]
+    plain: bool = True
 
 
 def operations_of(path: str | PathLike[str]) -> OnnxOperations:
@@ -44,7 +47,9 @@ def operations_of(path: str | PathLike[str]) -> OnnxOperations:
 
     file = Path(path)
     data = read_gzip(file) if file.name.lower().endswith(".gz") else read_bytes(file)
-    graph = onnx.load_from_string(data).graph
+    model = onnx.load_from_string(data)
+    graph, opsets = model.graph, {each.domain: each.version for each in model.opset_import}
+    apart = any(each.external_data for each in graph.initializer)
     sizes = {each.name: len(each.dims) for each in graph.initializer}
     taken = [value.type.tensor_type.shape.dim for value in graph.input if value.name not in sizes]
     flat = (
@@ -59,7 +64,8 @@ def operations_of(path: str | PathLike[str]) -> OnnxOperations:
         names.append(name)
         if _is_unusual(name, list(node.input), given, sizes, flat):
             unusual.append(name)
-    return OnnxOperations(Counter(names), tuple(dict.fromkeys(unusual)))
+    plain = not apart and not model.functions and opsets.get("", 0) >= 7
+    return OnnxOperations(Counter(names), tuple(dict.fromkeys(unusual)), plain)
 
 
 def _is_unusual(

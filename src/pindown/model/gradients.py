@@ -11,7 +11,6 @@ Gradients say where to search, and prove nothing: what leaves float64 on the way
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -68,7 +67,7 @@ def gradients(model: Model, rows: Array, forms: Callable[[Array, slice], Array])
     most = min(MAX_SLOPE, float(np.finfo(rows.dtype).max))
     with np.errstate(all="ignore"):
         # Every tensor waits for the way back, beside the forms of those that are still open.
-        for part in row_chunks(len(rows), 16 * _entries(model)):
+        for part in row_chunks(len(rows), 16 * model.tensor_entries):
             values = _walked(model, rows[part])
             made[part] = values[-1].reshape(-1, model.out_features)
             form = forms(made[part], part).astype(rows.dtype, copy=False)
@@ -148,7 +147,7 @@ def relaxed_gradients(model: Model, box: Interval, forms: Array) -> Array:
     slopes = np.empty((n, d))
     with np.errstate(all="ignore"):
         # Two ends of every tensor, and about as much again for its lines.
-        for part in row_chunks(n, 32 * _entries(model)):
+        for part in row_chunks(n, 32 * model.tensor_entries):
             ends = Interval(box.lower[part], box.upper[part])
             slopes[part] = _relaxed(model, list(interval_walk(model, ends)), forms[part])
     return np.nan_to_num(slopes, copy=False, posinf=MAX_SLOPE, neginf=-MAX_SLOPE)
@@ -166,8 +165,3 @@ def _relaxed(model: Model, values: list[Interval], forms: Array) -> Array:
         for j, part in zip(node.inputs, relaxation.estimate(waiting.pop(i)).forms, strict=True):
             waiting[j] = waiting[j] + part if j in waiting else part
     return waiting[0].reshape(n, -1) if 0 in waiting else np.zeros((n, model.in_features))
-
-
-def _entries(model: Model) -> int:
-    """Numbers in all tensors of one input."""
-    return math.prod(model.literal_shape) + sum(math.prod(node.shape) for node in model.nodes)

@@ -246,10 +246,19 @@ class Model:
                 last[j] = i
         return last
 
+    @property
+    def _tensor_sizes(self) -> list[int]:
+        return [math.prod(self.literal_shape), *(math.prod(node.shape) for node in self.nodes)]
+
+    @property
+    def tensor_entries(self) -> int:
+        """Numbers in all tensors of one input together: what a pass back has to keep."""
+        return sum(self._tensor_sizes)
+
     @cached_property
     def _row_bytes(self) -> int:
         """Most bytes that the tensors of one input take at once."""
-        sizes = [math.prod(self.literal_shape), *(math.prod(node.shape) for node in self.nodes)]
+        sizes = self._tensor_sizes
         alive, most = {0: sizes[0]}, sizes[0]
         for i, node in enumerate(self.nodes, 1):
             alive[i] = sizes[i]

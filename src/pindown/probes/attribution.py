@@ -19,6 +19,7 @@ Sundararajan, Taly and Yan 2017, "Axiomatic attribution for deep networks".
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
-from pindown.deadline import Deadline
+from pindown.deadline import Deadline, OutOfTime
 from pindown.errors import UnsupportedModelError
 from pindown.evidence import Kind
 from pindown.geometry.slices.segment import along_segments
@@ -35,9 +36,9 @@ from pindown.model.gradients import gradients, outputs
 from pindown.model.graph import Model
 from pindown.network import ReluNetwork, as_rows
 from pindown.probes.differentiable import as_differentiable
-from pindown.probes.tuning import ATTRIBUTED_SEGMENTS, MAX_KRONROD_INTERVALS
+from pindown.probes.tuning import ATTRIBUTED_SEGMENTS, MAX_EXACT_ENTRIES, MAX_KRONROD_INTERVALS
 from pindown.validation import positive
-from pindown.verification.classes import as_targets, pulled_back
+from pindown.verification.classes import as_targets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,7 +96,7 @@ def integrated_gradients(
     *,
     through: ArrayLike | None = None,
     tol: float = 1e-6,
-    budget: float | None = None,
+    budget: float | None = 60.0,
 ) -> Array:
     r"""Return what each input adds to an output on the way from a baseline, in X's shape.
 
@@ -109,7 +110,8 @@ def integrated_gradients(
             otherwise. Attributions of the parts are added.
         tol: Of models that are not piecewise linear: halve until the estimated error is below this share
             of the sum of absolute attributions.
-        budget: Seconds, for the same.
+        budget: Seconds. Where all pieces would take longer, as for networks with very many units, the
+            integral is taken as for other models. A first estimate of each row is not cut short.
 
     Returns:
         The attributions; :func:`attributions` tells how well they are known.
@@ -134,7 +136,7 @@ def attributions(
     *,
     through: ArrayLike | None = None,
     tol: float = 1e-6,
-    budget: float | None = None,
+    budget: float | None = 60.0,
 ) -> Attributions:
     """Return :func:`integrated_gradients` with what is known about them; the arguments are its own.
 
@@ -191,19 +193,20 @@ class _Mean:
 def _integrated(
     model: Model, a: Array, b: Array, chosen: Indices, tol: float, deadline: Deadline
 ) -> _Mean:
-    try:
-        net = model.relu_network()
-    except UnsupportedModelError:
-        return _by_halving(model, a, b, chosen, tol, deadline)
-    if net.output_activation is None:
-        return _over_pieces(net, a, b, chosen)
+    if model.tensor_entries <= MAX_EXACT_ENTRIES:
+        with suppress(UnsupportedModelError, OutOfTime):
+            net = model.relu_network()
+            if net.output_activation is None:
+                return _over_pieces(model, net, a, b, chosen, deadline)
     return _by_halving(model, a, b, chosen, tol, deadline)
 
 
 # ---------------------------------------------------------------------- piecewise linear networks
 
 
-def _over_pieces(net: ReluNetwork, a: Array, b: Array, chosen: Indices) -> _Mean:
+def _over_pieces(
+    model: Model, net: ReluNetwork, a: Array, b: Array, chosen: Indices, deadline: Deadline
+) -> _Mean:
     """Add up the gradients of all pieces, each times the share of the segment that it covers."""
     mean, pieces = np.zeros(a.shape), np.zeros(len(a), np.intp)
     for start in range(0, len(a), ATTRIBUTED_SEGMENTS):
@@ -219,14 +222,22 @@ def _over_pieces(net: ReluNetwork, a: Array, b: Array, chosen: Indices) -> _Mean
             folds.knots[at] / 2 + folds.knots[at + 1] / 2,
         )
         who = owner[at]
-        for few in net.chunks(len(at)):
+        began = deadline.spent
+        for few in model.chunks(len(at)):
             middle = a[part][who[few]] + times[few, None] * (b[part] - a[part])[who[few]]
-            rows = np.zeros((len(middle), net.out_features))
-            rows[np.arange(len(middle)), chosen[part][who[few]]] = 1.0
-            slopes = pulled_back(net, net.trace(middle), rows)
+            slopes = _slopes(model, middle, chosen[part][who[few]])
             np.add.at(mean[part], who[few], spans[few, None] * slopes)
+            if (deadline.spent - began) * (len(at) / few.stop - 1.0) > deadline.left:
+                raise OutOfTime("gradients of all pieces take longer than there is time.")
         pieces[part] = counts - 1
     return _Mean(mean, np.zeros(len(a)), pieces, "exact")
+
+
+def _slopes(model: Model, points: Array, output: Indices | int) -> Array:
+    """Return the gradients (n, d) of one output at each point."""
+    rows = np.zeros((len(points), model.out_features))
+    rows[np.arange(len(points)), output] = 1.0
+    return gradients(model, points, lambda _, part: rows[part])[1]
 
 
 # ---------------------------------------------------------------------- other models
@@ -290,8 +301,6 @@ def _kronrod(
 ) -> tuple[Array, Array]:
     """Return the integral of the gradient over an interval by 15 points, and its change from 7."""
     times = low + (high - low) * _NODES
-    rows = np.zeros((15, model.out_features))
-    rows[:, output] = 1.0
-    _, slopes = gradients(model, a + times[:, None] * (b - a), lambda _, part: rows[part])
+    slopes = _slopes(model, a + times[:, None] * (b - a), output)
     fine, coarse = _KRONROD @ slopes, _GAUSS @ slopes
     return (high - low) * fine, (high - low) * np.abs(fine - coarse)

@@ -43,7 +43,7 @@ def find(question: str, *, n: int = 10) -> list[Result]:
         n: At most so many.
 
     Returns:
-        Results; none if no word of the question is known.
+        Results; none if no word of the question is known, or no result of the source has the number.
 
     >>> [one.id for one in find("Mukherjee 3.3.1")], find("representer theorem")[0].id
     (['R26'], 'K14')
@@ -57,14 +57,25 @@ def find(question: str, *, n: int = 10) -> list[Result]:
         mine = [one for one in results().values() if not named or one.source in named]
         near = [one for one in mine if asked.keys() & _numbers(one.number).keys()]
         exact = [one for one in near if asked.items() & _numbers(one.number).items()]
-        if near:
+        text = _without_numbers(text, named)
+        if near or not _words(text):
             return (exact or near)[:n]
     scores = _scores(text)
     if named:
-        scores = {k: v for k, v in scores.items() if results()[k].source in named} or scores
+        scores = {name: score for name, score in scores.items() if results()[name].source in named}
     order = list(results())
     ranked = sorted(scores, key=lambda name: (-scores[name], order.index(name)))
     return [results()[name] for name in ranked[:n]]
+
+
+def _without_numbers(text: str, named: list[str]) -> str:
+    """Return what a question says besides numbers of results and the sources that it names."""
+    words = _PARTS.sub(" ", text)
+    for one in sources():
+        if one.name in named:
+            for alias in (one.name.split(maxsplit=1)[0], *one.aliases):
+                words = re.sub(rf"\b{re.escape(alias)}\b", " ", words, flags=re.IGNORECASE)
+    return words
 
 
 def _names(name: str, aliases: tuple[str, ...], text: str) -> bool:

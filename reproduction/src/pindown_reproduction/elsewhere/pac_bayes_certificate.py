@@ -60,6 +60,7 @@ def run(cell: Cell) -> dict[str, Any]:
         data.X,
         data.y,
         cell["delta"],
+        method="pac-bayes",
         prior_share=cell["share"],
         dropout=cell["dropout"],
         epochs=cell["epochs"],

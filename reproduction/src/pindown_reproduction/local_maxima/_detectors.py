@@ -113,6 +113,7 @@ def fitted(cell: Cell, X: Array, **settings: Any) -> Any:
         max_epochs=cell["epochs"],
         ablation=cell.get("ablation"),
         random_state=cell["seed"],
+        calibration=None,
         verbose=0,
         **settings,
     ).fit(X)

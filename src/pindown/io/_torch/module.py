@@ -26,6 +26,7 @@ from pindown.model.builder import Tensor
 from pindown.model.graph import Model
 from pindown.model.limits import MANY_PARAMETERS
 from pindown.network import ReluNetwork
+from pindown.torch_modules import called_with
 
 # Wrappers that only hand through, by name (their classes may not be loaded), and what they wrap.
 _WRAPPERS = {
@@ -226,7 +227,7 @@ def _runner(module: nn.Module, shape: tuple[int, ...], dtype: torch.dtype) -> Re
                 }
         x = torch.as_tensor(row.reshape(1, *shape), dtype=dtype, device=device)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):  # the same dice in every run
-            made = array(torch.func.functional_call(module, weights, (x,))).ravel()
+            made = array(called_with(module, weights, (x,))).ravel()
         if change is None:
             outputs[key] = made
         return made

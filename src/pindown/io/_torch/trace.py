@@ -32,6 +32,7 @@ from pindown.io._torch.ops import (
 from pindown.io._torch.values import Unread
 from pindown.model.builder import Tensor
 from pindown.model.limits import MAX_NODES, check_deadline, reading_deadline
+from pindown.torch_modules import called_with
 
 # Hooks that only recompute a weight before forward runs.
 WEIGHT_HOOKS = (BasePruningMethod, SpectralNorm, WeightNorm)
@@ -255,9 +256,7 @@ def _constant(value: Any) -> Any:
 def _run(part: nn.Module, arguments: Any, options: Any) -> Any:
     """Run a module on constants, in float64."""
     own = {**dict(part.named_parameters()), **dict(part.named_buffers())}
-    return torch.func.functional_call(
-        part, {n: _constant(t) for n, t in own.items()}, arguments, options
-    )
+    return called_with(part, {n: _constant(t) for n, t in own.items()}, arguments, options)
 
 
 def require_untouched(part: nn.Module) -> None:
