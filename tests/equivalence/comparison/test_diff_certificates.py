@@ -5,9 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import pindown as pn
-from pindown.equivalence.comparison._certificates import _ahead, _gap_sets, _turned
+from pindown.deadline import NEVER
+from pindown.equivalence.comparison._certificates import _ahead, _fit, _forms, _gap_sets, _turned
+from pindown.equivalence.comparison._joint_bounds import Joint
 from pindown.errors import CertificateError
 from pindown.model.from_network import model_of_network
 from pindown.model.operations.operation import Interval
@@ -295,3 +298,96 @@ def test_lines_around_the_gap_of_relus_hold():
         assert (lines.lower[0] * x + lines.below <= gap + 1e-12).all()
         assert (gap <= lines.upper_slopes[0] * x + lines.above + 1e-12).all()
         assert (inside.lower <= gap + 1e-12).all() and (gap <= inside.upper + 1e-12).all()
+
+
+# ---------------------------------------------------------------------- products in a row
+
+
+def write(path, layers):
+    """Write layers as products and sums; None is a ReLU, so that products may follow products."""
+    nodes, stored, name = [], [], "x"
+    for i, layer in enumerate(layers):
+        if layer is None:
+            nodes.append(helper.make_node("Relu", [name], [f"y{i}"]))
+        else:
+            W, b = (np.asarray(each, float) for each in layer)
+            stored += [numpy_helper.from_array(W.T.copy(), f"W{i}"), numpy_helper.from_array(b, f"b{i}")]
+            nodes.append(helper.make_node("MatMul", [name, f"W{i}"], [f"z{i}"]))
+            nodes.append(helper.make_node("Add", [f"z{i}", f"b{i}"], [f"y{i}"]))
+        name = f"y{i}"
+    sizes = len(np.asarray(layers[0][0])[0]), len(layers[-1][0])
+    ends = [
+        helper.make_tensor_value_info(each, TensorProto.DOUBLE, [1, n])
+        for each, n in zip(("x", name), sizes, strict=True)
+    ]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], stored)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def products(change=0.0):
+    """Return two products in a row, in which changes cancel, and a sum of ReLUs."""
+    inner = [[1.0 + change, change], [1.0 + change, 0.01 + change]]
+    return [(inner, [0, 0]), ([[1, -1], [0, 1]], [0, 0]), None, ([[1, 1]], [0])]
+
+
+@pytest.mark.parametrize("tol", [2.5e-3, 8e-3, 2e-2])
+def test_products_in_a_row_are_bounded_as_they_are_read(tmp_path, tol):
+    """The checker sees two layers where both together would have smaller weights."""
+    paths = [write(tmp_path / f"{c}.onnx", products(c)) for c in (0.0, 1e-3)]
+    answer = pn.diff(*paths, tol=tol, rtol=0.0, certificate=tmp_path / "proof")
+    assert answer.verdict == "same" and answer.gap_upper < 2e-3
+    assert bool(answer.certificate) == (tol > 1e-2)
+    if not answer.certificate:
+        assert answer.certificate_note.endswith(
+            "weights alone do not show it for all inputs; give a box"
+        )
+        return
+    models = [path.read_bytes() for path in paths]
+    with np.errstate(all="ignore"):
+        said = checker.check((tmp_path / "proof").read_bytes(), models, write=lambda line: None)
+    assert said.startswith("holds: the gap")
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_tied_models_have_the_layers_that_the_checker_reads(tmp_path, split):
+    rng = np.random.default_rng(21)
+    layers = [(rng.standard_normal((m, n)), np.zeros(m)) for n, m in pairwise((3, 5, 4, 6, 2))]
+    if split:  # the last hidden unit as two halves
+        (W, b), (V, c) = layers[1:3]
+        other = (
+            (W[[0, 1, 2, 3, 3]], b[[0, 1, 2, 3, 3]]),
+            (V[:, [0, 1, 2, 3, 3]] * [1, 1, 1, 0.5, 0.5], c),
+        )
+    else:  # in another order
+        (W, b), (V, c) = layers[1:3]
+        other = (W[[2, 0, 3, 1]], b[[2, 0, 3, 1]]), (V[:, [2, 0, 3, 1]], c)
+    given = [
+        [layers[0], (W, b), None, (V, c), layers[3]],
+        [layers[0], other[0], None, other[1], layers[3]],
+    ]
+    paths = [write(tmp_path / f"{i}.onnx", each) for i, each in enumerate(given)]
+    graphs = tuple(map(pn.load, paths))
+    joint = Joint(*(graph.scores() for graph in graphs))
+    networks = tuple(graph.relu_network() for graph in graphs)
+    (both, ties), (_, nothing) = _forms(joint, graphs, networks, False, NEVER)
+    assert nothing is None and (ties["tie_places"] != np.arange(len(ties["tie_places"]))).any()
+    sizes = [np.prod(node.shape) for node in both.nodes if type(node.operation).__name__ == "Dense"]
+    assert sizes[:4] == [5, 4, 6, 2]  # of the first model, product by product
+    X = rng.standard_normal((50, 3))
+    assert np.allclose(both(X), np.concatenate([graph(X) for graph in graphs], axis=1))
+    answer = pn.diff(*paths, box=BOX, certificate=tmp_path / "proof", budget=200.0)
+    assert answer.verdict == "same" and answer.certificate, answer.certificate_note
+    with np.errstate(all="ignore"):
+        models = [path.read_bytes() for path in paths]
+        said = checker.check((tmp_path / "proof").read_bytes(), models, write=lambda line: None)
+    assert said.startswith("holds: none of 4 unsafe sets")
+
+
+def test_units_of_rows_alone_are_moved():
+    """What is no row in the file is paired entry by entry, or not at all."""
+    model = model_of_network(pn.ReluNetwork.from_layers(network(np.random.default_rng(22))))
+    same, moved_ = Pairs.same(8), Pairs(np.arange(8)[::-1], np.ones(8))
+    assert _fit([same, Pairs.same(7)], model) and _fit([moved_, Pairs.same(7)], model)
+    assert not _fit([same], model) and not _fit([same, same], model)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite
+from math import isfinite, prod
 from os import PathLike
 from typing import Any
 
@@ -25,7 +25,9 @@ from pindown.equivalence.comparison.result import Diff
 from pindown.equivalence.comparison.rows import RowDiff
 from pindown.model.from_network import model_of_network
 from pindown.model.graph import Model
+from pindown.model.operations.dense import Dense
 from pindown.model.operations.moves import Reshape
+from pindown.model.operations.operation import Shape
 from pindown.model.operations.relu import Relu
 from pindown.network import ReluNetwork
 from pindown.relaxation.lp_balls import Balls
@@ -62,8 +64,8 @@ def certified(
     questions = _questions(answer, joint)
     words = f"the gap of {' and '.join(answer.names)}"
     prop = Property((), (d, d), (k, k), (every, every), (0, 1), words)
-    forms = _forms(joint, graphs, networks, deadline)
     turned = networks is not None and sum(networks[0].widths) > sum(networks[1].widths)
+    forms = _forms(joint, graphs, networks, turned, deadline)
     if not questions:
         reason = "nothing was decided"
         if answer.box is None and answer.verdict == "same":
@@ -99,27 +101,66 @@ def _forms(
     joint: Joint,
     graphs: tuple[Model, Model],
     networks: tuple[ReluNetwork, ReluNetwork] | None,
+    turned: bool,
     deadline: Deadline,
 ) -> list[tuple[Model, Arrays | None]]:
     """Return how a certificate may have both: tied if they are of one structure, and apart."""
-    found: list[tuple[Model, Arrays | None]] = []
+    apart: tuple[Model, Arrays | None] = joint.both, None
     structures = [_structure(each) for each in graphs]
-    split = networks is not None and networks[0].widths != networks[1].widths
-    if split:
+    if networks is not None and networks[0].widths != networks[1].widths:
         structures = [[(name, 0) for name, _ in each] for each in structures]
-    if structures[0] == structures[1]:
-        pairs, models = None, (joint.first, joint.second)
-        if networks is not None:
-            layers = [[(dense(W), b) for W, b in net.layers] for net in networks]
-            first, second = sorted(map(ReluNetwork.from_layers, layers), key=lambda net: sum(net.widths))
-            models, pairs = (
-                (model_of_network(first), model_of_network(second)),
-                _pairs(first, second, deadline),
-            )
-        made = tied(*models, pairs)
-        if made is not None:
-            found.append((made, _tie_arrays(pairs, models[1])))
-    return [*found, (joint.both, None)]
+    if structures[0] != structures[1]:
+        return [apart]
+    pairs, f, g = None, joint.first, joint.second
+    if networks is not None:
+        first, second = networks
+        if turned:
+            f, g, first, second = g, f, second, first
+        pairs = _pairs(first, second, deadline)
+        if _is_layers(f, first) and _is_layers(g, second):
+            f, g = _layers_alone(first), _layers_alone(second)
+        elif pairs is not None and not _fit(pairs, g):
+            return [apart]
+    made = tied(f, g, pairs)
+    return [apart] if made is None else [(made, _tie_arrays(pairs, g)), apart]
+
+
+def _is_layers(model: Model, net: ReluNetwork) -> bool:
+    """Whether a reader of the file makes the network's layers of it, each by one product.
+
+    Files may hold several products in a row: bounds of their product as one layer are sharper than those
+    that a reader finds.
+    """
+    found = [node.operation for node in model.nodes if not isinstance(node.operation, Reshape)]
+    sizes = [W.shape[0] * W.shape[1] for W, _ in net.layers]
+    return (
+        len(found) == 2 * len(sizes) - 1
+        and all(isinstance(each, Relu) for each in found[1::2])
+        and all(
+            isinstance(each, Dense) and each.weight.size == size
+            for each, size in zip(found[::2], sizes, strict=True)
+        )
+    )
+
+
+def _layers_alone(net: ReluNetwork) -> Model:
+    """Return a network's layers as a model with a row of inputs."""
+    return model_of_network(ReluNetwork.from_layers([(dense(W), b) for W, b in net.layers]))
+
+
+def _entered(model: Model) -> list[Shape]:
+    """Return the shapes of the tensors that enter ReLUs, in order, without the input."""
+    entered = {node.inputs[0] for node in model.nodes if isinstance(node.operation, Relu)}
+    return [model.nodes[i - 1].shape for i in sorted(entered) if i > 0]
+
+
+def _fit(pairs: Sequence[Pairs], model: Model) -> bool:
+    """Whether pairs are those of what enters a model's ReLUs, and rows where they move units."""
+    shapes = _entered(model)
+    return len(pairs) == len(shapes) and all(
+        len(pair.places) == prod(shape) and (pair.plain or shape[-1] == prod(shape))
+        for pair, shape in zip(pairs, shapes, strict=True)
+    )
 
 
 def _structure(model: Model) -> list[tuple[str, int]]:
@@ -175,9 +216,7 @@ def _turned(question: Question, k: int) -> Question:
 
 def _tie_arrays(pairs: list[Pairs] | None, model: Model) -> Arrays:
     if pairs is None:
-        entered = {node.inputs[0] for node in model.nodes if isinstance(node.operation, Relu)}
-        sizes = [int(np.prod(model.nodes[i - 1].shape)) for i in sorted(entered) if i > 0]
-        pairs = [Pairs.same(n) for n in sizes]
+        pairs = [Pairs.same(prod(shape)) for shape in _entered(model)]
     return {
         "tie_places": np.concatenate([np.zeros(0, np.int32), *(p.places for p in pairs)]).astype(
             np.int32
