@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from _style import settings
+from pindown.geometry.plots.style import settings
 
 HERE = Path(__file__).parent
 OUT = HERE.parent / "docs" / "gallery"

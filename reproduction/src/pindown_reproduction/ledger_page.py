@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import io
 import math
 import tempfile
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from pindown.atomic_files import together
 from pindown.text import printable
 from pindown_reproduction.experiment import Declared
+from pindown_reproduction.figures import figure_of, png_of, svg_of
 from pindown_reproduction.ledger import MARK, Entry, Ledger, read_ledger
 from pindown_reproduction.not_run import DECLARED
 from pindown_reproduction.register import EXPERIMENTS
@@ -168,21 +168,15 @@ def draw_figure(entry: Entry, folder: Path) -> Path | None:
     """Draw an entry's figure, always to the same bytes; None if there is none or it cannot be drawn."""
     if entry.experiment.draw is None or not entry.results:
         return None
-    from matplotlib import rc_context
-
     try:
-        with rc_context({"svg.hashsalt": entry.experiment.id, "savefig.facecolor": "white"}):
-            figure, buffer = entry.experiment.draw(entry.results), io.BytesIO()
-            figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
-            svg, kind = buffer.getvalue(), "svg"
-            if len(svg) > LARGEST_SVG:
-                buffer = io.BytesIO()
-                options: dict[str, Any] = {"dpi": _DOTS_PER_INCH, "metadata": {"Software": None}}
-                figure.savefig(buffer, format="png", bbox_inches="tight", **options)
-                kind = "png" if len(buffer.getvalue()) < len(svg) else "svg"
-            target = folder / f"{entry.experiment.id}.{kind}"
-            target.write_bytes(svg if kind == "svg" else buffer.getvalue())
-            return target
+        figure = figure_of(entry.experiment, entry.results)
+        picture, kind = svg_of(figure, entry.experiment.id), "svg"
+        if len(picture) > LARGEST_SVG:
+            pixels = png_of(figure, _DOTS_PER_INCH)
+            picture, kind = (pixels, "png") if len(pixels) < len(picture) else (picture, kind)
+        target = folder / f"{entry.experiment.id}.{kind}"
+        target.write_bytes(picture)
+        return target
     except (KeyError, IndexError, ValueError, TypeError):
         return None  # results of an older version that lack what the drawing needs; the table stays
 

@@ -16,12 +16,12 @@ from pindown.errors import DataFileError
 from pindown.json_files import CHECKSUM, sealed
 from pindown.parallel import each, workers
 from pindown_reproduction.experiment import Cell, Experiment, Outcome
+from pindown_reproduction.figures import figure_of, svg_of
 from pindown_reproduction.storage import (
     CELL_SCHEMA,
     SCHEMA,
     cell_file,
     read_cell,
-    svg_of,
     write_whole,
 )
 
@@ -188,7 +188,7 @@ def _write(run: Reproduction, results: list[tuple[Cell, Mapping[str, Any]]]) -> 
     write_whole(run.folder / "results.json", text + "\n")
     write_whole(run.folder / "table.md", markdown(run))
     if experiment.draw is not None:
-        write_whole(run.folder / "figure.svg", svg_of(experiment.draw(results), experiment.id))
+        write_whole(run.folder / "figure.svg", svg_of(figure_of(experiment, results), experiment.id))
 
 
 def _write_timing(run: Reproduction, records: list[Record]) -> None:

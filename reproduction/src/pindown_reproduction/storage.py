@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,13 +54,3 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """
     with writing_to(path.parent), whole_file(path, sweep=False) as file:
         file.write(content.encode() if isinstance(content, str) else content)
-
-
-def svg_of(figure: Any, salt: str) -> bytes:
-    """Return a figure as an SVG that is the same, byte by byte, whenever it is drawn."""
-    import matplotlib as mpl
-
-    target = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": salt}):
-        figure.savefig(target, format="svg", bbox_inches="tight", metadata={"Date": None})
-    return target.getvalue()

@@ -101,7 +101,7 @@ def draw(results: Results) -> Figure:
     """Draw test errors and the norm over the number of features."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     widths = [cell["width"] for cell, _ in results]
     for name, style in (("least norm", "o-"), ("tuned", "s--")):
@@ -110,9 +110,8 @@ def draw(results: Results) -> Figure:
         )
     norms = [found["least norm"]["norm"] for _, found in results]
     ax.loglog(widths, norms, "^:", color="#7F7F7F", label="norm, least norm")
-    ax.axvline(_SAMPLES, color="#7F7F7F", linewidth=1)
+    ax.axvline(_SAMPLES, color="#7F7F7F", linewidth=1, label="as many as samples")
     ax.set(xlabel="features", ylabel="median over draws")
-    ax.legend(frameon=False)
     return figure
 
 

@@ -110,14 +110,13 @@ def draw(results: Results) -> Figure:
     """Draw the condition numbers before and after."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.2), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     names = [cell["data"] if not cell["scales"] else str(cell["scales"]) for cell, _ in results]
     for key, marker in (("raw", "o"), ("standardised", "s")):
         ax.semilogy(names, [found[key] for _, found in results], marker, label=key)
-    ax.set_ylabel("condition number")
+    ax.set(xlabel="table, or scales of its columns", ylabel="condition number")
     ax.tick_params(axis="x", rotation=30)
-    ax.legend(frameon=False)
     return figure
 
 

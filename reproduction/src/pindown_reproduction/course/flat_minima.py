@@ -111,21 +111,19 @@ def draw(results: Results) -> Figure:
     """Draw the share of runs that escape, over steps, for each batch size."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
-    for batch in sorted({c["batch"] for c, _ in results}):
-        for jitter in sorted({c["jitter"] for c, _ in results}):
+    for i, batch in enumerate(sorted({c["batch"] for c, _ in results})):
+        for j, jitter in enumerate(sorted({c["jitter"] for c, _ in results})):
             line = sorted(
                 (c["step"], f["escaped"])
                 for c, f in results
                 if c["batch"] == batch and c["jitter"] == jitter
             )
             if line:
-                ax.plot(
-                    *zip(*line, strict=True), "o-", label=f"batch {batch}, jitter {jitter:g}", alpha=0.8
-                )
+                label, mark = f"batch {batch}, jitter {jitter:g}", "os^dv"[j % 5] + "-"
+                ax.plot(*zip(*line, strict=True), mark, color=f"C{i}", label=label, alpha=0.8)
     ax.set(xlabel="step", ylabel="share of runs that leave", ylim=(-0.05, 1.05))
-    ax.legend(frameon=False, fontsize=7, ncols=3)
     return figure
 
 

@@ -91,13 +91,12 @@ def draw(results: Results) -> Figure:
     """Draw the spectra of the first network, its prediction and the max-margin classifier."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     spectra = results[0][1]["spectra"]
     for sizes, name, mark in zip(spectra, ("trained", "predicted", "max margin"), "o+x", strict=True):
         ax.plot(np.arange(len(sizes)), sizes, mark, label=name)
     ax.set(xlabel="frequency", ylabel="modulus at margin 1")
-    ax.legend(frameon=False)
     return figure
 
 

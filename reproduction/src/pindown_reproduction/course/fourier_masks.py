@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.figures import panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -183,21 +184,16 @@ def compare(results: Results) -> Outcome:
 
 def draw(results: Results) -> Figure:
     """Draw the mask of the first network of each regime, and the weights by radius."""
-    from matplotlib.figure import Figure
-
     first: dict[str, Mapping[str, Any]] = {}
     for cell, found in results:
         first.setdefault(cell["regime"], found)
-    figure = Figure(figsize=(1.7 * len(first) + 3, 2.2), layout="constrained")
-    axes = figure.subplots(1, len(first) + 1)
+    figure, axes = panels(len(first) + 1)
     for ax, (regime, found) in zip(axes, first.items(), strict=False):
         ax.imshow(found["mask"], vmin=0, vmax=1, cmap="viridis")
-        ax.set_title(regime, fontsize=8)
+        ax.set_title(regime)
         ax.set_axis_off()
         axes[-1].plot(found["rings"], label=regime, linewidth=1)
-    axes[-1].set_xlabel("cycles per image", fontsize=8)
-    axes[-1].set_title("mean weight", fontsize=8)
-    axes[-1].legend(fontsize=6, frameon=False)
+    axes[-1].set(xlabel="cycles per image", ylabel="mean weight")
     return figure
 
 

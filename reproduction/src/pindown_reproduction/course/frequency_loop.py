@@ -79,10 +79,16 @@ def draw(results: Results) -> Figure:
     """Draw the overlaps over the noise."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.8, 2.8), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
-    ax.plot([c["noise"] for c, _ in results], [r["overlap"] for _, r in results], "o", alpha=0.6)
-    ax.axhline(_WANTED, color="#7F7F7F", linewidth=1)
+    ax.plot(
+        [c["noise"] for c, _ in results],
+        [r["overlap"] for _, r in results],
+        "o",
+        alpha=0.6,
+        label="a run",
+    )
+    ax.axhline(_WANTED, color="#7F7F7F", linewidth=1, label="asked for")
     ax.set(xlabel="noise of a response", ylabel="overlap with the planted band", ylim=(0, 1.03))
     return figure
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.figures import panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,15 +87,10 @@ def compare(results: Results) -> Outcome:
 
 def draw(results: Results) -> Figure:
     """Draw the harmonics of every activation."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(2.2 * len(results), 2.6), layout="constrained")
-    axes = figure.subplots(1, len(results), sharey=True, squeeze=False)[0]
+    figure, axes = panels(len(results))
     for ax, (cell, found) in zip(axes, results, strict=True):
         ax.bar(range(1, len(found["amplitudes"]) + 1), found["amplitudes"])
-        ax.set(title=cell["activation"], xlabel="harmonic")
-        ax.title.set_fontsize(9)
-    axes[0].set_ylabel("amplitude")
+        ax.set(title=cell["activation"], xlabel="harmonic", ylabel="amplitude")
     return figure
 
 

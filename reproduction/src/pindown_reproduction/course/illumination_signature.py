@@ -133,7 +133,7 @@ def draw(results: Results) -> Figure:
     """Draw the three ratios of every run."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     series = {
         "bumps": [found["bumps"]["ratio"] for _, found in results],
@@ -144,7 +144,6 @@ def draw(results: Results) -> Figure:
         ax.semilogy(range(len(values)), values, "o", label=name)
     ax.axhline(1.0, color="#7F7F7F", linestyle=":")
     ax.set(xlabel="run", ylabel="within one patch / between patches")
-    ax.legend(fontsize=7, frameon=False)
     return figure
 
 

@@ -143,17 +143,17 @@ def draw(results: Results) -> Figure:
     """Draw the measured powers of the step, and how much closer the penalty comes."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.0, 3.2), layout="constrained")
+    figure = Figure()
     left, right = figure.subplots(1, 2)
     for what, marker in (("descent", "o"), ("minibatches", "s")):
         for cell, found in results:
             if cell["what"] == what:
-                left.plot([2, 3], found["local"], marker, color="#2F6DB5", alpha=0.5)
-    left.plot([1.8, 3.2], [1.8, 3.2], color="#7F7F7F", linewidth=1)
+                left.plot([2, 3], found["local"], marker, color="C0", alpha=0.5, label=what)
+    left.plot([1.8, 3.2], [1.8, 3.2], color="#7F7F7F", linewidth=1, label="as in theory")
     left.set(xlabel="power in theory", ylabel="measured after one step")
     nets = [(c["step"], f["plain"] / f["penalised"]) for c, f in results if c["what"] == "network"]
     if nets:
-        right.semilogx(*zip(*nets, strict=True), "o", alpha=0.6)
+        right.semilogx(*zip(*nets, strict=True), "o", alpha=0.6, label="a run")
     right.axhline(1, color="#7F7F7F", linewidth=1)
     right.set(xlabel="large step", ylabel="times closer with the penalty")
     return figure

@@ -124,19 +124,19 @@ def draw(results: Results) -> Figure:
     """Draw dimension over layers; with cubes only, estimated over true dimension."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     nets = [(c, f) for c, f in results if "cube" not in c]
     if not nets:
         pairs = [(c["cube"], f["dimension"]) for c, f in results]
-        ax.plot(*zip(*pairs, strict=True), "o")
+        ax.plot(*zip(*pairs, strict=True), "o", label="a cube")
         ax.set(xlabel="dimension of the cube", ylabel="estimate")
         return figure
     sizes = sorted({c["samples"] for c, _ in nets})
     for i, n in enumerate(sizes):
         curves = np.array([f["dimensions"] for c, f in nets if c["samples"] == n])
         ax.errorbar(
-            range(curves.shape[1]),
+            np.arange(curves.shape[1]),
             curves.mean(0),
             curves.std(0),
             color=f"C{i}",
@@ -144,7 +144,6 @@ def draw(results: Results) -> Figure:
             label=f"{n} digits",
         )
     ax.set(xlabel="layer (0: input)", ylabel="intrinsic dimension")
-    ax.legend(frameon=False)
     return figure
 
 

@@ -119,17 +119,14 @@ def draw(results: Results) -> Figure:
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(cell["group"] for cell, _ in results))
-    figure = Figure(figsize=(3.2 * len(names), 3.0), layout="constrained")
+    figure = Figure()
     for i, name in enumerate(names):
         ax = figure.add_subplot(1, len(names), i + 1)
         mine = [found for cell, found in results if cell["group"] == name]
         for kind in ("plain", "invariant"):
             errors = np.mean([found[kind] for found in mine], axis=0)
             ax.loglog(mine[0]["ns"], errors, "o-", markersize=3, label=f"{kind} kernel")
-        ax.set_title(name, fontsize=9)
-        ax.set_xlabel("samples")
-    figure.axes[0].set_ylabel("mean squared error")
-    figure.axes[-1].legend(fontsize=8, frameon=False)
+        ax.set(title=name, xlabel="samples", ylabel="mean squared error")
     return figure
 
 

@@ -74,15 +74,20 @@ def draw(results: Results) -> Figure:
     """Draw the angle over the smallest margin, which grows like log t."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     for cell, found in results:
         margins, cosines = np.array(found["margins"]), np.array(found["cosines"])
         fitted = margins > 0
         angles = np.arccos(np.clip(cosines[fitted], -1, 1))
-        ax.loglog(margins[fitted], np.maximum(angles, 1e-9), label=f"depth {cell['depth']}", alpha=0.8)
+        ax.loglog(
+            margins[fitted],
+            np.maximum(angles, 1e-9),
+            color=f"C{cell['depth']}",
+            label=f"depth {cell['depth']}",
+            alpha=0.8,
+        )
     ax.set(xlabel="smallest margin, about log t", ylabel="angle to the max-margin direction")
-    ax.legend(frameon=False)
     return figure
 
 

@@ -156,7 +156,7 @@ def draw(results: Results) -> Figure:
     from matplotlib.figure import Figure
 
     firsts = {cell["data"]: found for cell, found in reversed(results)}
-    figure = Figure(figsize=(1.2 * (_COMPONENTS + 1), 1.4 * len(firsts)), layout="constrained")
+    figure = Figure()
     axes = figure.subplots(len(firsts), _COMPONENTS + 1, squeeze=False)
     for row, (name, found) in zip(axes, reversed(firsts.items()), strict=True):
         pictures = [*found["fields"], found["weights"]]
@@ -165,10 +165,10 @@ def draw(results: Results) -> Figure:
             largest = float(np.abs(picture).max())
             shape = np.reshape(picture, (_SIDE, _SIDE))
             ax.imshow(shape, cmap="RdBu_r", vmin=-largest, vmax=largest)
-            ax.set_title(title, fontsize=7)
+            ax.set_title(title)
             ax.set_xticks([])
             ax.set_yticks([])
-        row[0].set_ylabel(name, fontsize=8)
+        row[0].set_ylabel(name)
     return figure
 
 

@@ -149,7 +149,7 @@ def draw(results: Results) -> Figure:
     """Draw the share of each component that is left, with and without biases."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.0, 3.4), layout="constrained")
+    figure = Figure()
     first = {cell["bias"]: found for cell, found in reversed(list(results))}
     axes = figure.subplots(1, len(first), squeeze=False)[0]
     for ax, (bias, found) in zip(axes, sorted(first.items(), reverse=True), strict=True):
@@ -157,9 +157,8 @@ def draw(results: Results) -> Figure:
             ax.plot(found["shown"], curve, label=f"frequency {k}", color=f"C{k}")
             if found["predicted"][k] is not None:
                 ax.plot(found["predicted"][k], 0.5, "o", color=f"C{k}", markersize=4)
-        ax.set(xscale="log", xlabel="steps", title="with biases" if bias else "without biases")
-    axes[0].set_ylabel("share of the component left")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right", frameon=False)
+        title = "with biases (dots: predicted)" if bias else "without biases (dots: predicted)"
+        ax.set(xscale="log", xlabel="steps", ylabel="share that is left", title=title)
     return figure
 
 

@@ -120,13 +120,13 @@ def draw(results: Results) -> Figure:
     """Draw the test errors of all runs."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.0, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     for i, name in enumerate(_METHODS):
         errors = [found[name] for _, found in results]
         ax.plot(np.full(len(errors), i), errors, "o", alpha=0.7)
     ax.set_xticks(range(len(_METHODS)), [name.replace(" ", "\n", 1) for name in _METHODS])
-    ax.set(ylabel="test error", ylim=(0, None))
+    ax.set(xlabel="method (a dot per run)", ylabel="test error", ylim=(0, None))
     return figure
 
 

@@ -147,7 +147,7 @@ def draw(results: Results) -> Figure:
     """Draw distances over the number of orbits, and separability over thresholds."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
+    figure = Figure()
     left, right = figure.subplots(1, 2)
     for i, kind in enumerate(dict.fromkeys(cell["stimuli"] for cell, _ in results)):
         mine = [(cell, found) for cell, found in results if cell["stimuli"] == kind]
@@ -162,11 +162,7 @@ def draw(results: Results) -> Figure:
     right.set(xlabel="thresholds", ylabel="AUC of 'same orbit'", xscale="log")
     left.set_xticks(orbits, map(str, orbits))
     right.set_xticks(thresholds, map(str, thresholds))
-    for ax in (left, right):
-        ax.minorticks_off()
-        ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]) if ax is left else None)
-    left.legend(fontsize=6, frameon=False, loc="center", bbox_to_anchor=(0.5, 0.3))
-    right.legend(fontsize=7, frameon=False)
+    left.set_ylim(bottom=min(0.0, left.get_ylim()[0]))
     return figure
 
 

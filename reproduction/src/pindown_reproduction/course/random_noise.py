@@ -150,15 +150,14 @@ def draw(results: Results) -> Figure:
     """Draw how much longer than the shortest attack noise has to be, over the dimension."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     linear = [(cell["d"], found["ratio"]) for cell, found in results if cell["model"] == "linear"]
     nets = [(64, found["ratio"]) for cell, found in results if cell["model"] == "digits"]
-    for points, label in ((linear, "linear models"), (nets, "networks for digits")):
+    for points, label in ((linear, "a linear model"), (nets, "a network for digits")):
         if points:
             ax.loglog(*zip(*points, strict=True), "o", label=label)
     ax.set(xlabel="dimension", ylabel="length of noise / length of attack")
-    ax.legend(frameon=False)
     return figure
 
 

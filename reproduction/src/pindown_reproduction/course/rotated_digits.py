@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.figures import panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -169,21 +170,24 @@ def compare(results: Results) -> Outcome:
 
 def draw(results: Results) -> Figure:
     """Draw filters of the first run, without and with rotations."""
-    from matplotlib.figure import Figure
-
     _, found = results[0]
-    side = found["side"]
-    figure = Figure(figsize=(6.4, 3.4), layout="constrained")
-    parts: Any = figure.subfigures(1, 2)
-    for part, name in zip(parts, _TRAININGS, strict=True):
-        part.suptitle(f"{name}: change of logits {found[name]['error']:.2f}", fontsize=9)
-        axes = part.subplots(4, 4)
-        for ax, weights in zip(axes.ravel(), found[name]["filters"], strict=False):
-            size = float(np.abs(weights).max()) or 1.0
-            ax.imshow(np.reshape(weights, (side, side)), cmap="RdBu_r", vmin=-size, vmax=size)
-        for ax in axes.ravel():
-            ax.set_axis_off()
+    figure, axes = panels(len(_TRAININGS))
+    for ax, name in zip(axes, _TRAININGS, strict=True):
+        filters = _side_by_side(found[name]["filters"], found["side"])
+        ax.imshow(filters, cmap="RdBu_r", vmin=-1, vmax=1)
+        ax.set(title=name, xlabel=f"16 filters; change of logits {found[name]['error']:.2f}")
+        ax.set(xticks=[], yticks=[])
     return figure
+
+
+def _side_by_side(filters: Any, side: int) -> Any:
+    """Return the first 16 filters as one image, each scaled by its largest weight."""
+    image = np.full((4 * (side + 1) - 1, 4 * (side + 1) - 1), np.nan)
+    for i, weights in enumerate(filters[:16]):
+        top, left = (side + 1) * (i // 4), (side + 1) * (i % 4)
+        scaled = np.array(weights) / (float(np.abs(weights).max()) or 1.0)
+        image[top : top + side, left : left + side] = scaled.reshape(side, side)
+    return image
 
 
 EXPERIMENT = Experiment(

@@ -87,15 +87,14 @@ def draw(results: Results) -> Figure:
     """Draw how the margins approach the largest."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
-    colours = dict(zip(_NORMS, ("#4C78A8", "#F58518", "#54A24B"), strict=True))
+    colours = dict(zip(_NORMS, ("C0", "C1", "C2"), strict=True))
     for cell, found in results:
         missing = np.maximum(1.0 - np.array(found["ratios"]), 1e-12)
         label = cell["norm"] if cell["seed"] == 0 else None
         ax.loglog(found["steps"], missing, color=colours[cell["norm"]], label=label, alpha=0.8)
     ax.set(xlabel="steps", ylabel="1 - margin / largest margin")
-    ax.legend(frameon=False)
     return figure
 
 

@@ -172,16 +172,14 @@ def draw(results: Results) -> Figure:
     for cell, found in results:
         if cell["method"] == "relations" and "confusion" in found:
             shown.setdefault(cell["group"], found)
-    figure = Figure(figsize=(3.0 * max(1, len(shown)), 5.0), layout="constrained")
+    figure = Figure()
     for column, (name, found) in enumerate(shown.items()):
         ax = figure.add_subplot(2, len(shown), column + 1)
         ax.imshow(found["confusion"], cmap="viridis")
-        ax.set(title=f"{name}: distance between orbits", xticks=[], yticks=[])
-        ax.title.set_fontsize(9)
+        ax.set(title=f"{name}: distances", xlabel="an orbit", ylabel="an orbit", xticks=[], yticks=[])
         ax = figure.add_subplot(2, len(shown), len(shown) + column + 1)
         ax.hist([found["sample within"], found["sample across"]], bins=20, label=["within", "across"])
-        ax.set_xlabel("relative distance of signatures")
-        ax.legend(fontsize=7, frameon=False)
+        ax.set(xlabel="distance of signatures", ylabel="pairs")
     if not shown:
         figure.add_subplot().set_title("no group was recovered")
     return figure

@@ -103,12 +103,12 @@ def draw(results: Results) -> Figure:
     """Draw the shape bias of every network."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.8, 2.8), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     for cell, found in results:
-        ax.plot(found["bias"], cell["training"], "o", color="#1F77B4", alpha=0.7)
+        ax.plot(found["bias"], cell["training"], "o", color="C0", alpha=0.7, label="a network")
     ax.axvline(_HALF, color="#7F7F7F", linewidth=1)
-    ax.set(xlabel="shape bias (0: texture, 1: shape)", xlim=(-0.02, 1.02))
+    ax.set(ylabel="training images", xlabel="shape bias (0: texture, 1: shape)", xlim=(-0.02, 1.02))
     ax.margins(y=0.4)
     return figure
 

@@ -168,7 +168,7 @@ def draw(results: Results) -> Figure:
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(cell["data"] for cell, _ in results))
-    figure = Figure(figsize=(1.8 * len(names) + 2.0, 3.0), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     shown = (("certificate", "o"), ("test_set", "s"), ("test_error", "x"))
     for key, marker in shown:
@@ -176,8 +176,7 @@ def draw(results: Results) -> Figure:
         ax.plot(at, [r[key] for _, r in results], marker, label=key.replace("_", " "))
     ax.set_xticks(range(len(names)), names)
     ax.set_ylim(bottom=0.0)
-    ax.set_ylabel("risk")
-    ax.legend(fontsize=7, frameon=False)
+    ax.set(xlabel="data (a dot per seed)", ylabel="risk")
     return figure
 
 

@@ -170,12 +170,12 @@ def draw(results: Results) -> Figure:
     panels = [(c, key, values) for c, found in drawn for key, values in found.items()]
     columns = min(4, len(panels))
     height = -(-len(panels) // columns)
-    figure = Figure(figsize=(2.8 * columns, 2.8 * height), layout="constrained")
+    figure = Figure()
     ticks = np.linspace(-SIDE, SIDE, _PICTURE)
     names = {None: "together", "c": "alone", "h": "alone"}
     for i, (cell, key, values) in enumerate(panels):
         ax = figure.add_subplot(height, columns, i + 1)
-        ax.set_aspect("equal")
+        ax.set(aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
         if key == "c":
             ax.pcolormesh(ticks, ticks, np.reshape(values, (_PICTURE, _PICTURE)), cmap="viridis")
         else:
@@ -183,8 +183,8 @@ def draw(results: Results) -> Figure:
             unit = way / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-12)
             x, y = np.meshgrid(ticks, ticks)
             ax.quiver(x.ravel(), y.ravel(), unit[:, 0], unit[:, 1], scale=30, width=0.004)
-        ax.plot(*grid_modes().T, "r.", markersize=3)
-        ax.set_title(f"{key}, {names[cell['ablation']]}, {PRESET_NAMES[cell['preset']]}", fontsize=8)
+        ax.plot(*grid_modes().T, "r.", markersize=3, label="modes of the density")
+        ax.set_title(f"{key}, {names[cell['ablation']]}, {PRESET_NAMES[cell['preset']]}")
     return figure
 
 

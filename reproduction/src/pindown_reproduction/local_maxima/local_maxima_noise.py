@@ -92,21 +92,19 @@ def draw(results: Results) -> Figure:
 
     kinds = seen(results, "data")
     levels = results[0][0]["levels"]
-    figure = Figure(figsize=(3.4 * len(kinds), 5.2), layout="constrained")
+    figure = Figure()
     for row, (place, words) in enumerate(PLACES.items()):
         for column, data in enumerate(kinds):
             ax = figure.add_subplot(2, len(kinds), row * len(kinds) + column + 1)
             mine = [cell["preset"] for cell, _ in results if cell["data"] == data]
             for preset in dict.fromkeys(mine):
                 curves = means(results, data, preset, place)
-                for key, values, colour in zip(("c", "h"), curves, ("#C98A2B", "#2A7F86"), strict=True):
+                for key, values, colour in zip(("c", "h"), curves, ("C1", "C0"), strict=True):
                     line = "-" if preset == "paper" else "--"
                     ax.plot(levels, values, line, color=colour, label=f"{key}, {PRESET_NAMES[preset]}")
-            ax.set_title(f"{data}, {words}", fontsize=8)
+            ax.set_title(f"{data}, {words}")
             ax.set_ylim(0, 102)
-            ax.set_xlabel("noise, standard deviation")
-            ax.set_ylabel("AUROC, %")
-    figure.axes[0].legend(fontsize=7, frameon=False)
+            ax.set(xlabel="noise, standard deviation", ylabel="AUROC, %")
     return figure
 
 

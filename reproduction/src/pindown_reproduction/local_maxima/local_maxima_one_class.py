@@ -201,7 +201,7 @@ def draw(results: Results) -> Figure:
     from matplotlib.figure import Figure
 
     kinds = seen(results, "data")
-    figure = Figure(figsize=(4.2 * len(kinds), 3.0), layout="constrained")
+    figure = Figure()
     for i, data in enumerate(kinds):
         ax = figure.add_subplot(1, len(kinds), i + 1)
         labels = sorted({cell["class"] for cell, _ in results if cell["data"] == data})
@@ -210,11 +210,10 @@ def draw(results: Results) -> Figure:
                 found = [mean(results, key, data=data, preset=preset, **{"class": k}) for k in labels]
                 ax.plot(labels, found, mark, label=f"{key}, {PRESET_NAMES[preset]}", alpha=0.7)
         ax.plot(labels, [PUBLISHED[data]["c"][k] for k in labels], "k_", label="c, published", ms=12)
-        ax.set_title(_name(results, data), fontsize=9)
-        ax.set_xlabel("class")
+        ax.set_title(_name(results, data))
+        ax.set_xlabel("class taken as normal")
         ax.set_xticks(labels)
     figure.axes[0].set_ylabel("AUROC, %")
-    figure.axes[-1].legend(fontsize=7, frameon=False)
     return figure
 
 

@@ -138,7 +138,7 @@ def draw(results: Results) -> Figure:
     from matplotlib.figure import Figure
 
     numbers = sorted({cell["d"] for cell, _ in results})
-    figure = Figure(figsize=(3.2 * len(numbers), 3.0), layout="constrained")
+    figure = Figure()
     for i, d in enumerate(numbers):
         ax = figure.add_subplot(1, len(numbers), i + 1)
         sizes = sorted({cell["m"] for cell, _ in results if cell["d"] == d})
@@ -152,11 +152,7 @@ def draw(results: Results) -> Figure:
             ]
             ax.plot(sizes, means, marker="o", markersize=3, label=name)
         ax.plot(sizes, [(d / m) ** 0.5 for m in sizes], ":", color="#7F7F7F", label=r"$\sqrt{d/m}$")
-        ax.set_xscale("log")
-        ax.set_title(f"{d} patterns", fontsize=9)
-        ax.set_xlabel("samples")
-    figure.axes[0].set_ylabel("test error")
-    figure.axes[-1].legend(fontsize=7, frameon=False)
+        ax.set(xscale="log", title=f"{d} patterns", xlabel="samples", ylabel="test error")
     return figure
 
 

@@ -53,10 +53,12 @@ CROPPED = 22
 VGG_CHANNELS = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0)  # 0 halves the image
 VGG_HIDDEN = 256
 Run: TypeAlias = Mapping[str, Any]
-MEASURES = ("train", "test", "gradient")
-_COLOURS = dict(
-    zip(CONTENDERS, ("#56B4E9", "#0072B2", "#F0E442", "#E69F00", "#CC79A7", "#D55E00"), strict=True)
-)
+MEASURES = {
+    "train": "loss on the training set",
+    "test": "loss on the test set",
+    "gradient": "gradient norm",
+}
+_COLOURS = dict(zip(CONTENDERS, ("C7", "C0", "C4", "C6", "C3", "C1"), strict=True))
 
 
 def make_optimiser(
@@ -468,16 +470,13 @@ def draw_curves(results: Results) -> Figure:
     """Draw training loss, test loss and gradient norm of the best runs on the first network."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    figure = Figure()
     panels = figure.subplots(1, 3)
-    titles = ("loss on the training set", "loss on the test set", "gradient norm")
     first = {key: results[0][0][key] for key in ("hidden_layers", "width", "side", "seed")}
     best = best_runs(results, **first)
-    for i, (ax, title) in enumerate(zip(panels, titles, strict=True), 1):
+    for i, (ax, name_of) in enumerate(zip(panels, MEASURES.values(), strict=True), 1):
         for name, run in best.items():
             t, values = [p[0] for p in run["curve"]], [p[i] for p in run["curve"]]
             ax.loglog(t, values, label=name, color=_COLOURS[name])
-        ax.set_title(title, fontsize=9)
-        ax.set_xlabel("iterations")
-    panels[0].legend(frameon=False, fontsize=7)
+        ax.set(xlabel="iterations", ylabel=name_of)
     return figure

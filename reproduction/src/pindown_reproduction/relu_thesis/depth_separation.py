@@ -108,7 +108,7 @@ def draw(results: Results) -> Figure:
 
     from pindown.geometry.plots.cells import plot_surface
 
-    figure = Figure(figsize=(9.5, 5.6), layout="constrained")
+    figure = Figure()
     shown = [cell for cell, _ in results if not cell["figure"].startswith("family")]
     zigzags = next((cell for cell in shown if "peaks" in cell), _FIGURE_1)
     first, second = _fractions(zigzags["peaks"])
@@ -121,15 +121,15 @@ def draw(results: Results) -> Figure:
         positive = ReluNetwork.from_layers([([[1.0]], [0]), ([[1.0]], [0])]) @ _zonotope(cell)
         ax = figure.add_subplot(2, 3, 4 + i, projection="3d")
         plot_surface(polyhedral_complex(positive, _near(cell)), ax=ax, view=(48.0, -58.0))
-        ax.set_title(f"Figure {cell['figure']}", fontsize=9)
+        ax.set_title(f"Figure {cell['figure']}")
     return figure
 
 
 def _draw_zigzag(ax: Any, peaks: Sequence[Sequence[Fraction]], title: str, style: str = "-") -> None:
     f = PiecewiseLinear1D.from_network(composed_zigzags(peaks))
     t = np.array([-0.15, *(float(a) for a in f.breakpoints if 0 <= a < 1), 1.0])
-    ax.plot(t, f(t), style, color="#0072B2" if style == "-" else "#7F7F7F", linewidth=1.5)
-    ax.set_title(title, fontsize=9)
+    ax.plot(t, f(t), style, color="C0" if style == "-" else "#7F7F7F", linewidth=1.5)
+    ax.set(title=title, xlabel="x", ylabel="value")
 
 
 def _zonotope(cell: Cell) -> ReluNetwork:

@@ -161,7 +161,7 @@ def draw(results: Results) -> Figure:
     """Draw the steps that GLM-Tron needs, in units of both horizons, over the norm of the weights."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     tron = [(cell["norm"], found) for cell, found in results if cell["learner"] == "GLM-Tron"]
     norms = [norm for norm, _ in tron]
@@ -172,7 +172,6 @@ def draw(results: Results) -> Figure:
         ax.loglog(norms, [found[f"share of {name}"] for _, found in tron], "o-", label=label)
     ax.axhline(1.0, color="#7F7F7F", linewidth=1)
     ax.set(xlabel="norm of the weights", ylabel="steps needed / horizon")
-    ax.legend(frameon=False)
     return figure
 
 

@@ -155,7 +155,7 @@ def draw(results: Results) -> Figure:
     """Draw every run's excess loss, by size and width."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.5, 3.8), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     sizes = list(dict.fromkeys((cell["samples"], cell["width"]) for cell, _ in results))
     for shift, name in zip((-0.22, 0.0, 0.22), OPTIMISERS, strict=True):
@@ -166,9 +166,9 @@ def draw(results: Results) -> Figure:
         ]
         ax.semilogy(*zip(*points, strict=True), ".", ms=4, alpha=0.5, label=name)
     ax.axhline(_FOUND, color="0.6", lw=0.8)
-    ax.set_xticks(range(len(sizes)), [f"{n} samples\nwidth {w}" for n, w in sizes], fontsize=8)
+    ax.set_xticks(range(len(sizes)), [f"{n} rows\nwidth {w}" for n, w in sizes])
+    ax.set_xlabel("problem (a dot per run)")
     ax.set_ylabel("loss above the certified optimum,\nrelative to the zero network")
-    ax.legend(frameon=False)
     return figure
 
 

@@ -108,17 +108,14 @@ def draw(results: Results) -> Figure:
     """Draw the smallest eigenvalue and the gradient norm."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.5, 3.2), layout="constrained")
+    figure = Figure()
     left, right = figure.subplots(1, 2)
-    for (name, found), colour in zip(
-        best_runs(results).items(), ("#0072B2", "#E69F00", "#D55E00"), strict=False
-    ):
+    for (name, found), colour in zip(best_runs(results).items(), ("C0", "C4", "C1"), strict=False):
         t, smallest, _, gradient = zip(*found["points"], strict=True)
         left.semilogx(t, smallest, label=name, color=colour)
-        right.loglog(t, gradient, color=colour)
-    left.set_title("smallest eigenvalue of the Hessian", fontsize=9)
-    right.set_title("gradient norm", fontsize=9)
-    left.legend(frameon=False, fontsize=7)
+        right.loglog(t, gradient, color=colour, label=name)
+    left.set(xlabel="iterations", ylabel="smallest eigenvalue of the Hessian")
+    right.set(xlabel="iterations", ylabel="gradient norm")
     return figure
 
 

@@ -94,16 +94,14 @@ def draw(results: Results) -> Figure:
     """Draw the three measures against the shift, tuned and kept."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    figure = Figure()
     for ax, measure in zip(figure.subplots(1, 3), MEASURES, strict=True):
-        for name, colour in (("ADAM 0.9", "#D55E00"), ("RMSProp 0.9", "#E69F00")):
+        for name, colour in (("ADAM 0.9", "C1"), ("RMSProp 0.9", "C4")):
             table = by_shift(results, name)
             for i, (mode, style) in enumerate((("tuned", "o-"), ("kept", "o:"))):
                 values = [runs[i][measure] for runs in table.values()]
                 ax.loglog(list(table), values, style, ms=3, label=f"{name}, {mode}", color=colour)
-        ax.set_title(measure, fontsize=9)
-        ax.set_xlabel("shift")
-    figure.axes[0].legend(frameon=False, fontsize=7)
+        ax.set(xlabel="shift", ylabel=MEASURES[measure])
     return figure
 
 

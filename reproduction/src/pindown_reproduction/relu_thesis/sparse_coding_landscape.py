@@ -107,21 +107,30 @@ def _at_zero(result: Mapping[str, Any]) -> float:
     return float(result["loss"][len(result["loss"]) // 2])
 
 
+_NAMES = {"loss": "loss", "gradient": "gradient norm"}
+
+
 def draw(results: Results) -> Figure:
     """Draw loss and gradient norm, a panel per size and exponent, a line per threshold."""
     from matplotlib.figure import Figure
 
     keys = list(dict.fromkeys((cell["h"], cell["p"]) for cell, _ in results))
-    figure = Figure(figsize=(3.0 * len(keys), 4.6), layout="constrained")
+    figure = Figure()
     for column, key in enumerate(keys):
-        for row, what in enumerate(("loss", "gradient")):
+        for row, what in enumerate(_NAMES):
             ax = figure.add_subplot(2, len(keys), row * len(keys) + column + 1)
             for cell, r in results:
                 if (cell["h"], cell["p"]) == key:
-                    ax.plot(r["t"], r[what], label=cell["bias"])
-            ax.set_yscale("symlog", linthresh=1e-3)
-            ax.set_title(f"{what}, h = {key[0]}, p = {key[1]}", fontsize=8)
-    figure.axes[0].legend(fontsize=7, frameon=False)
+                    ax.plot(r["t"], r[what], label=f"threshold: {cell['bias']}")
+            if what == "gradient":  # it may vanish
+                ax.set_yscale("symlog", linthresh=1e-3)
+            else:
+                ax.set_yscale("log")
+            ax.set(
+                title=f"h = {key[0]}, p = {key[1]}",
+                xlabel="place between dictionaries",
+                ylabel=_NAMES[what],
+            )
     return figure
 
 

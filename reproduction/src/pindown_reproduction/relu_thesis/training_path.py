@@ -151,11 +151,16 @@ def draw(results: Results) -> Figure:
     """Draw dilation and angle against depth."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.5, 3.2), layout="constrained")
+    figure = Figure()
     for ax, key in zip(figure.subplots(1, 2), ("dilation", "angle"), strict=True):
-        ax.plot([cell["depth"] for cell, _ in results], [found[key] for _, found in results], "o", ms=4)
-        ax.set_title(key + (" (radians)" if key == "angle" else ""), fontsize=9)
-        ax.set_xlabel("depth")
+        ax.plot(
+            [cell["depth"] for cell, _ in results],
+            [found[key] for _, found in results],
+            "o",
+            ms=4,
+            label="a run",
+        )
+        ax.set(xlabel="depth", ylabel=key + (" (radians)" if key == "angle" else ""))
     return figure
 
 

@@ -230,7 +230,7 @@ def curves_figure(results: Results, key: str, groups: Sequence[Mapping[str, Any]
     """Return a figure of accuracies against the exit."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.8, 3.4), layout="constrained")
+    figure = Figure()
     draw_curves(figure.add_subplot(), results, key, groups)
     return figure
 
@@ -241,14 +241,13 @@ def draw_curves(ax: Axes, results: Results, key: str, groups: Sequence[Mapping[s
         values = seeds_of(results, key, **group)
         if len(values):
             exits = np.arange(1, values.shape[1] + 1)
-            label = ", ".join(str(v) for v in group.values())
+            label = ", ".join(_in_words(key, value) for key, value in group.items())
             half = np.nan_to_num(half_width(values))
             ax.errorbar(
                 exits, values.mean(axis=0), half, marker="o", markersize=3, capsize=2, label=label
             )
     ax.set_xlabel("exit")
     ax.set_ylabel("test accuracy, %")
-    ax.legend(fontsize=7, frameon=False)
 
 
 def cells_by(settings: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> list[Cell]:
@@ -357,3 +356,9 @@ def published_gains(table: Table, loss: str = "distillation") -> tuple[float, ..
     ((0.0, 0.0, 0.0), 1.0)
     """
     return tuple(round(a - b, 1) for a, b in zip(table[loss], table["exit-wise"], strict=True))
+
+
+def _in_words(key: str, value: Any) -> str:
+    if key != "temperature":
+        return str(value)
+    return "temperature rises" if value is None else f"temperature {value:g}"

@@ -12,6 +12,7 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.figures import panels
 
 if TYPE_CHECKING:
     import torch
@@ -153,21 +154,19 @@ def compare(results: Results) -> Outcome:
 
 def draw(results: Results) -> Figure:
     """Draw histograms of inner products, layer by layer, and the singular values of W7."""
-    from matplotlib.figure import Figure
-
     found = results[0][1]
-    figure = Figure(figsize=(11, 4.5), layout="constrained")
-    axes = figure.subplots(2, 5).ravel()
+    layers = len(found["cross"])
+    figure, axes = panels(layers + 1)
     for i, (cross, same) in enumerate(zip(found["cross"], found["same"], strict=True)):
         scale = max(float(np.abs(cross).max()), float(np.abs(same).max())) or 1.0
         bins = np.linspace(-1, 1, 41).tolist()
-        axes[i].hist(np.array(same) / scale, bins, alpha=0.6, color="#4C78A8")
-        axes[i].hist(np.array(cross) / scale, bins, alpha=0.6, color="#F58518")
-        axes[i].set(title="input" if i == 0 else f"layer {i}", yticks=[])
-    axes[8].semilogy(np.arange(1, len(found["singular values"]) + 1), found["singular values"], "o")
-    axes[8].set(title="singular values of W7")
-    axes[9].axis("off")
-    axes[9].text(0, 0.5, "blue: within classes\norange: between")
+        axes[i].hist(np.array(same) / scale, bins, alpha=0.6, label="within classes")
+        axes[i].hist(np.array(cross) / scale, bins, alpha=0.6, label="between classes")
+        title = "input" if i == 0 else f"layer {i}"
+        axes[i].set(title=title, xlabel="inner product / largest", ylabel="pairs", yticks=[])
+    values = found["singular values"]
+    axes[-1].semilogy(np.arange(1, len(values) + 1), values, "o-")
+    axes[-1].set(xlabel="index", ylabel="singular value of W7")
     return figure
 
 

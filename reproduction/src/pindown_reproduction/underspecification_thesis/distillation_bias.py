@@ -100,11 +100,18 @@ def draw(results: Results) -> Figure:
     """Draw the risk over the bias."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     risks = np.array([found["risks"] for _, found in results])
     spread = risks.std(axis=0) / len(risks) ** 0.5
-    ax.errorbar(results[0][1]["biases"], risks.mean(axis=0), spread, fmt="o-", capsize=3)
+    ax.errorbar(
+        results[0][1]["biases"],
+        risks.mean(axis=0),
+        spread,
+        fmt="o-",
+        capsize=3,
+        label="mean, standard error",
+    )
     ax.set(xlabel=r"distance from gradient descent $\delta$", ylabel="transfer risk", ylim=(0, None))
     return figure
 

@@ -92,7 +92,7 @@ def draw(results: Results) -> Figure:
     """Draw risk and bound over the exponent."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     ordered = sorted(results, key=lambda pair: float(pair[0]["exponent"]))
     exponents = [cell["exponent"] for cell, _ in ordered]
@@ -103,7 +103,6 @@ def draw(results: Results) -> Figure:
     ):
         ax.semilogy(exponents, [max(found[name], 1e-18) for _, found in ordered], "o-", label=label)
     ax.set(xlabel="exponent of the angles", ylabel="probability of a mistake")
-    ax.legend(frameon=False)
     return figure
 
 

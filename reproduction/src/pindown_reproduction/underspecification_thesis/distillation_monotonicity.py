@@ -95,11 +95,11 @@ def draw(results: Results) -> Figure:
     """Draw risk over index."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     for cell, found in results:
-        ax.errorbar(found["index"], found["risk"], found["risk error"], found["index error"], fmt="o")
-        ax.annotate(_title(cell["learner"]), (found["index"], found["risk"]), fontsize=8)
+        errors = found["risk error"], found["index error"]
+        ax.errorbar(found["index"], found["risk"], *errors, fmt="o", label=_title(cell["learner"]))
     ax.set(xlabel="monotonicity index", ylabel="expected transfer risk")
     return figure
 

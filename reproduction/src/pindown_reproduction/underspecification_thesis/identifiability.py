@@ -136,7 +136,7 @@ def draw(results: Results) -> Figure:
     """Draw the residual of every student against its gap."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5, 4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     for widths in dict.fromkeys(tuple(cell["widths"]) for cell, _ in results):
         students = [
@@ -146,12 +146,17 @@ def draw(results: Results) -> Figure:
             for student in result["students"]
         ]
         gaps = [max(s["gap"], 1e-17) for s in students]
-        ax.loglog(gaps, [max(s["residual"], 1e-17) for s in students], "o", ms=4, label=_name(widths))
-    ax.axvline(FITTED, color="grey", lw=0.8, ls="--")
+        ax.loglog(
+            gaps,
+            [max(s["residual"], 1e-17) for s in students],
+            "o",
+            ms=4,
+            label=f"{_name(widths)}, a student",
+        )
+    ax.axvline(FITTED, color="grey", lw=0.8, ls="--", label="taken as equal")
     ax.axhline(ALIGNED, color="grey", lw=0.8, ls="--")
     ax.set_xlabel("largest gap to the teacher's function")
-    ax.set_ylabel("distance to the teacher's weights, aligned")
-    ax.legend(frameon=False, fontsize=8)
+    ax.set_ylabel("distance to the teacher's weights")
     return figure
 
 

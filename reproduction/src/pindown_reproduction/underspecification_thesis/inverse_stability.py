@@ -75,16 +75,15 @@ def draw(results: Results) -> Figure:
     """Draw all singular values, by architecture and kind."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 3.5), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     names = list(dict.fromkeys("-".join(map(str, cell["widths"])) for cell, _ in results))
     for kind, marker, shift in (("identifiable", "o", -0.12), ("random", "x", 0.12)):
         mine = [(cell, r) for cell, r in results if cell["kind"] == kind]
         x = [names.index("-".join(map(str, cell["widths"]))) + shift for cell, _ in mine]
         ax.semilogy(x, [max(r["sigma"], 1e-17) for _, r in mine], marker, ms=4, label=kind)
-    ax.set_xticks(range(len(names)), names, fontsize=8)
-    ax.set_ylabel("smallest singular value that counts")
-    ax.legend(frameon=False)
+    ax.set_xticks(range(len(names)), names)
+    ax.set(xlabel="widths (a dot per network)", ylabel="smallest singular value that counts")
     return figure
 
 

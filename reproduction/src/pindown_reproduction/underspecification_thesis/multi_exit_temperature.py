@@ -72,7 +72,7 @@ def draw(results: Results) -> Figure:
     """Draw accuracies by temperature, and the rising temperature with the confidence it keeps."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.4, 3.4), layout="constrained")
+    figure = Figure()
     left, right = figure.subplots(1, 2)
     temperatures = list(dict.fromkeys(cell["temperature"] for cell, _ in results))
     draw_curves(left, results, "exits", [{"temperature": t} for t in temperatures])
@@ -80,10 +80,9 @@ def draw(results: Results) -> Figure:
         if cell["temperature"] is None:
             right.plot(result["temperature"], color="C0", label="temperature")
             right.plot(result["confidence"], color="C1", label="tempered confidence")
-            right.axhline(cell["mu"], color="0.6", linewidth=0.8)
-            right.legend(fontsize=7, frameon=False)
+            right.axhline(cell["mu"], color="0.6", linewidth=0.8, label="confidence aimed at")
             break
-    right.set_xlabel("epoch")
+    right.set(xlabel="epoch", ylabel="temperature, confidence")
     return figure
 
 

@@ -72,7 +72,7 @@ def draw(results: Results) -> Figure:
     """Draw time against the exit, measured and published, both as shares of the last exit's."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.8, 3.4), layout="constrained")
+    figure = Figure()
     ax = figure.add_subplot()
     unit = results[0][1]["median"][-1]
     for k, (cell, result) in enumerate(results):
@@ -82,7 +82,6 @@ def draw(results: Results) -> Figure:
         ax.plot(exits, published, ":", color=f"C{k}", label=f"{cell['mode']}, published")
     ax.set_xlabel("exit")
     ax.set_ylabel("time, share of the last exit's")
-    ax.legend(fontsize=7, frameon=False)
     return figure
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.figures import panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,16 +93,17 @@ def compare(results: Results) -> Outcome:
 
 def draw(results: Results) -> Figure:
     """Draw p(x | z) over z, a panel per target."""
-    from matplotlib.figure import Figure
-
     targets = sorted({cell["information"] for cell, _ in results})
-    figure = Figure(figsize=(2.4 * len(targets), 2.6), layout="constrained")
-    panels = figure.subplots(1, len(targets), squeeze=False)[0]
-    for panel, target in zip(panels, targets, strict=True):
+    figure, axes = panels(len(targets))
+    for panel, target in zip(axes, targets, strict=True):
         found = next(r for cell, r in results if cell["information"] == target)
         panel.stackplot(_GRID, np.array(found["table"]).T)
-        panel.set(title=f"M = {target:g}: {found['information']:.2f} nats", xlabel="z", ylim=(0, 1))
-    panels[0].set_ylabel("p(x | z)")
+        panel.set(
+            title=f"M = {target:g}: {found['information']:.2f} nats",
+            xlabel="z",
+            ylabel="p(x | z), an area per x",
+            ylim=(0, 1),
+        )
     return figure
 
 

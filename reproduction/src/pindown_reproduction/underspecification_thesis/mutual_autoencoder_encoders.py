@@ -85,15 +85,15 @@ def draw(results: Results) -> Figure:
     """Draw posteriors (lines) and codes (dashed) of all symbols, a panel per encoder."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 3), layout="constrained")
+    figure = Figure()
     for panel, encoder in zip(figure.subplots(1, 2), _ENCODERS, strict=True):
         found = next((r for cell, r in results if cell["encoder"] == encoder), None)
-        panel.set(title=encoder, xlabel="z")
+        panel.set(title=encoder, xlabel="z", ylabel="density, a colour per symbol")
         if found is not None:
             z = _GRID[_SHOWN]
             for i, (p, q) in enumerate(zip(found["posterior"], found["codes"], strict=True)):
-                panel.plot(z, p, color=f"C{i}", linewidth=1)
-                panel.plot(z, q, "--", color=f"C{i}", linewidth=1)
+                panel.plot(z, p, color=f"C{i}", linewidth=1, label=None if i else "posterior")
+                panel.plot(z, q, "--", color=f"C{i}", linewidth=1, label=None if i else "codes")
     return figure
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.figures import panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,20 +98,21 @@ def compare(results: Results) -> Outcome:
 
 def draw(results: Results) -> Figure:
     """Draw p(x | z) p(z) at six codes, a panel per target."""
-    from matplotlib.figure import Figure
     from scipy.stats import norm
 
     targets = list(dict.fromkeys(cell["information"] for cell, _ in results))
-    figure = Figure(figsize=(2.6 * len(targets), 2.8), layout="constrained")
-    panels = figure.subplots(1, len(targets), squeeze=False)[0]
+    figure, axes = panels(len(targets))
     x = np.linspace(-3.5, 3.5, 400)
-    for panel, target in zip(panels, targets, strict=True):
+    for panel, target in zip(axes, targets, strict=True):
         found = next(r for cell, r in results if cell["information"] == target)
         for z, mean, std in zip(_CODES, found["means"], found["stds"], strict=True):
             panel.plot(x, norm.pdf(x, mean, std) * norm.pdf(z), linewidth=1)
         name = "plain" if target is None else f"M = {target:g}"
-        panel.set(title=f"{name}: {found['information']:.2f} nats", xlabel="x")
-    panels[0].set_ylabel("p(x | z) p(z)")
+        panel.set(
+            title=f"{name}: {found['information']:.2f} nats",
+            xlabel="x",
+            ylabel="p(x | z) p(z), a line per z",
+        )
     return figure
 
 

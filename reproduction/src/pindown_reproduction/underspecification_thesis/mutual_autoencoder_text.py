@@ -110,14 +110,13 @@ def draw(results: Results) -> Figure:
     """Draw both shares over the measured information."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5, 3.2), layout="constrained")
+    figure = Figure()
     axes = figure.subplots()
     for name, mark in (("words", "o"), ("exact", "s")):
         points = [(found["information"], found[name]) for _, found in results]
         axes.plot(*zip(*points, strict=True), mark, label=f"{name} that come back")
     axes.axhline(results[0][1]["baseline"], linestyle="--", color="#7F7F7F", label="commonest words")
-    axes.set(xlabel="information (nats)", ylabel="share", ylim=(-0.03, 1.03))
-    axes.legend(frameon=False)
+    axes.set(xlabel="information (nats), a dot per run", ylabel="share", ylim=(-0.03, 1.03))
     return figure
 
 

@@ -183,22 +183,17 @@ def draw(results: Results) -> Figure:
     """Draw reachability over volume, and steps over the number of factors."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    figure = Figure()
     left, right = figure.subplots(1, 2)
     for cell, found in results:
         if cell["probe"] == "reachability":
             left.plot(found["volume"], found["reachability"], "o", label=f"width {cell['width']}")
         else:
-            right.plot(
-                cell["depth"], found["median"], "o" if cell["copies"] == 1 else "s", color="#4C78A8"
-            )
+            mark, label = ("o", "a product") if cell["copies"] == 1 else ("s", "duplicated units")
+            right.plot(cell["depth"], found["median"], mark, color="C0", label=label)
     left.plot([0, 1], [0, 1], "--", color="#7F7F7F", linewidth=1)
     left.set(xlabel="volume", ylabel="reachability")
-    if left.get_legend_handles_labels()[0]:
-        left.legend(frameon=False)
-    right.set(
-        xlabel="factors (squares: duplicated units)", ylabel="steps to a loss of 0.01", yscale="log"
-    )
+    right.set(xlabel="factors", ylabel="steps to a loss of 0.01", yscale="log")
     return figure
 
 

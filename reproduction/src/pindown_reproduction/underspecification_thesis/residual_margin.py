@@ -104,12 +104,14 @@ def draw(results: Results) -> Figure:
     """Draw the singular values of the three layers."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3), layout="constrained")
+    figure = Figure()
     for ax, layer in zip(figure.subplots(1, 3, sharey=True), range(3), strict=True):
         for _, found in results:
             values = np.array(found["singular values"][layer])
-            ax.plot(np.arange(1, len(values) + 1), values / values[0], "o-", alpha=0.7)
-        ax.set(title=f"layer {layer + 1}", xlabel="index")
+            ax.plot(np.arange(1, len(values) + 1), values / values[0], "o-", color="C0", alpha=0.7)
+        ax.set(
+            title=f"layer {layer + 1}, a line per run", xlabel="index", ylabel="singular value / first"
+        )
     return figure
 
 

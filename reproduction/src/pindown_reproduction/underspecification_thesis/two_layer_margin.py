@@ -120,20 +120,37 @@ def draw(results: Results) -> Figure:
     """Draw singular values, and neurons in the plane of the two max-margin directions."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    figure = Figure()
     left, right = figure.subplots(1, 2)
     for cell, found in results:
         values = np.array(found["singular values"])
-        left.semilogy(np.arange(1, len(values) + 1), values / values[0], "o-", alpha=0.7,
-                      color="#4C78A8" if cell["training"] == "SGD" else "#F58518")  # fmt: skip
-    left.set(xlabel="index", ylabel="singular value / first", title="blue: SGD, orange: gradient flow")
+        left.semilogy(
+            np.arange(1, len(values) + 1),
+            values / values[0],
+            "o-",
+            alpha=0.7,
+            color="C0" if cell["training"] == "SGD" else "C1",
+            label=cell["training"],
+        )
+    left.set(xlabel="index", ylabel="singular value / first")
     found = results[0][1]
     neurons = np.array(found["neurons"])
-    right.plot(neurons[:, 0], neurons[:, 1], ".", color="#4C78A8")
+    right.plot(neurons[:, 0], neurons[:, 1], ".", color="C0", label="a neuron")
     reach = float(np.abs(neurons).max())
     for unit in found["limits"]:
-        right.plot([0, reach * unit[0]], [0, reach * unit[1]], "--", color="#7F7F7F")
-    right.set(title="neurons and max-margin directions", aspect="equal")
+        right.plot(
+            [0, reach * unit[0]],
+            [0, reach * unit[1]],
+            "--",
+            color="#7F7F7F",
+            label="max-margin direction",
+        )
+    right.set(
+        xlabel="along the first direction",
+        ylabel="along the second",
+        aspect="equal",
+        adjustable="datalim",
+    )
     return figure
 
 

@@ -28,9 +28,53 @@ COLOURS = (
 )
 INK, FAINT = "#1d2227", "#b9bec4"
 VALUES = "cividis"  # a colour map that grows in brightness and is safe for colour vision
+# Dark enough for lines and text on white, and told apart with all common kinds of colour vision.
+LINES = ("#2b5c9e", "#e2703a", "#1f9e89", "#8e4585", "#e0a526", "#c43c51", "#7a7f87", "#5bb0e0")
+_DARK, _PALE = "#22262b", "#c9cdd2"
 MANY = 20_000  # cells: from here on they are drawn as pixels also in vector files
 
 _MARKERS = "osD^vPXh"
+
+
+def settings() -> dict[str, Any]:
+    """Return what all figures have in common, as matplotlib's ``rcParams`` name it.
+
+    The gallery, the figures of experiments and pictures on axes of their own are drawn with it.
+    """
+    from matplotlib.rcsetup import cycler
+
+    return {
+        "figure.figsize": (6.6, 4.1),
+        "figure.dpi": 100,
+        "figure.constrained_layout.use": True,
+        "figure.constrained_layout.h_pad": 0.1,
+        "figure.constrained_layout.w_pad": 0.1,
+        "figure.titlesize": 13,
+        "figure.labelsize": 12,
+        "figure.titleweight": "bold",
+        "savefig.dpi": 150,
+        "font.size": 11,
+        "axes.prop_cycle": cycler(color=LINES),
+        "axes.titlesize": 12,
+        "axes.titleweight": "bold",
+        "axes.titlelocation": "left",
+        "axes.titlepad": 9,
+        "axes.labelcolor": _DARK,
+        "axes.edgecolor": _DARK,
+        "axes.linewidth": 0.8,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.axisbelow": True,
+        "text.color": _DARK,
+        "xtick.color": _DARK,
+        "ytick.color": _DARK,
+        "grid.color": _PALE,
+        "grid.linewidth": 0.6,
+        "lines.linewidth": 2.0,
+        "lines.solid_capstyle": "round",
+        "legend.frameon": False,
+        "image.cmap": "RdYlBu",
+    }
 
 
 def new_axes(ax: Any, *, size: tuple[float, float], projection: str | None = None) -> Any:
@@ -40,12 +84,14 @@ def new_axes(ax: Any, *, size: tuple[float, float], projection: str | None = Non
             raise ValueError('a surface needs axes with projection="3d"; got flat ones.')
         return ax
     require("matplotlib")
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure.add_subplot(projection=projection)
+    with rc_context(settings()):
+        figure = Figure(figsize=size, dpi=150, layout="constrained")
+        FigureCanvasAgg(figure)
+        return figure.add_subplot(projection=projection)
 
 
 def plane_complex(source: PolyhedralComplex | PlaneSlice | Any) -> PolyhedralComplex:
