@@ -4,7 +4,8 @@ Both run the same source. A loop is first run as Python, in which it takes some 
 a small problem needs is over before Numba would be loaded, let alone before a compiler (4 to 40 s) would
 be done. Iterations are counted on the way. A call that takes too many is given up, its arguments are
 put back, and machine code does it: soon if that is on disk from an earlier run, later if it has to be
-compiled, and never while :func:`time_limit` says that a compiler would not finish in time.
+compiled, and never while :func:`time_limit` says that a compiler would not finish in time. Where the
+time is over a plain loop is given up too, if :func:`cut_at` says so.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from pindown.machine_code import dispatcher, package_of
 # takes half a second to load), and before it is compiled.
 BEFORE_LOADING = 300_000
 BEFORE_COMPILING = 5_000_000
+BETWEEN_LOOKS = 2_000  # at the clock; an iteration may call others, and then takes ten microseconds
 # Arguments of more bytes are not put aside, to be put back: the work is not small.
 _MAX_PUT_ASIDE = 50_000_000
 # About what compiling takes, of all that one call needs, on one busy core.
@@ -51,6 +53,7 @@ PLAIN_SLOWNESS = 50.0
 
 Route = Literal["plain", "compiled"]
 _deadline: ContextVar[Deadline] = ContextVar("deadline", default=NEVER)
+_cut: ContextVar[Deadline] = ContextVar("cut", default=NEVER)
 _only: ContextVar[Route | None] = ContextVar("only", default=None)
 
 
@@ -67,14 +70,28 @@ class _Meter(threading.local):
 
     used = 0
     granted: float = inf
+    next_look: float = inf
+    deadline = NEVER
+
+    def grant(self, limit: float, deadline: Deadline) -> None:
+        """Allow so many more iterations, until a deadline."""
+        self.granted, self.deadline = self.used + limit, deadline
+        self._look()
 
     def range(self, *limits: Any) -> range:
         """Return a range, and count its members; they are taken even if the loop is left early."""
         numbers = builtins.range(*limits)
         self.used += len(numbers) + 1
+        if self.used > self.next_look:
+            self._look()
+        return numbers
+
+    def _look(self) -> None:
         if self.used > self.granted:
             raise _TooLongError
-        return numbers
+        self.deadline.check()
+        step = inf if self.deadline.end == inf else BETWEEN_LOOKS
+        self.next_look = min(self.granted, self.used + step)
 
 
 _meter = _Meter()
@@ -119,14 +136,14 @@ class Loop:
             limit = self._granted(args)
             aside = None if limit == inf else _copied(args)
             used = _meter.used
-            _meter.granted = used + limit
             try:
+                _meter.grant(limit, _cut.get())
                 with np.errstate(all="ignore"):
                     return _as_compiled(self.plain(*map(_as_float64, args)))
             except _TooLongError:
                 _put_back(args, aside)
             finally:
-                _meter.granted = inf
+                _meter.grant(inf, NEVER)
                 self.family.used += _meter.used - used
         self._direct[kind] = self.dispatcher
         return self.dispatcher(*args)
@@ -226,6 +243,22 @@ def time_limit(deadline: Deadline) -> Iterator[None]:
         yield
     finally:
         _deadline.reset(token)
+
+
+@contextmanager
+def cut_at(deadline: Deadline) -> Iterator[None]:
+    """Give up plain loops within that are not done by a deadline.
+
+    What they were to write is then half written: for callers that throw it away.
+
+    Raises:
+        OutOfTime: From within. Machine code is not given up; it has fifty times less to do.
+    """
+    token = _cut.set(min(_cut.get(), deadline, key=lambda moment: moment.end))
+    try:
+        yield
+    finally:
+        _cut.reset(token)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ MAX_CELLS = 2_000_000  # of a complex in memory, unless the caller says otherwis
 UNLIMITED_CELLS = 2**40
 
 # Walks through all cells.
-WALK_FIRST_STEPS = 100  # a tenth of a second where they are not compiled
+WALK_FIRST_STEPS = 10  # a twentieth of a second where they are not compiled
 WALK_SLICE_SECONDS = 0.05  # between looks at the clock
 BATCH_WALK_STEPS = 100_000  # between looks at the keyboard, a fraction of a second
 FIRST_CELL_ROOM = 4_096
@@ -65,7 +65,7 @@ KINK_OVERSHOOT = 0.02  # of a step: how far beyond a bisected kink the next line
 
 # Facts read from cells.
 TRIAL_WALK_SHARE = 0.1  # of a budget, to learn what reading costs beside walking
-FIRST_CELLS_READ = 256
+FIRST_CELLS_READ = 16  # of which each may take a second where loops are not compiled
 MAX_READING_GROWTH = 8  # from one reading to the next, since the price of many is guessed from few
 READING_RESERVE = 1.5  # times the price that the last reading suggests
 PROBED_CELLS = 64  # whose slopes give the scale of rounding

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from pindown.box import Box
-from pindown.geometry.complex._reading import read_cells
+from pindown.compiling import by, cut_at
+from pindown.deadline import NEVER, Deadline, OutOfTime
+from pindown.geometry.complex._reading import _read_within, read_cells
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.facts.convexity import convexity
 from pindown.geometry.facts.level_sets import volume_above
@@ -47,6 +49,26 @@ def test_no_budget_reads_once(monkeypatch):
     for budget in (None, np.inf):
         read_cells(reader, NET, SQUARE, budget=budget)
     assert len(reader.sizes) == 2 and reader.sizes[0] == reader.sizes[1]
+
+
+def test_plain_loops_are_given_up_when_the_time_is_over(monkeypatch):
+    """Cells may be found by machine code, and read by loops that nobody has compiled."""
+    monkeypatch.setattr(time, "monotonic", time.process_time)
+    net, box = gaussian(np.random.default_rng(2), (5, 16, 1)), Box.cube(5, -2.0, 2.0)
+    cx = polyhedral_complex(net, box, max_cells=100)
+
+    def read(part):
+        return part.volumes.sum()
+
+    with by("plain"):
+        began = time.process_time()
+        volume, n = _read_within(read, cx, Deadline.after(0.2))
+        assert time.process_time() - began < 0.6 and n < cx.n_regions
+        assert volume == cx.first(n).volumes.sum()
+        assert _read_within(read, cx, Deadline.after(0.0)) == (0.0, 0)
+        with cut_at(Deadline.after(0.0)), cut_at(NEVER), pytest.raises(OutOfTime):
+            read(cx.first(1))
+        assert read(cx.first(1)) > 0  # no limit is left behind
 
 
 @pytest.mark.parametrize("widths", [(1, 9, 1), (2, 12, 8, 1), (3, 6, 5, 1)])

@@ -9,8 +9,8 @@ from typing import TypeVar
 from numpy.typing import ArrayLike
 
 from pindown.box import Box
-from pindown.compiling import time_limit
-from pindown.deadline import Deadline, Stopwatch
+from pindown.compiling import cut_at, time_limit
+from pindown.deadline import Deadline, OutOfTime, Stopwatch
 from pindown.geometry.complex.polyhedral import PolyhedralComplex, polyhedral_complex
 from pindown.geometry.tuning import (
     FIRST_CELLS_READ,
@@ -86,14 +86,21 @@ def read_cells(
 def _read_within(
     read: Callable[[PolyhedralComplex], Fact], cx: PolyhedralComplex, deadline: Deadline
 ) -> tuple[Fact, int]:
-    """Read a fact off as many cells as the time allows, at least a few; return it and how many."""
-    n = FIRST_CELLS_READ
+    """Read a fact off as many cells as the time allows; return it and how many.
+
+    Those are a few at least, but where loops are plain there may be no time for one.
+    """
+    n, best = FIRST_CELLS_READ, None
     while True:
         watch, part = Stopwatch(), cx.first(n)
-        fact = read(part)
+        try:
+            with cut_at(deadline):
+                best = read(part), part.n_regions
+        except OutOfTime:
+            return best or (read(cx.first(0)), 0)
         each = READING_RESERVE * watch.seconds / max(part.n_regions, 1)
         affordable = int(deadline.left / max(each, 1e-12))
         if part is cx or affordable < READING_RESERVE * n:
-            return fact, part.n_regions
+            return best
         far = cx.n_regions <= affordable / MAX_READING_GROWTH
         n = cx.n_regions if far else min(affordable, MAX_READING_GROWTH * n)
