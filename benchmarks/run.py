@@ -2,6 +2,7 @@
 
 python benchmarks/run.py                      all of them
 python benchmarks/run.py equivalence certify  these; the others keep the results they have
+python benchmarks/run.py --help               this, and which there are
 
 Each runs in a process of its own with one thread of linear algebra. Nothing else writes RESULTS.md: a
 row that could not be measured, because data or a peer are not here, is kept as it was and says so, and a
@@ -35,6 +36,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "kernels": (),
     "optimisers": (),
     "neural_tangent": (),
+    "sparse_coding": (),
     "certify": ("data/mnist",),
     "robustness": ("models", "data/mnist", "maraboupy"),
     "certificates": ("models", "vnncomp"),
@@ -82,7 +84,8 @@ def commit() -> str:
         done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True, check=False)
         return done.stdout.strip()
 
-    changed = " with changes" if git("status", "--porcelain", "--", "../src", ".") else ""
+    sources = "../src", "*.py"
+    changed = " with changes" if git("status", "--porcelain", "--", *sources) else ""
     return (git("rev-parse", "--short", "HEAD") or "unknown") + changed
 
 
@@ -131,6 +134,9 @@ def kept() -> dict[str, str]:
 
 
 def main(names: list[str]) -> int:
+    if {"-h", "--help"} & set(names):
+        print(f"{__doc__}\nThere are {', '.join(BENCHMARKS)}.")
+        return 0
     unknown = set(names) - set(BENCHMARKS)
     if unknown:
         sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def data(n: int, noise: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def timed(work: Callable[[], float]) -> tuple[float, float]:
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     start = time.process_time()
     value = work()
     return value, time.process_time() - start
@@ -61,14 +62,12 @@ def compared(n: int, n_pieces: int) -> list[tuple[str, str]]:
     x, y = data(n)
     seconds = min(timed(lambda: ours(x, y, n_pieces).best_loss_)[1] for _ in range(10))
     model = ours(x, y, n_pieces)
-    proof = "proved" if model.optimal_ else f"gap {model.gap_:.2g}"
-    rows = [
-        (f"{n_pieces} pieces, {n:,} points", f"loss {model.best_loss_:.7f}, {seconds:.3f} s, {proof}")
-    ]
+    told = f"loss {model.best_loss_:.7f}, {seconds:.3f} s, {said(model)}"
+    rows = [(f"{n_pieces} pieces, {n:,} points", told)]
     for name, peer in (("pwlf", with_pwlf), ("ruptures", with_ruptures)):
         loss, peer_seconds = timed(lambda peer=peer: peer(x, y, n_pieces))
         rows.append((
-            f"the same with {name}",
+            f"{n_pieces} pieces, {n:,} points, with {name}",
             f"loss {loss:.7f} ({loss - model.best_loss_:+.2g}), {peer_seconds:.2f} s, "
             f"{peer_seconds / seconds:,.0f} times ours",
         ))  # fmt: skip
@@ -82,18 +81,43 @@ def absolute_rows() -> list[tuple[str, str]]:
         start = time.process_time()
         model = ours(x, y, n_pieces, "absolute")
         seconds = time.process_time() - start
-        proof = "proved" if model.optimal_ else f"gap {model.gap_:.2g}"
         rows.append((
             f"absolute loss, {n_pieces} pieces, {n} points",
-            f"loss {model.best_loss_:.7f}, {seconds:.2f} s, {proof}",
+            f"loss {model.best_loss_:.7f}, {seconds:.2f} s, {said(model)}",
         ))  # fmt: skip
     return rows
+
+
+def large_rows() -> list[tuple[str, str]]:
+    """Sizes that the peers do not finish, and how the time grows at five pieces."""
+    rows, sizes, taken = [], (2_500, 5_000, 10_000, 20_000), []
+    for n in sizes:
+        x, y = data(n)
+        model, seconds = timed(lambda x=x, y=y: ours(x, y, 5))
+        taken.append(seconds)
+        rows.append((f"5 pieces, {n:,} points", f"{seconds:.2f} s, {said(model)}"))
+    slope = np.polyfit(np.log(sizes), np.log(taken), 1)[0]
+    last = np.log(taken[-1] / taken[-2]) / np.log(sizes[-1] / sizes[-2])
+    rows.append(("growth at 5 pieces, 2,500 to 20,000 points", f"n^{slope:.2f}; last step n^{last:.2f}"))
+    x, y = data(2_000)
+    rng = np.random.default_rng(0)
+    for name, values in (("planted", y), ("a noisy sine", np.sin(2 * x) + 0.2 * rng.normal(size=2_000))):
+        model, seconds = timed(lambda values=values: ours(x, values, 8))
+        rows.append((f"8 pieces, 2,000 points, {name}", f"{seconds:.2f} s, {said(model)}"))
+    return rows
+
+
+def said(model: SegmentedRegressor) -> str:
+    return "proved" if model.optimal_ else f"gap {model.gap_:.2g}"
 
 
 def run() -> list[tuple[str, str]]:
     for loss in ("squared", "absolute"):
         SegmentedRegressor(2, loss=loss).fit(*data(20))
-    return [row for n, n_pieces in SIZES for row in compared(n, n_pieces)] + absolute_rows()
+    return [row for n, n_pieces in SIZES for row in compared(n, n_pieces)] + [
+        *large_rows(),
+        *absolute_rows(),
+    ]
 
 
 if __name__ == "__main__":
