@@ -26,6 +26,7 @@ one, u = 2**-53 (Higham 2002, section 3.1); `error` returns several times that.
 
 import argparse
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -47,6 +48,7 @@ from onnx import numpy_helper  # noqa: E402
 HEAD = struct.Struct("<16sIIQ32s")
 MAGIC, VERSION = b"pindown proof\r\n\x1a", 2
 MAX_FILE, MAX_UNPACKED, MAX_MODEL = 100_000_000, 1_000_000_000, 2_000_000_000  # bytes
+MAX_TEXT = 10_000_000  # bytes of a certificate's JSON text
 MAX_TENSOR = 50_000_000  # numbers of one tensor or one weight
 MAX_TOTAL = 200_000_000  # of all of a network
 MAX_LEVEL = 20_000_000  # of one level of a tree
@@ -95,14 +97,17 @@ def dot(form, values):
     return np.matmul(form, values[:, :, None])[:, :, 0]
 
 
+def check_weights(values):
+    least = np.min(np.abs(values), where=values != 0, initial=1.0)
+    require(np.isfinite(values).all(), "a model has weights that are not finite.")
+    require(least >= LEAST_WEIGHT, "a model has weights that are too small for this checker.")
+
+
 def blocks(items, size):
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def fractions(array):
-    made = np.empty(np.shape(array), dtype=object)
-    made.ravel()[:] = [Fraction(float(v)) for v in np.ravel(array)]
-    return made
+fractions = np.vectorize(lambda v: Fraction(float(v)), otypes=[object])  # of all numbers of an array
 
 
 # ============================================================================ operations
@@ -118,9 +123,7 @@ class Linear:
     """
 
     def __init__(self, n_in, index, weight, spread=None, exact=None):
-        least = np.min(np.abs(weight), where=weight != 0, initial=1.0)
-        require(np.isfinite(weight).all(), "a model has weights that are not finite.")
-        require(least >= LEAST_WEIGHT, "a model has weights that are too small for this checker.")
+        check_weights(weight)
         self.n_in, self.index, self.weight, self.spread, self.exact = n_in, index, weight, spread, exact
         self.positive, self.negative = np.maximum(weight, 0.0), np.maximum(-weight, 0.0)
         self.size = np.abs(weight) if spread is None else spread
@@ -174,7 +177,8 @@ class Linear:
         if pair_out is not None:
             theirs = theirs[:, pair_out.places] * pair_out.scales
         require(ours.shape == theirs.shape, "tied networks differ in structure.")
-        exact = all(pair is None or pair.exact for pair in (pair_in, pair_out))
+        exact = self.exact is other.exact is None  # divisors are rounded
+        exact = exact and all(pair is None or pair.exact for pair in (pair_in, pair_out))
         return Linear(n, other.index, ours - theirs, None if exact else size + np.abs(theirs))
 
 
@@ -182,7 +186,7 @@ class Affine:
     """y = bias + the sum of L x over terms (L, number of tensor x)."""
 
     def __init__(self, terms, bias, bias_size=None):
-        require(np.isfinite(bias).all(), "a model has weights that are not finite.")
+        check_weights(bias)
         self.terms, self.inputs, self.bias = terms, [j for _, j in terms], bias
         self.bias_size = size_of(bias) if bias_size is None else bias_size
         self.n = sum(m.n for m, _ in terms) + len(terms) + 2
@@ -308,14 +312,19 @@ class Network:
         places = np.arange(self.sizes[j]) if places is None else places
         return Linear(self.sizes[j], places.reshape(-1, 1), np.asarray(weight)), j
 
-    def side_by_side(self, tensors):
-        """Add the tensor that has the entries of several, one after the other."""
-        sizes, terms = [self.sizes[j] for j in tensors], []
-        self.count(len(sizes) * sum(sizes))
-        for k, j in enumerate(tensors):
-            own = [np.arange(n) if i == k else np.full(n, sizes[k]) for i, n in enumerate(sizes)]
-            terms.append(self.pick(j, np.concatenate(own)))
-        return self.add(Affine(terms, np.zeros(sum(sizes))))
+    def side_by_side(self, parts):
+        """Add the tensor of entries of others, given as (tensor, places), one part after the other."""
+        ends, terms = np.cumsum([0, *(places.size for _, places in parts)]), []
+        self.count(len(parts) * int(ends[-1]))
+        for start, (j, places) in zip(ends, parts):
+            index = np.full(ends[-1], self.sizes[j])
+            index[start : start + places.size] = places.ravel()
+            terms.append(self.pick(j, index))
+        return self.add(Affine(terms, np.zeros(ends[-1])))
+
+    def whole(self, j):
+        """All entries of a tensor."""
+        return j, np.arange(self.sizes[j])
 
 
 class Pairs:
@@ -500,9 +509,8 @@ class Bounds:
 def sliced(v, starts, ends, axes=None, steps=None):
     where = [slice(None)] * v.ndim
     axes, steps = axes or range(len(starts)), steps or [1] * len(starts)
-    for axis, start, end, step in zip(axes, starts, ends, steps):
-        require(step > 0, "a model slices backwards: this checker does not know that.")
-        where[axis] = slice(start, end, step)
+    for axis, *part in zip(axes, starts, ends, steps):
+        where[axis] = slice(*part)
     return v[tuple(where)]
 
 
@@ -527,7 +535,6 @@ MOVES = {
     "Gather": lambda v, c, a: gathered(v, c[0], a.get("axis", 0)),
     "Slice": lambda v, c, a: sliced(v, *(part.tolist() for part in c)),
 }
-METHODS = ("Add", "Sub", "Neg", "Mul", "Div", "Concat", "Conv", "Gemm", "MatMul", "Relu")  # of a Reader
 ATTRIBUTES = {
     *("allowzero", "alpha", "auto_pad", "axes", "axis", "beta", "dilations", "group", "kernel_shape"),
     *("pads", "perm", "ratio", "seed", "strides", "transA", "transB", "value"),
@@ -543,8 +550,9 @@ class Reader:
     def __init__(self, network, data, reads):
         model = onnx.load_from_string(data)
         graph, self.network, self.known, self.shared = model.graph, network, {}, set()
-        version = {each.domain: each.version for each in model.opset_import}.get("", 0)
-        require(version >= 7 and not model.functions, "a model is of an unknown kind.")
+        versions = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
+        good = len(versions) == 1 and versions[0] >= 7 and not model.functions
+        require(good and not graph.sparse_initializer, "a model is of an unknown kind.")
         read = [name for node in graph.node for name in node.input] + [v.name for v in graph.output]
         reused = {name for name, n in Counter(read).items() if n > 1}
         for initializer in graph.initializer:
@@ -559,53 +567,43 @@ class Reader:
         for node in graph.node:
             attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
             good = node.domain in ("", "ai.onnx") and set(attributes) <= ATTRIBUTES
+            good = good and len(attributes) == len(node.attribute)
             require(good, "a model uses operations of another domain, or in an unknown way.")
             require(node.output[0] not in self.known, "a model makes a tensor twice.")
             made = self.known[node.output[0]] = self.read(node.op_type, list(node.input), attributes)
             network.count(made[1].size if isinstance(made, tuple) else made.size)
             if node.output[0] in reused and isinstance(made, tuple):
                 self.shared.add(made[0])  # under whatever name
-        self.output = self.tensor(graph.output[0].name)[0]
+        self.output = self.tensor(*self.places(graph.output[0].name))[0]
 
     def constant(self, proto):
         require(math.prod(proto.dims) <= MAX_TENSOR, "a model has a constant that is too large.")
-        require(not proto.external_data, "a model has constants in other files, which no hash is of.")
+        elsewhere = proto.external_data or proto.data_location
+        require(not elsewhere, "a model has constants in other files, which no hash is of.")
         values = numpy_helper.to_array(proto)
         good = values.dtype.kind in "iu" or values.dtype in (np.float16, np.float32, np.float64)
         require(good, "a model has a constant that is neither float nor integer.")
         return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
 
-    def is_constant(self, name):
-        return isinstance(self.known.get(name), np.ndarray)
-
     def numbers(self, name, kind="f"):
-        good = self.is_constant(name) and self.known[name].dtype.kind == kind
+        made = self.known.get(name)
+        good = isinstance(made, np.ndarray) and made.dtype.kind == kind
         require(good, f"the model takes {name[:80]!r}, which is no constant of the right type.")
-        return self.known[name]
+        return made
 
     def places(self, name):
-        good = isinstance(self.known.get(name), tuple)
-        require(good, f"the model takes {name[:80]!r}, which is no tensor.")
-        return self.known[name]
-
-    def tensor(self, name):
-        """A tensor whose entries are those that a name stands for, in their order, and their shape."""
-        tensor, places = self.places(name)
-        if not np.array_equal(places.ravel(), np.arange(self.network.sizes[tensor])):
-            pick = self.network.pick(tensor, places)
-            tensor = self.network.add(Affine([pick], np.zeros(places.size)))
-        return tensor, places.shape
-
-    def make(self, node, shape):
-        return self.network.add(node), np.arange(math.prod(shape)).reshape(shape)
+        made = self.known.get(name)
+        require(isinstance(made, tuple), f"the model takes {name[:80]!r}, which is no tensor.")
+        return made
 
     def read(self, name, names, attributes):
         """Returns what an operation makes: a constant, or a tensor and places in it."""
+        constant = [isinstance(self.known.get(each), np.ndarray) for each in names]
         if name in MOVES:
             require(name != "Dropout" or len(names) < 3, "a model drops out at random.")
             require(not attributes.get("allowzero"), "a model reshapes in an unknown way.")
             constants = [self.numbers(each, "i") for each in names[1:] if name != "Dropout"]
-            if self.is_constant(names[0]):
+            if constant[0]:
                 return MOVES[name](self.known[names[0]], constants, attributes)
             tensor, places = self.places(names[0])
             places = MOVES[name](places, constants, attributes)
@@ -614,117 +612,115 @@ class Reader:
         if name == "Constant":
             require(set(attributes) == {"value"}, "a model has a constant in an unknown form.")
             return self.constant(attributes["value"])
-        good = name in METHODS
+        if name == "Relu":
+            tensor, shape = self.tensor(*self.places(names[0]))
+            return self.make(Relu(tensor), shape)
+        if name == "Concat":
+            parts = [self.places(each) for each in names]
+            ends = np.cumsum([0, *(places.size for _, places in parts)])
+            places = [np.arange(a, b).reshape(p.shape) for a, b, (_, p) in zip(ends, ends[1:], parts)]
+            return self.network.side_by_side(parts), np.concatenate(places, attributes["axis"])
+        if name in ("Conv", "Gemm"):
+            made = getattr(self, name.lower())(*self.places(names[0]), self.numbers(names[1]), attributes)
+            if not names[2:] or not names[2]:
+                return made
+            bias = self.numbers(names[2])
+            good = bias.shape == made[1].shape[1:2] if name == "Conv" else bias.ndim <= 2
+            require(good, "a model adds a bias that does not fit.")
+            return self.scaled(*made, None, bias[:, None, None] if name == "Conv" else bias)
+        if name == "MatMul" and constant[1]:
+            return self.product(*self.places(names[0]), self.numbers(names[1]))
+        if name == "MatMul":  # W x = (x' W')'
+            (tensor, places), weight = self.places(names[1]), self.numbers(names[0])
+            require(places.ndim < 3, "a model multiplies matrices that do not fit.")
+            tensor, made = self.product(tensor, places.reshape(len(places), -1).T, weight.T)
+            return tensor, made.T.reshape(-1, *places.shape[1:])
+        if name == "Neg":
+            return self.scaled(*self.places(names[0]), -1.0)
+        if name == "Mul":
+            names = names if constant[1] else names[::-1]
+            return self.scaled(*self.places(names[0]), self.numbers(names[1]))
+        if name == "Div":
+            divisor = self.numbers(names[1])
+            require((divisor != 0).all(), "a model divides by zero.")
+            # 1 / divisor is off by u: `error` has room for that.
+            return self.scaled(*self.places(names[0]), 1.0 / divisor, exact=1 / fractions(divisor))
+        good = name in ("Add", "Sub")
         require(good, f"a model uses the operation {name[:40]}, which this checker does not know.")
-        return getattr(self, name.lower())(names, attributes)
+        sign = 1.0 if name == "Add" else -1.0
+        if constant[1]:
+            return self.scaled(*self.places(names[0]), None, sign * self.numbers(names[1]))
+        if constant[0]:
+            weight = None if name == "Add" else -1.0
+            return self.scaled(*self.places(names[1]), weight, self.numbers(names[0]))
+        (a, own), (b, others) = self.places(names[0]), self.places(names[1])
+        own, others = np.broadcast_arrays(own, others)
+        self.network.count(own.size)
+        terms = [self.network.pick(a, own), self.network.pick(b, others, sign)]
+        return self.make(Affine(terms, np.zeros(own.size)), own.shape)
 
-    def relu(self, names, attributes):
-        tensor, shape = self.tensor(names[0])
-        return self.make(Relu(tensor), shape)
+    def make(self, node, shape):
+        return self.network.add(node), np.arange(math.prod(shape)).reshape(shape)
 
-    def scaled(self, name, weight, bias=0.0, exact=None):
+    def tensor(self, tensor, places):
+        """A tensor whose entries are these, in their order, and their shape."""
+        if not np.array_equal(places.ravel(), np.arange(self.network.sizes[tensor])):
+            tensor = self.network.side_by_side([(tensor, places)])
+        return tensor, places.shape
+
+    def scaled(self, tensor, places, weight, bias=0.0, exact=None):
         """weight x + bias, with constants that are broadcast; exact: the weight in rationals."""
-        tensor, places = self.places(name)
         full = np.broadcast_shapes(places.shape, np.shape(bias), np.shape(weight))
-        require(math.prod(full) == places.size, "a model repeats a tensor in a sum or product.")
-        bias = np.broadcast_to(bias, full).flatten()
+        self.network.count(math.prod(full))
+        places, bias = np.broadcast_to(places, full), np.broadcast_to(bias, full).flatten()
         last = self.network.nodes[tensor - 1] if tensor == len(self.network.nodes) > 0 else None
         fresh = isinstance(last, Affine) and not last.bias.any() and tensor not in self.shared
         if weight is None and fresh and np.array_equal(np.sort(places, None), np.arange(len(last.bias))):
-            last.bias[places.ravel()] = bias  # x W + b in one step
-            last.bias_size = size_of(last.bias)
-            return tensor, places.reshape(full)
+            moved = np.empty(len(bias))
+            moved[places.ravel()] = bias  # x W + b in one step
+            self.network.nodes[-1] = Affine(last.terms, moved)
+            return tensor, places
         weight = np.broadcast_to(1.0 if weight is None else weight, full).ravel()
         exact = None if exact is None else np.broadcast_to(exact, full).ravel()
         map_ = Linear(self.network.sizes[tensor], places.reshape(-1, 1), weight, exact=exact)
         return self.make(Affine([(map_, tensor)], bias), full)
 
-    def add(self, names, attributes, sign=1.0):
-        if self.is_constant(names[1]):
-            return self.scaled(names[0], None, sign * self.numbers(names[1]))
-        if self.is_constant(names[0]):
-            return self.scaled(names[1], None if sign > 0 else sign, self.numbers(names[0]))
-        (a, own), (b, others) = self.places(names[0]), self.places(names[1])
-        require(own.shape == others.shape, "a model adds tensors of different shapes.")
-        terms = [self.network.pick(a, own), self.network.pick(b, others, sign)]
-        return self.make(Affine(terms, np.zeros(own.size)), own.shape)
-
-    def sub(self, names, attributes):
-        return self.add(names, attributes, -1.0)
-
-    def neg(self, names, attributes):
-        return self.scaled(names[0], -1.0)
-
-    def mul(self, names, attributes):
-        names = names if self.is_constant(names[1]) else names[::-1]
-        return self.scaled(names[0], self.numbers(names[1]))
-
-    def div(self, names, attributes):
-        divisor = self.numbers(names[1])
-        require((divisor != 0).all(), "a model divides by zero.")
-        # 1 / divisor is off by u: `error` has room for that
-        return self.scaled(names[0], 1.0 / divisor, exact=1 / fractions(divisor))
-
-    def concat(self, names, attributes):
-        values = [self.tensor(name) for name in names]
-        made = self.network.side_by_side([tensor for tensor, _ in values])
-        ends = np.cumsum([0, *(math.prod(shape) for _, shape in values)])
-        places = [np.arange(a, b).reshape(v[1]) for a, b, v in zip(ends, ends[1:], values)]
-        return made, np.concatenate(places, attributes["axis"])
-
-    def product(self, tensor, index, weight, bias):
-        """x[index] W + b of a tensor; bias: (P, O), or what becomes that."""
-        good = weight.ndim == 2 and index.shape[1] == len(weight)
+    def product(self, tensor, places, weight):
+        """Matrices (..., K) times a matrix (K, O): a tensor, and the places of (..., O) in it."""
+        good = weight.ndim == 2 and places.shape[-1] == len(weight)
         require(good, "a model multiplies matrices that do not fit.")
-        self.network.count(len(index) * (len(weight) + weight.shape[1]))
-        map_ = Linear(self.network.sizes[tensor], index, np.ascontiguousarray(weight))
-        bias = np.broadcast_to(bias, (len(index), weight.shape[1]))
-        return self.network.add(Affine([(map_, tensor)], bias.T.flatten()))
+        rows = places.reshape(-1, len(weight))
+        self.network.count(len(rows) * sum(weight.shape))
+        map_ = Linear(self.network.sizes[tensor], rows, np.ascontiguousarray(weight))
+        made = np.arange(map_.n_out).reshape(-1, len(rows)).T.reshape(*places.shape[:-1], -1)
+        return self.network.add(Affine([(map_, tensor)], np.zeros(map_.n_out))), made
 
-    def gemm(self, names, attributes):
-        alpha, beta = attributes.get("alpha", 1.0), attributes.get("beta", 1.0)
-        tensor, places = self.places(names[0])
-        good = alpha == beta == 1.0 and not attributes.get("transA") and places.ndim == 2
+    def gemm(self, tensor, places, weight, attributes):
+        factors = [attributes.get(name, 1.0) for name in ("alpha", "beta")]
+        good = factors == [1.0, 1.0] and not attributes.get("transA") and places.ndim == 2
         require(good, "a model has a Gemm of an unknown kind.")
-        weight, bias = self.numbers(names[1]), self.numbers(names[2]) if names[2:] and names[2] else 0.0
-        weight = weight.T if attributes.get("transB") else weight
-        made = weight.shape[-1], len(places)
-        return self.product(tensor, places, weight, bias), np.arange(math.prod(made)).reshape(made).T
+        return self.product(tensor, places, weight.T if attributes.get("transB") else weight)
 
-    def matmul(self, names, attributes):
-        if self.is_constant(names[1]):
-            (tensor, places), weight = self.places(names[0]), self.numbers(names[1])
-            rows = places.reshape(-1, places.shape[-1])
-            made = np.arange(len(rows) * weight.shape[-1]).reshape(-1, len(rows)).T
-            return self.product(tensor, rows, weight, 0.0), made.reshape(*places.shape[:-1], -1)
-        (tensor, places), weight = self.places(names[1]), self.numbers(names[0])  # W x = (x' W')'
-        require(places.ndim < 3, "a model multiplies matrices that do not fit.")
-        made = weight.shape[0], *places.shape[1:]
-        index = places.reshape(len(places), -1).T
-        return self.product(tensor, index, weight.T, 0.0), np.arange(math.prod(made)).reshape(made)
-
-    def conv(self, names, attributes):
+    def conv(self, tensor, places, weight, attributes):
         """A convolution of one image: every window is a row of a matrix that is multiplied."""
-        weight, (tensor, places) = self.numbers(names[1]), self.places(names[0])
         padding, kinds = attributes.get("auto_pad", b"NOTSET"), (b"NOTSET", b"VALID")
         strides, dilations = (list(attributes.get(name, [1, 1])) for name in ("strides", "dilations"))
         pads = list(attributes.get("pads", [0] * 4)) if padding == b"NOTSET" else [0] * 4
-        bias = self.numbers(names[2]) if names[2:] and names[2] else np.zeros(len(weight))
         good = places.ndim == weight.ndim == 4 and places.shape[:2] == (1, weight.shape[1])
         good = good and attributes.get("group", 1) == 1 and padding in kinds
         good = good and len(strides) == len(dilations) == 2 and len(pads) == 4
         good = good and min(strides + dilations) > 0 and 0 <= min(pads) <= max(pads) <= 1000
-        require(good and bias.shape == weight.shape[:1], "a model has a convolution of an unknown kind.")
-        zero, around = self.network.sizes[tensor], [(0, 0), (pads[0], pads[2]), (pads[1], pads[3])]
+        require(good, "a model has a convolution of an unknown kind.")
+        around = [(0, 0), (pads[0], pads[2]), (pads[1], pads[3])]
         self.network.count(math.prod(n + sum(p) for n, p in zip(places.shape[1:], around)))
-        image = np.pad(places[0], around, constant_values=zero)
+        image = np.pad(places[0], around, constant_values=self.network.sizes[tensor])
         spans = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations)]
         windows = np.lib.stride_tricks.sliding_window_view(image, (len(image), *spans))[0]
         windows = windows[:: strides[0], :: strides[1], :, :: dilations[0], :: dilations[1]]
         self.network.count(windows.size)
-        index, shape = windows.reshape(-1, weight[0].size), (1, len(weight), *windows.shape[:2])
-        made = self.product(tensor, index, weight.reshape(len(weight), -1).T, bias)
-        return made, np.arange(math.prod(shape)).reshape(shape)
+        rows = windows.reshape(1, *windows.shape[:2], -1)
+        tensor, made = self.product(tensor, rows, weight.reshape(len(weight), -1).T)
+        return tensor, made.transpose(0, 3, 1, 2)
 
 
 # ============================================================================ the certificate
@@ -738,8 +734,9 @@ class Certificate:
         require(len(data) >= HEAD.size and data[:16] == MAGIC, "this is no certificate.")
         _, version, n_text, n_body, digest = HEAD.unpack_from(data)
         require(version == VERSION, f"this certificate has version {version}; known is {VERSION}.")
-        require(n_text <= n_body <= MAX_UNPACKED, "the certificate is larger than certificates may be.")
-        body = zlib.decompressobj().decompress(data[HEAD.size :], n_body + 1)
+        good = n_text <= min(n_body, MAX_TEXT) and n_body <= MAX_UNPACKED
+        require(good, "the certificate is larger than certificates may be.")
+        body = decompressed(zlib.decompressobj(), data[HEAD.size :], n_body)
         good = len(body) == n_body and hashlib.sha256(body).digest() == digest
         require(good, "the certificate is damaged: its checksum does not fit.")
         self.claim, self.arrays, self.cursors, at = json.loads(body[:n_text].decode()), {}, {}, n_text
@@ -831,7 +828,7 @@ class Certificate:
             outputs.append(output)
         outputs += [0] if len(self.names) > sum(self.n_outputs) else []
         if outputs != [len(made.nodes)] or not made.nodes:
-            made.side_by_side(outputs)
+            made.side_by_side([made.whole(j) for j in outputs])
         return made
 
     def print_claim(self, write):
@@ -843,10 +840,12 @@ class Certificate:
         if "growth" in self.claim:
             k, t = self.n_outputs[0], self.claim["growth"]
             write(f"for all X and i = 0 to {k - 1}: |Y_i - Y_(i + {k})| <= {t!r} (1 + |X|_2)")
-        for b, box in enumerate(self.boxes.tolist()):
-            sides = [f"{low!r} <= X_{i} <= {high!r}" for i, (low, high) in enumerate(zip(*box))]
+        for b, box in enumerate(self.boxes):
+            self.tick()
+            sides = [f"{low!r} <= X_{i} <= {high!r}" for i, (low, high) in enumerate(zip(*box.tolist()))]
             write(f"box {b + 1}: " + ", ".join(sides))
         for s, (box, group) in enumerate(zip(self.set_box, self.group)):
+            self.tick()
             said = f"unsafe set {s + 1}" + (f", question {group}" if "set_group" in self.arrays else "")
             said += f": box {box + 1}"
             for row, limit, strict in zip(*self.set(s)[2]):
@@ -1001,7 +1000,7 @@ class Root:
 
 
 def check_signs(certificate, network, wanted):
-    sets, take, n_leaves = certificate.array("sign_sets", "i", -1).tolist(), certificate.take, 0
+    sets, n_leaves = certificate.array("sign_sets", "i", -1).tolist(), 0
     roots = certificate.array("sign_root", "i", len(sets)).tolist()
     batch = max(1, min(64, BLOCK // network.widest))
     require(set(sets) <= wanted, "a tree of signs belongs to no set that it proves.")
@@ -1009,29 +1008,28 @@ def check_signs(certificate, network, wanted):
     require(set(box_of) == set(range(len(box_of))), "a root of trees is used by no set.")
     made = [Root(certificate, network, *certificate.boxes[box_of[r]]) for r in range(len(box_of))]
     for s, r in zip(sets, roots):
-        rows, root, leaves = certificate.set(s)[2], made[r], []
+        rows, root = certificate.set(s)[2], made[r]
         require(box_of[r] == certificate.set_box[s], "a root is used on two boxes.")
-        for units, signs in leaves_of(certificate, root.n_units):
-            numbers = take("sign_multipliers", len(units)), take("sign_weights", len(rows[1]))
-            leaves.append((units, signs, take("sign_slopes", root.n_units), *numbers))
-        for part in blocks(leaves, batch):
+        leaves = leaves_of(certificate, root.n_units, len(rows[1]))
+        while part := list(itertools.islice(leaves, batch)):
             root.check_leaves(part, *rows)
-        n_leaves += len(leaves)
+            n_leaves += len(part)
     return set(sets), f"{n_leaves} choices of signs"
 
 
-def leaves_of(certificate, n_units):
-    """Yield the leaves of a tree of signs, level by level: units and signs on the way there."""
-    level = [((), ())]
+def leaves_of(certificate, n_units, n_rows):
+    """Yield the leaves of a tree of signs, level by level: units, signs, and what proves them."""
+    level, take = [((), ())], certificate.take
     while level:
-        kinds, level, above = certificate.take("sign_kinds", len(level)).tolist(), [], level
+        kinds, level, above = take("sign_kinds", len(level)).tolist(), [], level
         for kind, (units, signs) in zip(kinds, above):
             certificate.tick()
             if kind == LEAF:
-                yield np.array(units, np.int64), np.array(signs, np.int64)
+                numbers = take("sign_slopes", n_units), take("sign_multipliers", len(units))
+                yield *np.array([units, signs], np.int64), *numbers, take("sign_weights", n_rows)
                 continue
             require(kind == CUT, "a part of the set is open: the proof is not finished.")
-            unit = int(certificate.take("sign_places", 1)[0])
+            unit = int(take("sign_places", 1)[0])
             good = 0 <= unit < n_units and unit not in units
             require(good, "a tree chooses the sign of an unknown unit, or one twice.")
             level += [((*units, unit), (*signs, sign)) for sign in (1, -1)]
@@ -1067,8 +1065,9 @@ def check_growth(network):
     most = [np.ones((1, network.sizes[0]))]
     for node in network.nodes[:-1]:
         if isinstance(node, Affine):
-            total = node.sums(most, "positive") + node.sums(most, "negative") + np.abs(node.bias)
-            most.append(up(total, error(total, node.n) + node.rounded(most)))
+            reach = [size_of(m) for m in most]
+            total = node.sums(reach, "positive") + node.sums(reach, "negative") + np.abs(node.bias)
+            most.append(up(total, error(total, node.n) + node.rounded(reach)))
         else:
             most.append(most[node.inputs[0]])  # |max(0, z)| <= |z|, and a Gap lies between 0 and d
     both = network.nodes[-2]  # of the first network, and what the second one has more
@@ -1085,6 +1084,7 @@ def check_witness(certificate, network, s, x):
         require(work < 4_000_000, "a witness is too close to its limit for so large a model.")
         values = [fractions(x[None])]
         for node in network.nodes:
+            certificate.tick()
             values.append(node.exactly(values))
         good = all(inside(*row, values[-1][0], values[-1][0]) for row in zip(*rows))
         require(good, "a witness does not satisfy the inequalities of its unsafe set.")
@@ -1214,7 +1214,10 @@ def implies(first, second):
 
 
 def compare(certificate, text):
-    """Reject proofs about anything else: files have to imply sets, and sets with a witness files."""
+    """Reject proofs about anything else: files have to imply sets, and sets with a witness files.
+
+    Returns whether a witness is one of a file only if inputs are rounded that the file fixes.
+    """
     (names, parts), sets, violated = read_property(text), [], certificate.verdict == "violated"
     inputs, n_sets = [f"X_{i}" for i in range(certificate.d)], range(len(certificate.set_box))
     good = names == {*inputs, *certificate.names} and "reads" not in certificate.arrays
@@ -1228,10 +1231,13 @@ def compare(certificate, text):
             part.append((form, Fraction(float(limit)), bool(strict)))
         sets.append(scaled_rows(part))
     parts = [rows for rows in map(scaled_rows, parts) if not is_empty(rows)]
-    given, wanted = (sets, list(map(at_float64, parts))) if violated else (parts, sets)
+    rounded = list(map(at_float64, parts))
+    given, wanted = (sets, rounded) if violated else (parts, sets)
     for i, rows in enumerate(given):
+        certificate.tick()
         found = any(implies(rows, other) for other in (*wanted[i : i + 1], *wanted))  # mostly in order
         require(found, "the certificate is about another property than the file.")
+    return violated and rounded != parts
 
 
 # ============================================================================ the check
@@ -1241,20 +1247,28 @@ def read_file(path, limit):
     with open(path, "rb") as file:
         data = file.read(limit + 1)
     if path.lower().endswith(".gz"):
-        data = zlib.decompressobj(31).decompress(data, limit + 1)
+        return decompressed(zlib.decompressobj(31), data, limit)
     require(len(data) <= limit, f"{path} is too large.")
     return data
+
+
+def decompressed(stream, data, limit):
+    """The whole of one stream: programs differ in what they make of what follows it."""
+    made = stream.decompress(data, limit + 1)
+    require(len(made) <= limit, "a file is too large when it is unpacked.")
+    require(stream.eof and not stream.unused_data, "a compressed file is cut off, or goes on after its end.")
+    return made
 
 
 def check(data, models, text=None, seconds=3600.0, write=print):
     """Check a certificate (bytes) of models (decompressed bytes): what is proved, or raises Rejected."""
     certificate = Certificate(data, seconds)
-    certificate.print_claim(write)
     n_sets, verdict = len(certificate.set_box), certificate.verdict
     require(len(models) == len(certificate.models), "the certificate is about another number of models.")
     for i, (model, stated) in enumerate(zip(models, certificate.models)):
         same = hashlib.sha256(model).hexdigest() == stated.get("sha256")
         require(same, f"model {i + 1} is another file than the one that the certificate is about.")
+    certificate.print_claim(write)
     network = certificate.network(models)
     require(verdict in ("holds", "violated", "counted"), "the proof is not finished.")
     if "growth" in certificate.claim:
@@ -1266,7 +1280,8 @@ def check(data, models, text=None, seconds=3600.0, write=print):
         return "holds: the gap of the networks grows no faster with the input"
     if text is not None:
         require(verdict != "counted", "--property takes proofs that a property holds or is violated.")
-        compare(certificate, text)
+        if compare(certificate, text):
+            write("inputs that the property file fixes are taken at the nearest number of float64")
     shown = set()
     if verdict != "holds":
         points = certificate.array("witness", "f", -1, certificate.d)
@@ -1293,6 +1308,8 @@ def check(data, models, text=None, seconds=3600.0, write=print):
     questions, group = set(certificate.group.tolist()), certificate.group
     bad = {int(group[s]) for s in shown}
     kept = questions - {int(group[s]) for s in range(n_sets) if s not in done}
+    for q in sorted(questions):
+        write(f"question {q}: {'holds' if q in kept else 'violated' if q in bad else 'open'}")
     counts = f"{len(kept)} hold, {len(bad)} are violated, {len(questions - kept - bad)} open"
     return f"counted: of {len(questions)} questions {counts} ({proved})"
 

@@ -12,10 +12,10 @@ checker = load_checker()
 RADII = (0.01, 0.05, 0.6)
 
 
-def accepted(path, *models):
+def accepted(path, *models, write=lambda line: None):
     with np.errstate(all="ignore"):
         files = [model.read_bytes() for model in models]
-        return checker.check(path.read_bytes(), files, write=lambda line: None)
+        return checker.check(path.read_bytes(), files, write=write)
 
 
 def test_what_is_counted_is_what_the_answer_says(tmp_path):
@@ -51,8 +51,11 @@ def test_one_output_has_two_classes(tmp_path):
         verbose=0,
     )
     assert found.lower.tolist() == [1.0, 1 / 3] and found.upper.tolist() == [1.0, 1 / 3]
-    said = accepted(proof, tmp_path / "net.onnx")
+    lines = []
+    said = accepted(proof, tmp_path / "net.onnx", write=lines.append)
     assert "of 5 questions 3 hold, 2 are violated, 0 open" in said
+    told = [line.split(": ")[1] for line in lines if line.startswith("question ")]
+    assert sorted(told) == ["holds"] * 3 + ["violated"] * 2
 
 
 def test_balls_that_are_no_boxes_have_no_certificate(tmp_path):

@@ -12,7 +12,7 @@ import pindown as pn
 from pindown.errors import CertificateError
 from pindown.model.builder import Builder
 from pindown.model.operations.smooth import Sigmoid
-from pindown.verification import UnsafeSet, portfolio
+from pindown.verification import UnsafeSet, portfolio, proof_files
 from tests.cli.test_main import run  # noqa: F401
 from tests.verification.checking import certified, load_checker, problems
 
@@ -130,6 +130,62 @@ def test_models_with_other_operations_get_a_verdict_and_no_file(tmp_path, name):
         assert re.fullmatch(rf"no certificate was written: .* operation {name}", answer.certificate_note)
 
 
+ROW = np.array([[1.0, 2.0, 3.0]])
+COLUMN = ROW.T
+
+
+@pytest.mark.parametrize(
+    ("steps", "constants", "reason"),
+    [
+        ([("Add", "xc")], [COLUMN], ""),
+        ([("Mul", "xc")], [COLUMN], ""),
+        ([("Gather", "xc"), ("Sub", "xa")], [np.zeros((1, 1), int)], ""),
+        ([("Slice", "xcdef")], [np.array([n]) for n in (-1, -9, 1, -1)], ""),
+        ([("Transpose", "c"), ("MatMul", "xa")], [ROW], ""),
+        ([("Squeeze", "x")], [], "Squeeze"),
+        ([("Add", "cd"), ("Add", "xa")], [ROW, ROW], "operation Add"),
+        ([("Neg", "c"), ("Add", "xa")], [ROW], "operation Neg"),
+        ([("Mul", "xc")], [1e-200 * ROW], "weights of sizes"),
+        ([("Div", "xc")], [1e200 * ROW], "weights of sizes"),
+    ],
+)
+def test_uses_of_operations_are_checked_or_have_no_file(tmp_path, steps, constants, reason):
+    """What is written is accepted: broadcasting and going backwards, yes; sums of constants, no."""
+    nodes, made = [], dict(zip("cdef", constants, strict=False))
+    for i, (name, inputs) in enumerate(steps):
+        options = {"axis": 0} if name == "Gather" else {}
+        out = "y" if i == len(steps) - 1 else "a"
+        nodes.append(onnx.helper.make_node(name, list(inputs), [out], **options))
+    double = onnx.TensorProto.DOUBLE
+    ends = [onnx.helper.make_tensor_value_info("x", double, [1, 3])]
+    ends.append(onnx.helper.make_tensor_value_info("y", double, None))
+    stored = [onnx.numpy_helper.from_array(v, key) for key, v in made.items()]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], stored)
+    opsets = [onnx.helper.make_opsetid("", 13)]
+    path, proof = tmp_path / "model.onnx", tmp_path / "proof"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    k = len(np.ravel(pn.load(path)(np.zeros(3))))
+    for limit, verdict in ((-1e9, "holds"), (1e9, "violated")):
+        proof.unlink(missing_ok=True)
+        unsafe = UnsafeSet(-np.ones(3), np.ones(3), np.eye(k)[:1], np.array([limit]))
+        answer = pn.verify(path, pn.Property((unsafe,), (3,), (k,)), certificate=proof)
+        assert answer.verdict == verdict and reason in answer.certificate_note
+        assert bool(answer.certificate) == (not reason)
+        if not reason:
+            said, _ = verdict_of(proof.read_bytes(), [path.read_bytes()])
+            assert said.startswith(f"accepted: {verdict}")
+
+
+def test_certificates_that_are_too_large_are_not_written(tmp_path, monkeypatch):
+    for name, reason in (("MAX_FILE", "it would have 0 MB, and 0 MB are allowed"), ("MAX_TEXT", "text")):
+        with monkeypatch.context() as patch:
+            patch.setattr(proof_files, name, 100)
+            answer, _, data = certified(problems()["boxes"], tmp_path)
+        assert answer.verdict == "holds" and not answer.certificate and not data
+        assert answer.certificate_note.startswith("no certificate was written: it")
+        assert reason in answer.certificate_note
+
+
 @pytest.mark.parametrize("way", ["own", "elsewhere"])
 def test_files_that_the_checker_does_not_read_leave_the_verdict(tmp_path, way):
     path = tmp_path / "norm.onnx"
@@ -144,7 +200,7 @@ def test_files_that_the_checker_does_not_read_leave_the_verdict(tmp_path, way):
     for name, verdict in (("boxes", "holds"), ("witness", "violated")):
         answer = pn.verify(path, problems()[name].prop, certificate=tmp_path / "proof")
         assert answer.verdict == verdict and not answer.certificate
-        assert "keeps weights elsewhere or has operations of its own" in answer.certificate_note
+        assert "keeps weights elsewhere, has operations of its own" in answer.certificate_note
 
 
 def test_a_certificate_by_the_command_line(run, tmp_path, capsys):  # noqa: F811

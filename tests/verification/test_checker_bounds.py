@@ -54,7 +54,7 @@ class Graph:
     def step(self):
         rng = self.rng
         a = str(rng.choice(list(self.shapes)))
-        shape, kind = self.shapes[a], int(rng.integers(11))
+        shape, kind = self.shapes[a], int(rng.integers(13))
         n = int(np.prod(shape))
         if kind in {0, 1}:
             self.put("Relu", [a], shape)
@@ -91,6 +91,17 @@ class Graph:
             image = 1, (2 if n % 8 == 0 else 1), 2, n // (4 if n % 8 == 0 else 2)
             if np.prod(image) == n:
                 self.convolution(self.put("Reshape", [a, self.integers(image)], image), image)
+        elif kind == 11 and n <= 4:
+            b = str(rng.choice([name for name in self.shapes if np.prod(self.shapes[name]) <= 6]))
+            row = self.flat(b) if rng.random() < 0.5 else self.constant(1, 3)[0]
+            column = self.put("Reshape", [a, self.integers([n, 1])], (n, 1))
+            m = 3 if row.startswith("c") else int(np.prod(self.shapes[b]))
+            self.put(str(rng.choice(["Add", "Sub"])), [column, row], (n, m))
+        elif kind == 12:
+            step = -int(rng.integers(1, 3))
+            whole = [[-1], [np.iinfo(np.int64).min], [1], [step]]
+            names = [self.flat(a), *map(self.integers, whole)]
+            self.put("Slice", names, (1, -(-n // -step)))
 
     def convolution(self, name, image):
         rng = self.rng
@@ -139,6 +150,7 @@ def evaluated(model, x):
             "Concat": lambda a, r, o: np.concatenate([a, *r], o["axis"]),
             "Transpose": lambda a, r, o: a.transpose(o["perm"]),
             "Gather": lambda a, r, o: a[:, r[0]],
+            "Slice": lambda a, r, o: a[:, :: int(r[3][0])],
             "Reshape": lambda a, r, o: a.reshape(r[0]),
             "Conv": convolved,
         }[node.op_type](a, rest, options)

@@ -7,10 +7,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pindown.io.files import read_bytes, read_gzip
 
 # Operations whose inputs from some place on have to be constants to be usual.
 _CONSTANTS_FROM = {"Gemm": 1, "Conv": 1, "Div": 1, "Gather": 1, "Reshape": 1, "Slice": 1}
+
+# Operations that move numbers, of constants also where no other operation is of constants alone.
+_MOVING = {"Identity", "Flatten", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Gather", "Slice"}
+_SMALLEST = 1e-120  # weights below, and divisors above its inverse, are beyond the checker
 
 # Operations that may give a tensor more axes.
 _MORE_AXES = {"Reshape", "Unsqueeze", "Gather", "Expand"}
@@ -23,8 +30,8 @@ class OnnxOperations(NamedTuple):
         counts: How often each is named.
         unusual: Those that are used in an unusual way at least once: a product of two tensors, a scaled
             Gemm, a convolution in groups or of other things than images, ...
-        plain: Whether the file holds all of its weights, no operation of its own, and is of opset 7 or
-            later.
+        plain: Whether the file holds all of its weights, no operation of its own and no weights of sizes
+            near the ends of float64, and is of opset 7 or later.
     """
 
     counts: Counter[str]
@@ -51,6 +58,7 @@ def operations_of(path: str | PathLike[str]) -> OnnxOperations:
     graph, opsets = model.graph, {each.domain: each.version for each in model.opset_import}
     apart = any(each.external_data for each in graph.initializer)
     sizes = {each.name: len(each.dims) for each in graph.initializer}
+    stored = [] if apart else [each for each in graph.initializer if each.data_type == each.DOUBLE]
     taken = [value.type.tensor_type.shape.dim for value in graph.input if value.name not in sizes]
     flat = (
         max(map(len, taken), default=0) <= 2 and not {node.op_type for node in graph.node} & _MORE_AXES
@@ -61,11 +69,22 @@ def operations_of(path: str | PathLike[str]) -> OnnxOperations:
         given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         if name == "Constant":
             sizes[node.output[0]] = len(given["value"].dims) if "value" in given else 0
+            stored += [
+                a for a in given.values() if getattr(a, "data_type", 0) == onnx.TensorProto.DOUBLE
+            ]
         names.append(name)
         if _is_unusual(name, list(node.input), given, sizes, flat):
             unusual.append(name)
-    plain = not apart and not model.functions and opsets.get("", 0) >= 7
+        elif name in _MOVING and node.input[0] in sizes:
+            sizes[node.output[0]] = sizes[node.input[0]] if name in ("Identity", "Transpose") else -1
+    extreme = any(_is_extreme(onnx.numpy_helper.to_array(each)) for each in stored)
+    plain = not (apart or extreme or model.functions) and opsets.get("", 0) >= 7
     return OnnxOperations(Counter(names), tuple(dict.fromkeys(unusual)), plain)
+
+
+def _is_extreme(values: NDArray[np.float64]) -> bool:
+    sizes = np.abs(values[values != 0])
+    return bool(((sizes < _SMALLEST) | (sizes > 1 / _SMALLEST)).any())
 
 
 def _is_unusual(
@@ -81,6 +100,10 @@ def _is_unusual(
         flat: Whether the model's input has at most two axes, and nothing gets more.
     """
     constant = [each in sizes for each in inputs if each]
+    if constant and all(constant) and name not in _MOVING:
+        return True
+    if name in {"Squeeze", "Unsqueeze"} and "axes" not in given:
+        return len(constant) < 2 or not constant[1]
     if name in _CONSTANTS_FROM and not all(constant[_CONSTANTS_FROM[name] :]):
         return True
     if name == "Mul":

@@ -194,7 +194,8 @@ class Certificate:
             self.log.refuse(f"the checker does not know this use of the operation {found.unusual[0]}")
         if not found.plain:
             self.log.refuse(
-                "the file is older than opset 7, keeps weights elsewhere or has operations of its own"
+                "the file is older than opset 7, keeps weights elsewhere, has operations of its own or "
+                "weights of sizes that the checker does not take"
             )
         self.unread = self.log.refused
         relus = sum(isinstance(node.operation, Relu) for node in model.nodes)

@@ -45,6 +45,7 @@ VERSION = 2
 _HEAD = struct.Struct("<16sIIQ32s")  # magic, version, length of the JSON, length of all, its SHA-256
 MAX_FILE = 100_000_000  # bytes of a certificate
 MAX_UNPACKED = 1_000_000_000
+MAX_TEXT = 10_000_000
 _WAYS = {"": 0, BY_ENDS: 1, BY_BOXES: 2, BY_SIGNS: 3}
 
 Arrays = dict[str, NDArray[Any]]
@@ -227,6 +228,8 @@ def packed(claim: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> byte
     body = b"".join(
         [text, *(np.ascontiguousarray(a, a.dtype.newbyteorder("<")).tobytes() for a in arrays.values())]
     )
+    if len(text) > MAX_TEXT:
+        raise CertificateError(f"its text would have {len(text) / 1e6:,.0f} MB")
     head = _HEAD.pack(MAGIC, VERSION, len(text), len(body), hashlib.sha256(body).digest())
     data = head + zlib.compress(body, 6)
     if len(data) > MAX_FILE or len(body) > MAX_UNPACKED:
