@@ -29,8 +29,9 @@ def relaxed_on(model, box):
     return relaxed
 
 
+@pytest.mark.parametrize("r", [1, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_bounds_are_above_every_sample_and_prove_more_than_linear_bounds(seed):
+def test_bounds_are_above_every_sample_and_prove_more_than_linear_bounds(seed, r):
     """Limits just above the largest sample: what is proved is true, and much of it needs signs."""
     rng = np.random.default_rng(seed)
     net = random_network(rng, [3, 8, 8, 2])
@@ -38,17 +39,21 @@ def test_bounds_are_above_every_sample_and_prove_more_than_linear_bounds(seed):
     box = boxes_of(rng, 24, 3, 0.4)
     relaxed = relaxed_on(model, box)
     index = len(relaxed.values) - 1
-    form = rng.standard_normal((24, 1, 2)).reshape(24, *model.nodes[-1].shape)
-    own = rng.standard_normal((24, 3))
+    form = rng.standard_normal((24, r, 2)).reshape(24, r, *model.nodes[-1].shape[1:])
+    own = rng.standard_normal((24, r, 3))
     x = box.lower + (box.upper - box.lower) * rng.random((4000, 24, 3))
     x[:8] = np.where(np.indices((8, 24, 3))[0] >> np.arange(3) & 1, box.upper, box.lower)
     y = model(x.reshape(-1, 3)).reshape(4000, 24, 2)
-    largest = ((y * form.reshape(24, 2)).sum(axis=2) + (x * own).sum(axis=2)).max(axis=0)
-    linear = relaxed.upper_ends(index, form[:, None], at_input=own[:, None])[:, 0]
+    rows = np.einsum("snk,nrk->snr", y, form.reshape(24, r, 2)) + np.einsum("snd,nrd->snr", x, own)
+    largest = rows.min(axis=2).max(axis=0)
+    form = form.reshape(24, r, *model.nodes[-1].shape)
+    linear = relaxed.upper_ends(index, form, at_input=own).min(axis=1)
     proved, by_lines = 0, 0
     for margin in (-1e-3, 0.02, 0.2):
         limit = largest + margin * np.abs(largest)
-        bounds = bound_by_signs(relaxed, index, form, -limit, own, NEVER)
+        limits = np.repeat(-limit[:, None], r, axis=1)
+        even = np.full((24, r), 1.0 / r)
+        bounds = bound_by_signs(relaxed, index, form, limits, own, even, NEVER)
         assert np.all((bounds < 0.0) | (bounds == np.inf))
         if margin < 0:
             assert np.all(bounds == np.inf)  # the samples are above the limit
@@ -66,12 +71,12 @@ def test_all_signs_together_are_exact():
     relaxed = relaxed_on(model, Interval(np.array([[-1.0]]), np.array([[0.9]])))
     assert open_units(relaxed).tolist() == [3]
     index = len(relaxed.values) - 1
-    form = np.ones((1, *model.nodes[-1].shape))
-    linear = relaxed.upper_ends(index, form[:, None]).item()
-    assert bound_by_signs(relaxed, index, form, np.array([-0.6]), None, NEVER).item() < 0.0
-    assert bound_by_signs(relaxed, index, form, np.array([-0.499]), None, NEVER).item() == np.inf
+    form, one = np.ones((1, 1, *model.nodes[-1].shape)), np.ones((1, 1))
+    linear = relaxed.upper_ends(index, form).item()
+    assert bound_by_signs(relaxed, index, form, np.array([[-0.6]]), None, one, NEVER).item() < 0.0
+    assert bound_by_signs(relaxed, index, form, np.array([[-0.499]]), None, one, NEVER).item() == np.inf
     assert linear > 0.8
-    late = bound_by_signs(relaxed, index, form, np.array([-0.6]), None, Deadline.of(0.0))
+    late = bound_by_signs(relaxed, index, form, np.array([[-0.6]]), None, one, Deadline.of(0.0))
     assert late.item() == np.inf
 
 

@@ -28,6 +28,7 @@ from pindown.relaxation.relaxed_model import RelaxedModel
 from pindown.rounding import add_up
 from pindown.verification.proof_log import ProofLog
 from pindown.verification.properties import UnsafeSet
+from pindown.verification.row_weights import weighted_rows
 from pindown.verification.signs_in_boxes import bound_by_signs, open_units
 from pindown.verification.tuning import (
     BOX_BATCH_NUMBERS,
@@ -301,7 +302,9 @@ class BoxSplitting:
             if not bends:
                 tighten(few, most=BOX_TIGHTENED_ENTRIES, deadline=deadline)
             found.carry_back(few, some)
-            if bends and self.log is None and self._by_relus:  # certificates have no such steps
+            if self.log is None:  # certificates have no such steps
+                found.weigh_rows(some)
+            if bends and self.log is None and self._by_relus:
                 found.look_closer(self._closely, deadline)
         plain, slope, ends = (
             _for_each(m, kept, part) for part in (found.plain, found.slope, found.ends)
@@ -315,6 +318,8 @@ class _Bounds:
     Attributes:
         plain: Proved upper bounds on ``limit - row``, (n, kept * q).
         slope: Linear bounds of them, (n, kept * q, d).
+        offset: Their offsets, (n, kept * q).
+        weights: Of the rows of each set, (n, kept, q): what shows most that they do not hold at once.
         ends: The largest values of these.
         steep: Along which inputs to cut, (n, d).
         looked: Which boxes were looked at closely, (n,).
@@ -339,7 +344,9 @@ class _Bounds:
         self.plain = add_up(plain, limits)
         n, d = self.width.shape
         self.slope, self.steep = np.zeros((n, limits.shape[1], d)), np.zeros((n, d))
-        self.ends, self.looked = np.full(plain.shape, np.inf), np.zeros(n, bool)
+        self.offset, self.ends = np.zeros(plain.shape), np.full(plain.shape, np.inf)
+        q = plain.shape[1] // kept
+        self.weights, self.looked = np.full((n, kept, q), 1.0 / q), np.zeros(n, bool)
 
     def by_sets(self, boxes: NDArray[np.intp]) -> Array:
         """Return the bounds on some boxes, (n, kept, q)."""
@@ -358,6 +365,7 @@ class _Bounds:
             carried, offset = at
             met[max(carried)] = carried[max(carried)]
         forms = met[0]
+        self.offset[some] = add_up(offset, self.limits[some])
         end = dot_up(forms, few.values[0])
         ends = add_up(charged(offset + end, np.abs(offset) + np.abs(end), 1), self.limits[some])
         self.ends[some] = ends
@@ -370,6 +378,22 @@ class _Bounds:
         else:
             self.steep[some] = self.slope[some, row]
 
+    def weigh_rows(self, boxes: NDArray[np.intp]) -> None:
+        """Bound weighted sums of the linear bounds of each set's rows, which must all hold at once."""
+        n, m, q = len(boxes), self.kept, self.weights.shape[2]
+        if q == 1:
+            return
+        ends = [end[boxes].reshape(n, -1).repeat(m, axis=0) for end in self.relaxed.values[0]]
+        slope, offset = self.slope[boxes].reshape(n * m, q, -1), self.offset[boxes].reshape(n * m, q)
+        bounds, weights = weighted_rows(*ends, slope, offset)
+        self.weights[boxes] = weights.reshape(n, m, q)
+        self._note(boxes[:, None], np.arange(m), bounds.reshape(n, m))
+
+    def _note(self, boxes: NDArray[np.intp], sets: NDArray[np.intp], bounds: Array) -> None:
+        """Keep bounds on the smallest row of a set: those of its first row from now on."""
+        at = boxes, sets * self.weights.shape[2]
+        self.plain[at] = np.fmin(self.plain[at], bounds)
+
     def look_closer(self, most: int, deadline: Deadline) -> None:
         """Where few ReLUs have an open sign, bound their inputs by linear forms, and split them."""
         some = self.left()
@@ -381,22 +405,22 @@ class _Bounds:
         few = self.relaxed.of_boxes(some, self.index)
         tighten(few, deadline=deadline)
         self.carry_back(few, some)
-        # One row for every set that is left: the one that is nearest to a proof.
-        bounds = self.by_sets(some)
-        which, sets = np.nonzero(~(bounds.min(axis=2) < 0.0))
+        self.weigh_rows(some)
+        which, sets = np.nonzero(~(self.by_sets(some).min(axis=2) < 0.0))
         if not len(which) or deadline.passed:
             return
-        rows = sets * bounds.shape[2] + np.argmin(bounds[which, sets], axis=1)
-        at = some[which], rows
+        q = self.weights.shape[2]
+        at = some[which][:, None], sets[:, None] * q + np.arange(q)
         ends = bound_by_signs(
             few.of_boxes(which, self.index),
             self.index,
             self.form[at],
             self.limits[at],
             None if self.at_input is None else self.at_input[at],
+            self.weights[some[which], sets],
             deadline,
         )
-        self.plain[at] = np.fmin(self.plain[at], ends)
+        self._note(some[which], sets, ends)
 
 
 def on_one_box(sets: Sequence[UnsafeSet], most: int) -> list[list[int]]:

@@ -58,13 +58,14 @@ def lost_by_lines(
 
 @dataclass(eq=False)
 class _Parts:
-    """Choices of signs on boxes: which box, signs by tensor, slopes by node, multipliers by tensor."""
+    """Choices of signs on boxes: which box, signs and multipliers by tensor, slopes by node, weights."""
 
     owner: Indices
     signs: dict[int, NDArray[np.int8]]
     choice: Choice
+    weights: Array
 
-    def halved(self, which: Indices, best: Choice, unit: dict[int, Indices]) -> _Parts:
+    def halved(self, which: Indices, best: Choice, weights: Array, unit: dict[int, Indices]) -> _Parts:
         """Return two parts for each of some, with both signs of a unit (-1: of another tensor)."""
         twice = np.repeat(which, 2)
         signs = {j: sign[twice] for j, sign in self.signs.items()}
@@ -75,7 +76,7 @@ class _Parts:
         slopes, multipliers = (
             {i: part[twice].astype(np.float64) for i, part in parts.items()} for parts in best
         )
-        return _Parts(self.owner[twice], signs, Choice(slopes, multipliers))
+        return _Parts(self.owner[twice], signs, Choice(slopes, multipliers), weights[twice])
 
 
 @np.errstate(all="ignore")  # what leaves float64 proves nothing
@@ -85,23 +86,25 @@ def bound_by_signs(
     form: Array,
     constant: Array,
     at_input: Array | None,
+    weights: Array,
     deadline: Deadline,
 ) -> Array:
-    """Bound one form on each of n boxes by gradient steps and choices of signs.
+    """Bound the smallest of r forms on each of n boxes by gradient steps and choices of signs.
 
     Args:
         relaxed: The model on the boxes, with the best bounds known.
         index: The tensor whose forms are bounded.
-        form: Forms of it, ``(n, *shape)``.
-        constant: Numbers that are added, (n,).
-        at_input: Forms of the input that are added, (n, d), or None.
+        form: Forms of it, ``(n, r, *shape)``.
+        constant: Numbers that are added, (n, r).
+        at_input: Forms of the input that are added, (n, r, d), or None.
+        weights: Of the forms at the beginning, (n, r): non-negative with sum one.
         deadline: When to stop.
 
     Returns:
         Proved upper bounds (n,), infinite where they are not negative.
     """
     search = _Search(relaxed, index, form, constant, at_input)
-    parts = search.begin()
+    parts = search.begin(weights)
     for level in range(BOX_SIGN_LEVELS + 1):
         left, descent = search.bound(parts, deadline)
         if not len(left):
@@ -132,7 +135,7 @@ class _Search:
             and isinstance(relaxed.relaxation(i), Triangles)
         ]
 
-    def begin(self) -> _Parts:
+    def begin(self, weights: Array) -> _Parts:
         """Return the boxes themselves, with the usual slopes and no signs."""
         slopes, signs, multipliers = {}, {}, {}
         for i, j in self.units:
@@ -141,20 +144,20 @@ class _Search:
             slopes[i] = made.lower[:, None].copy()
             signs[j] = np.zeros(made.lower.shape, np.int8)
             multipliers[j] = np.zeros(slopes[i].shape)
-        return _Parts(np.arange(len(self.form)), signs, Choice(slopes, multipliers))
+        return _Parts(np.arange(len(self.form)), signs, Choice(slopes, multipliers), weights)
 
     def bound(self, parts: _Parts, deadline: Deadline) -> tuple[Indices, Descent]:
         """Bound parts; return those that are not proved, and what their bounds rest on."""
         owner = parts.owner
-        at_input = None if self.at_input is None else self.at_input[owner][:, None, None]
+        at_input = None if self.at_input is None else self.at_input[owner][:, None]
         descent = Descent(
             self.relaxed.of_boxes(owner, self.index).assuming(parts.signs),
             self.index,
-            self.form[owner][:, None, None],
+            self.form[owner][:, None],
             at_input,
-            self.constant[owner][:, None, None],
+            self.constant[owner][:, None],
             parts.choice,
-            np.ones((len(owner), 1, 1)),
+            parts.weights[:, None],
             single=True,
         )
         descent.run(BOX_SIGN_STEPS, goal=0.0, deadline=deadline)
@@ -180,7 +183,7 @@ class _Search:
             inside = (best >= start) & (best < start + score.shape[1])
             unit[j] = np.where(inside, best - start, -1)
             start += score.shape[1]
-        return parts.halved(left[kept], descent.best_choice, unit)
+        return parts.halved(left[kept], descent.best_choice, descent.best_weights[:, 0], unit)
 
     def _scores(self, descent: Descent) -> dict[int, Array]:
         """Return what splitting each unit promises, (n, size) by tensor; -inf if its sign is known."""
