@@ -328,7 +328,7 @@ def row(one: Result) -> str:
         notes.append(f"`pindown reproduce {one.experiment}`")
     if one.picture:
         notes.append(f"[picture](gallery/{one.picture}.md)")
-    name = f"**{one.title}**, {one.number}"
+    name = f"**{one.title}**, {one.number}" + (f"; also {one.also}" if one.also else "")
     return f"| [{one.id}]{{#{one.id.lower()}}} | {name} | {cell(one.statement)} | {functions} | {'; '.join(notes)} |"
 
 

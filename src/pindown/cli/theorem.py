@@ -80,6 +80,8 @@ def _in_full(one: Result) -> str:
     rows = [("says", plain(one.statement)), ("by", ", ".join(one.functions))]
     if one.variants:
         rows.append(("variants", ", ".join(one.variants)))
+    if one.also:
+        rows.append(("also", one.also))
     for error in one.errata:
         told = f"{error.where}: {error.printed} -> {error.corrected}"
         rows.append(("erratum", plain(told)))
@@ -105,6 +107,7 @@ def _entry(one: Result, *, example: bool) -> dict[str, Any]:
         "title": one.title,
         "source": one.source,
         "number": one.number,
+        "also": one.also or None,
         "subject": one.field,
         "words": list(one.words),
         "statement": one.statement,

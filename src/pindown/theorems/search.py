@@ -56,7 +56,9 @@ def find(question: str, *, n: int = 10) -> list[Result]:
     if asked:
         mine = [one for one in results().values() if not named or one.source in named]
         near = [one for one in mine if asked.keys() & _numbers(one.number).keys()]
+        near = near or [one for one in mine if asked.keys() & _numbers(one.also).keys()]
         exact = [one for one in near if asked.items() & _numbers(one.number).items()]
+        exact = exact or [one for one in mine if asked.items() & _numbers(one.also).items()]
         text = _without_numbers(text, named)
         if near or not _words(text):
             return (exact or near)[:n]

@@ -133,6 +133,7 @@ class Result:
         test: The test of its claim, ``path::name``.
         experiment: What ``pindown reproduce`` calls it; empty if there is none.
         picture: The page of the gallery that shows it; empty if there is none.
+        also: Further statements of the source that belong to it: lemmas of its proof, corollaries.
         own_example: A session written for it; empty if the first function's own serves.
 
     >>> from pindown.theorems import results
@@ -152,6 +153,7 @@ class Result:
     variants: tuple[str, ...] = ()
     experiment: str = ""
     picture: str = ""
+    also: str = ""
     own_example: str = ""
 
     @property
