@@ -383,9 +383,9 @@ class _Bounds:
         n, m, q = len(boxes), self.kept, self.weights.shape[2]
         if q == 1:
             return
-        ends = [end[boxes].reshape(n, -1).repeat(m, axis=0) for end in self.relaxed.values[0]]
+        low, high = (end[boxes].reshape(n, -1).repeat(m, axis=0) for end in self.relaxed.values[0])
         slope, offset = self.slope[boxes].reshape(n * m, q, -1), self.offset[boxes].reshape(n * m, q)
-        bounds, weights = weighted_rows(*ends, slope, offset)
+        bounds, weights = weighted_rows(low, high, slope, offset)
         self.weights[boxes] = weights.reshape(n, m, q)
         self._note(boxes[:, None], np.arange(m), bounds.reshape(n, m))
 
