@@ -179,8 +179,8 @@ def test_a_legend_stands_once_for_panels_that_share_it():
         figure, axes = panels(4)
         for i, ax in enumerate(axes):
             ax.plot([1, 2], [1, 2], label="first")
-            ax.plot([1, 2], [2, 1], label="second")
-            ax.plot([1, 2], [2, 2], label="second")
+            ax.plot([1, 2], [2, 1], color="C1", label="second")
+            ax.plot([1, 2], [2, 2], color="C1", label="second")
             ax.set(xlabel="x", ylabel="y", title=str(i))
         return figure
 

@@ -38,7 +38,7 @@ def test_column_vector_and_list_are_the_same():
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_attributes_agree_with_each_other(loss):
     x, y = data()
-    model = SegmentedRegressor(3, loss=loss).fit(x, y)
+    model = SegmentedRegressor(3, loss=loss, budget=None).fit(x, y)
     assert model.n_pieces_ == len(model.slopes_) == len(model.breakpoints_) + 1 == 3
     t = model.breakpoints_
     for side in (0, 1):  # the lines on both sides of a breakpoint have the same value there
@@ -55,9 +55,9 @@ def test_attributes_agree_with_each_other(loss):
 def test_fitted_means_fitted_to_rounding(loss, noise):
     x = np.linspace(0, 6, 25)
     y = np.interp(x, [0, 2, 4, 6], [0, 2, 1, 4]) + noise * np.random.default_rng(3).normal(size=25)
-    model = SegmentedRegressor(3, loss=loss).fit(x, y)
+    model = SegmentedRegressor(3, loss=loss, budget=None).fit(x, y)
     assert model.optimal_ == (noise == 0.0)  # errors of 1e-12 are ten thousand times rounding
-    moved = SegmentedRegressor(3, loss=loss).fit(x + 2.0**20, y)  # now they are not
+    moved = SegmentedRegressor(3, loss=loss, budget=None).fit(x + 2.0**20, y)  # now they are not
     assert moved.optimal_ == (noise <= 1e-12)
 
 
@@ -74,9 +74,9 @@ def test_network_is_the_function_and_is_small(n_pieces):
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_number_of_pieces_is_found(selection, loss):
     x, y = data(n=80 if loss == "squared" else 50)
-    model = SegmentedRegressor(loss=loss, selection=selection, max_pieces=4, cv=3, random_state=1).fit(
-        x, y
-    )
+    model = SegmentedRegressor(
+        loss=loss, selection=selection, max_pieces=4, cv=3, random_state=1, budget=None
+    ).fit(x, y)
     assert model.n_pieces_ == 3
     assert model.optimal_
     path = model.selection_path_

@@ -79,7 +79,7 @@ def test_the_fit_of_a_quantile_has_that_share_below_it():
     rng = np.random.default_rng(0)
     x = np.linspace(0, 4, 40)
     y = np.abs(x - 2) + rng.exponential(size=40)
-    model = SegmentedRegressor(2, loss="quantile", quantile=0.75).fit(x, y)
+    model = SegmentedRegressor(2, loss="quantile", quantile=0.75, budget=None).fit(x, y)
     below = np.mean(y < model.predict(x) - 1e-9), np.mean(y <= model.predict(x) + 1e-9)
     assert model.optimal_ and below[0] <= 0.75 <= below[1]
 
@@ -112,7 +112,7 @@ def test_planted_pieces_are_recovered(n_pieces, loss):
     knots = np.linspace(0, 10, n_pieces + 1)[1:-1] + 0.1234
     slopes = rng.permutation(np.arange(n_pieces) - 1.5)
     y = slopes[0] * x + sum(np.diff(slopes)[j] * np.maximum(x - t, 0) for j, t in enumerate(knots))
-    model = SegmentedRegressor(n_pieces, loss=loss).fit(x, y)
+    model = SegmentedRegressor(n_pieces, loss=loss, budget=None).fit(x, y)
     assert model.best_loss_ < 1e-9
     assert model.optimal_
     np.testing.assert_allclose(model.breakpoints_, knots, atol=1e-7)
