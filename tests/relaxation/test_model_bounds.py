@@ -249,6 +249,25 @@ def test_bounds_that_became_better_are_used():
     assert (after < before).all()
 
 
+def test_only_the_entries_that_are_named_are_tightened():
+    """Slopes are chosen for them; all others keep what they had, and may gain by intervals alone."""
+    rng = np.random.default_rng(5)
+    model = mlp(Relu(), rng)
+    box = Interval(-np.ones((1, model.in_features)), np.ones((1, model.in_features)))
+    before, after = (RelaxedModel.by_intervals(model, box) for _ in range(2))
+    tighten(before)
+    tighten(after)
+    j = max(node.inputs[0] for node in model.nodes if isinstance(node.operation, Relu))
+    low, high = (end.ravel() for end in before.values[j])
+    open_ = np.flatnonzero((low < 0) & (high > 0))
+    only = np.zeros((1, len(low)), bool)
+    only[0, open_[0]] = True
+    nothing = {i: np.zeros((1, value.lower.size), bool) for i, value in enumerate(after.values)}
+    tighten(after, steps=8, only=nothing | {j: only})
+    moved = (after.values[j].lower.ravel() > low + 1e-9) | (after.values[j].upper.ravel() < high - 1e-9)
+    assert np.flatnonzero(moved).tolist() == [open_[0]] and len(open_) > 1
+
+
 def test_several_boxes_are_bounded_as_one_by_one():
     rng = np.random.default_rng(6)
     model = cnn(rng)

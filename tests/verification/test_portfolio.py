@@ -333,6 +333,26 @@ def test_units_of_several_sets_say_what_brute_force_says():
             assert s not in units.proved or not reaches(net, sets[s])
 
 
+def test_the_dearest_units_come_first(monkeypatch):
+    """Few inputs: slopes are optimised for some units, then for all where that proves nothing."""
+    asked, real = [], portfolio.tighten
+
+    def tighten(relaxed, **given):
+        asked.append(given.get("only"))
+        real(relaxed, **given)
+
+    monkeypatch.setattr(portfolio, "tighten", tighten)
+    net = random_network(np.random.default_rng(3), [8, 24, 24, 1])
+    attained = float(net(np.zeros((1, 8)))[0, 0])
+    sets = dict(enumerate(Property.box(-np.ones(8), np.ones(8), [[1.0]], [attained]).unsafe))
+    units = _Units.of(model_of_network(net), sets)
+    for _ in range(2):
+        units.round(sets, NEVER, 1)
+    first, some, rest = asked
+    assert first is None and rest is None and not units.proved
+    assert some and all(0 < only.sum() < 24 for only in some.values())
+
+
 def test_relus_of_the_input_itself():
     graph = Builder((1, 3))
     model = graph.model(graph.add(Dense([[1.0, 1.0, -1.0]]), graph.add(Relu(), graph.input)))

@@ -14,7 +14,7 @@ scalable certified robustness and beyond" (on graphs).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -102,6 +102,7 @@ def tighten(
     *,
     steps: int = 0,
     most: int = MODEL_TIGHTENED_ENTRIES,
+    only: Mapping[int, NDArray[np.bool_]] | None = None,
     deadline: Deadline = NEVER,
 ) -> None:
     """Bound what enters operations that are not affine by linear forms, in order.
@@ -110,6 +111,7 @@ def tighten(
         relaxed: The model with the bounds known so far; better ones take their place.
         steps: Gradient steps on the slopes.
         most: Entries up to which a tensor is tightened: each costs a way back.
+        only: Of some tensors which entries, counted flat, (n, size); all if not given.
         deadline: When to stop; bounds that are not tightened by then stay.
     """
     for i, node in enumerate(relaxed.model.nodes, 1):
@@ -120,6 +122,8 @@ def tighten(
                 bends = relaxed.balls is not None or _bends_below(relaxed.model, j)
                 if j > 0 and not deadline.passed and bends:
                     helps = _worth_bounding(relaxed, i, j, most)
+                    if only is not None and j in only:
+                        helps &= only[j]
                     tighten_entries(relaxed, j, helps, steps=steps, deadline=deadline)
         relaxed.forget(i)
         values[i] = _within(values[i], node.operation.interval(*relaxed.into(i)))

@@ -16,6 +16,7 @@ from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.deadline import Deadline
@@ -55,6 +56,7 @@ from pindown.verification.tuning import (
     LOGGED_DEDUCTION_TURN,
     LOGGED_PATIENCE,
     PORTFOLIO_TURNS,
+    ROOT_INNER_SHARE,
     ROOT_INNER_STEPS,
     ROOT_MAX_WORK,
     SEARCH_FIRST_MAX_SETS,
@@ -535,12 +537,32 @@ class _Units:
         return ways * self.model.multiply_adds <= ROOT_MAX_WORK
 
     def _bounded(self, g: int, sets: Sequence[int], stage: int, deadline: Deadline) -> None:
-        root = self._root(g, self.sets[sets[0]], stage, deadline)
+        few = self.model.in_features <= FORWARD_MAX_INPUTS and self.log is None
+        if stage and few and self._steps_pay(self._roots[g]):
+            only = self._dearest(g, sets, deadline)
+            tighten(self._roots[g], steps=ROOT_INNER_STEPS, only=only, deadline=deadline)
+            self._tried(g, sets, self._roots[g], deadline, optimise=True)
+            sets = [s for s in sets if s not in self.proved]
+        if sets and not (stage and deadline.passed):
+            root = self._root(g, self.sets[sets[0]], stage, deadline)
+            self._tried(g, sets, root, deadline, optimise=bool(stage))
+
+    def _tried(
+        self, g: int, sets: Sequence[int], root: RelaxedModel, deadline: Deadline, *, optimise: bool
+    ) -> None:
         for s in sets:
             self._finished_parts += 1
             splitting = UnitSplitting(root, self._goal(s), log=self._sign_log(g, s))
-            if splitting.root_bound(deadline, optimise=bool(stage)) < 0.0:
+            if splitting.root_bound(deadline, optimise=optimise) < 0.0:
                 self.proved.add(s)
+
+    def _dearest(self, g: int, sets: Sequence[int], deadline: Deadline) -> dict[int, NDArray[np.bool_]]:
+        """Return by tensor the units that most of what lines around units cost is due to."""
+        costs: dict[int, Array] = {}
+        for s in sets:
+            for j, own in UnitSplitting(self._roots[g], self._goal(s)).costs(deadline).items():
+                costs[j] = np.maximum(costs.get(j, 0.0), own)
+        return {j: dearest(own, ROOT_INNER_SHARE)[None] for j, own in costs.items()}
 
     def _root(self, g: int, unsafe: UnsafeSet, stage: int, deadline: Deadline) -> RelaxedModel:
         """Return the model on the box of a group, with bounds as good as a stage makes them."""
@@ -569,3 +591,16 @@ class _Units:
             return None
         self.log.signs[s] = SignLog(self._logged[g])
         return self.log.signs[s]
+
+
+def dearest(costs: Array, share: float) -> NDArray[np.bool_]:
+    """Say which entries, the largest first, have at least this share of the sum.
+
+    >>> dearest(np.array([1.0, 6.0, 0.0, 3.0]), 0.8)
+    array([False,  True, False,  True])
+    """
+    order = np.argsort(-costs, kind="stable")
+    total = np.cumsum(costs[order])
+    chosen = np.zeros(len(costs), bool)
+    chosen[order[: 1 + int(np.searchsorted(total, share * total[-1]))]] = True
+    return chosen

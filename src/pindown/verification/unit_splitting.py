@@ -166,6 +166,20 @@ class UnitSplitting:
         self.told(self.kept([self.begin()], descent, bounds))
         return float(bounds[0])
 
+    @np.errstate(all="ignore")
+    def costs(self, deadline: Deadline) -> dict[int, Array]:
+        """Return by tensor what lines around its units may cost the bound of the whole, (size,) each."""
+        descent = self.descent([self.begin()])
+        descent.run(OUTER_SLOPE_STEPS, goal=0.0, deadline=deadline)
+        assert descent.last is not None
+        found = {}
+        for i, j in zip(self.nodes, self.tensors, strict=True):
+            if i in descent.last.forms:
+                form, made = descent.last.forms[i]
+                assert isinstance(made, Triangles)
+                found[j] = np.nan_to_num(np.abs(form) * made.shift[:, None]).ravel().astype(np.float64)
+        return found
+
     # ------------------------------------------------------------------ bounds of a batch
 
     def descent(self, parts: list[Part]) -> Descent:
