@@ -2,13 +2,14 @@
 
 python benchmarks/certificates.py                       the three families and 100 pairs, 60 seconds each
 python benchmarks/certificates.py pairs --first 10      these
+python benchmarks/certificates.py --budget 5 60         all with 5 seconds, then 60 for what is left open
 python benchmarks/certificates.py --recheck             check once more what was written before
 
 The families are those of the verification competition (acasxu, mnist_fc, oval21). The pairs are networks
 of ACAS Xu and of the shared models, small random ones, and their copies: units in another order,
 rescaled, split in two, rounded to float16, with noise, and with another answer. Seconds are those of
 computing, one thread; every proof and every check is a process of its own, start-up included. What is
-finished is a line of benchmarks/certificates.jsonl and is not run again.
+finished is a line of benchmarks/certificates.jsonl and is not run again with the same budget or less.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ FOLDER = HERE / "certificates"  # where the files are kept
 CHECKER = HERE.parent / "checker" / "pindown_check.py"
 FAMILIES = ("acasxu", "mnist_fc", "oval21")
 N_PAIRS = 100
+DECIDED = ("holds", "violated", "same", "different")
 Layers = list[tuple[Array, Array]]
 Result = dict[str, Any]
 
@@ -215,12 +217,14 @@ def run_all(families: list[str], first: int | None, budget: float, recheck: bool
     FOLDER.mkdir(exist_ok=True)
     for name, family, models, what in jobs(families):
         counts[family] += 1
-        if (name in before) != recheck or counts[family] > (first or counts[family]):
+        row = before.get(name) or {"name": name, "family": family, "budget": -1.0, "verdict": ""}
+        run = row["budget"] >= budget or row["verdict"] in DECIDED
+        if (name in before if recheck else run) != recheck or counts[family] > (first or counts[family]):
             continue
         proof = FOLDER / f"{name.replace(' ', '_')}.proof"
-        row = before.get(name) or {"name": name, "family": family}
         if not recheck:
             proof.unlink(missing_ok=True)
+            row = {"name": name, "family": family, "budget": budget}
             row |= proved_apart(models, what, proof, budget)
         if row["bytes"]:
             row |= checked(models, proof, None if what.isdecimal() else SHARED / what)
@@ -246,7 +250,7 @@ def run() -> list[tuple[str, str]]:
     table = []
     for family in dict.fromkeys(row["family"] for row in rows):
         mine = [row for row in rows if row["family"] == family]
-        decided = [row for row in mine if row["verdict"] in ("holds", "violated", "same", "different")]
+        decided = [row for row in mine if row["verdict"] in DECIDED]
         written = [row for row in decided if row["bytes"]]
         if not written:
             continue
@@ -269,17 +273,20 @@ def run() -> list[tuple[str, str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Certificates, and what checking them costs.")
     parser.add_argument("families", nargs="*", help=f"of {', '.join(FAMILIES)}, pairs; all if none")
-    parser.add_argument("--budget", type=float, default=60.0, help="CPU seconds for each proof")
+    parser.add_argument(
+        "--budget", type=float, nargs="+", default=[60.0], help="CPU seconds for each proof, in turn"
+    )
     parser.add_argument("--first", type=int, default=None, help="only so many of each family")
     parser.add_argument("--recheck", action="store_true", help="check what was written before")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
         model, what, proof = given.families
-        print(json.dumps(prove(model, what, proof, given.budget)))
+        print(json.dumps(prove(model, what, proof, given.budget[0])))
         return
     try:
-        run_all(given.families or [*FAMILIES, "pairs"], given.first, given.budget, given.recheck)
+        for budget in given.budget:
+            run_all(given.families or [*FAMILIES, "pairs"], given.first, budget, given.recheck)
     except KeyboardInterrupt:
         print("interrupted: what is finished is kept", file=sys.stderr)
     for name, words in run():

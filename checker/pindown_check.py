@@ -33,7 +33,7 @@ import os
 import re
 import struct
 import sys
-import time
+import threading
 import zlib
 from collections import Counter
 from fractions import Fraction
@@ -43,19 +43,18 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
-from onnx import numpy_helper  # noqa: E402
+from onnx import TensorProto, numpy_helper  # noqa: E402
 
 HEAD = struct.Struct("<16sIIQ32s")
 MAGIC, VERSION = b"pindown proof\r\n\x1a", 2
-MAX_FILE, MAX_UNPACKED, MAX_MODEL = 100_000_000, 1_000_000_000, 2_000_000_000  # bytes
-MAX_TEXT = 10_000_000  # bytes of a certificate's JSON text
+MAX_FILE, MAX_UNPACKED, MAX_MODEL = 100_000_000, 1_000_000_000, 1_000_000_000  # bytes
+MAX_TEXT, MAX_PROPERTY = 10_000_000, 20_000_000  # bytes of a certificate's JSON text, and of a property
 MAX_TENSOR = 50_000_000  # numbers of one tensor or one weight
 MAX_TOTAL = 200_000_000  # of all of a network
-MAX_LEVEL = 20_000_000  # of one level of a tree
+MAX_LEVEL = 5_000_000  # of one level of a tree
 BLOCK = 3_000_000  # numbers of forms that are carried back at once
 EXTRA_BOXES = 1000  # and two for each node: parts of leaves that are not proved at once
 EXTRA_CUTS = 30  # how often such a leaf may be cut
-UNKNOWNS = 64  # of zonotopes, beside the inputs
 OPEN, LEAF, CUT, SHRUNK, SHRUNK_AND_CUT = range(5)
 ENDS, BOXES, SIGNS = 1, 2, 3
 U = 2.0**-53
@@ -77,7 +76,7 @@ def require(condition, reason):
 
 def error(magnitude, n):
     """What rounding does at most to n products of absolute sum `magnitude`; 0 if all of them are 0."""
-    lost = np.nan_to_num(8.0 * (n + 16) * U * magnitude + 1e-300, nan=np.inf)
+    lost = np.nan_to_num(8.0 * (n + 16) * U * magnitude + 1e-300, nan=np.inf, posinf=np.inf)
     return np.where(magnitude == 0, 0.0, lost)
 
 
@@ -119,12 +118,12 @@ class Linear:
     """y = x[index] W: what is read at P places, (P, K), times a matrix (K, O), written as (O, P).
 
     An index of n_in reads a zero. Weights of fewer dimensions are multiplied entry by entry, with K = 1.
-    spread: at least |W|, relative to which W is rounded itself; exact: W in rationals, if it is another.
+    spread: at least |W|, relative to which W is rounded itself; divisor: what W is the inverse of.
     """
 
-    def __init__(self, n_in, index, weight, spread=None, exact=None):
+    def __init__(self, n_in, index, weight, spread=None, divisor=None):
         check_weights(weight)
-        self.n_in, self.index, self.weight, self.spread, self.exact = n_in, index, weight, spread, exact
+        self.n_in, self.index, self.weight, self.spread, self.divisor = n_in, index, weight, spread, divisor
         self.positive, self.negative = np.maximum(weight, 0.0), np.maximum(-weight, 0.0)
         self.size = np.abs(weight) if spread is None else spread
         self.n_out = len(index) * (weight.shape[1] if weight.ndim == 2 else 1)
@@ -142,6 +141,11 @@ class Linear:
             return x * weight
         made = (x.reshape(-1, len(weight)) @ weight).reshape(len(x), -1, weight.shape[1])
         return made.swapaxes(1, 2).reshape(len(x), -1)
+
+    def exactly(self, x):
+        """L x in rationals."""
+        weight = fractions(self.weight) if self.divisor is None else 1 / fractions(self.divisor)
+        return self.forward(x, weight)
 
     def back(self, form):
         """The forms of x that forms of y are."""
@@ -177,7 +181,7 @@ class Linear:
         if pair_out is not None:
             theirs = theirs[:, pair_out.places] * pair_out.scales
         require(ours.shape == theirs.shape, "tied networks differ in structure.")
-        exact = self.exact is other.exact is None  # divisors are rounded
+        exact = self.divisor is other.divisor is None
         exact = exact and all(pair is None or pair.exact for pair in (pair_in, pair_out))
         return Linear(n, other.index, ours - theirs, None if exact else size + np.abs(theirs))
 
@@ -216,8 +220,7 @@ class Affine:
 
     def exactly(self, values):
         """y in rationals."""
-        terms = ((m, j, fractions(m.weight) if m.exact is None else m.exact) for m, j in self.terms)
-        return sum(m.forward(values[j], weight) for m, j, weight in terms) + fractions(self.bias)
+        return sum(m.exactly(values[j]) for m, j in self.terms) + fractions(self.bias)
 
 
 def chord(low, high):
@@ -246,11 +249,6 @@ class Relu:
         below = np.where((low >= 0) | ((high > 0) & (high > -low)), 1.0, 0.0)
         return below, np.zeros(low.shape), *chord(low, high)
 
-    def strip(self, values):
-        """Slope, middle and half the width of a strip around y."""
-        slope, shift = chord(*values[self.inputs[0]])
-        return slope, shift / 2, shift / 2
-
     def exactly(self, values):
         return np.maximum(values[self.inputs[0]], Fraction(0))
 
@@ -261,13 +259,13 @@ class Gap:
     def __init__(self, d, z, moved):
         self.inputs = [d, z, moved]
 
-    def signs(self, values):
-        """Where y = d, and where y = 0."""
-        (_, _), (low, high), (moved_low, moved_high) = (values[j] for j in self.inputs)
-        return (low >= 0) & (moved_low >= 0), (high <= 0) & (moved_high <= 0)
+    def known(self, values):
+        """The ends of d; where y = d, and where y = 0."""
+        (low, high), z, moved = (values[j] for j in self.inputs)
+        return low, high, (z[0] >= 0) & (moved[0] >= 0), (z[1] <= 0) & (moved[1] <= 0)
 
     def interval(self, values):
-        (low, high), (on, off) = values[self.inputs[0]], self.signs(values)
+        low, high, on, off = self.known(values)
         q, p = ([np.maximum(end, 0.0) for end in values[j]] for j in self.inputs[1:])
         least, most = -up(q[1] - p[0], error(q[1] + p[0], 1)), up(p[1] - q[0], error(p[1] + q[0], 1))
         least = np.maximum(least, np.where(on, low, np.minimum(low, 0.0)))
@@ -275,16 +273,11 @@ class Gap:
         return np.where(off, 0.0, least), np.where(off, 0.0, most)
 
     def lines(self, values):
-        (low, high), (on, off) = values[self.inputs[0]], self.signs(values)
+        low, high, on, off = self.known(values)
         above, shift = chord(low, high)
         below, drop = chord(-high, -low)  # y >= min(0, d) = -max(0, -d)
         above, below = (np.where(on, 1.0, np.where(off, 0.0, slope)) for slope in (above, below))
         return below, np.where(on | off, 0.0, -drop), above, np.where(on | off, 0.0, shift)
-
-    def strip(self, values):
-        (low, high), (on, off) = values[self.inputs[0]], self.signs(values)
-        half = np.where(on | off, 0.0, np.maximum(np.abs(low), np.abs(high)) / 2)
-        return np.where(on, 1.0, np.where(off, 0.0, 0.5)), np.zeros(low.shape), half
 
 
 class Network:
@@ -321,10 +314,6 @@ class Network:
             index[start : start + places.size] = places.ravel()
             terms.append(self.pick(j, index))
         return self.add(Affine(terms, np.zeros(ends[-1])))
-
-    def whole(self, j):
-        """All entries of a tensor."""
-        return j, np.arange(self.sizes[j])
 
 
 class Pairs:
@@ -408,12 +397,12 @@ class Bounds:
 
     def lines(self, i, node):
         if i not in self.cached:
-            below, drop, above, shift = node.lines(self.values)
+            j, (below, drop, above, shift) = node.inputs[0], node.lines(self.values)
             below = below[:, None]
-            if node.inputs[0] in self.slopes and isinstance(node, Relu):
-                low, high = self.values[node.inputs[0]]
+            if j in self.slopes:
+                low, high = self.values[j]
                 free = ((low < 0) & (high > 0))[:, None]
-                below = np.where(free, np.clip(self.slopes[node.inputs[0]], 0.0, 1.0), below)
+                below = np.where(free, np.clip(self.slopes[j], 0.0, 1.0), below)
             self.cached[i] = below, drop, above, shift
         return self.cached[i]
 
@@ -461,46 +450,25 @@ class Bounds:
         slack = error(dot(size_of(form), size_of(self.reach(0))) + size_of(offset), form.shape[2] + 2)
         return up(value, slack)
 
-    def carry(self):
-        """Bound all tensors by zonotopes (DeepZ): c + sum_i g_i e_i + rho with |e_i| <= 1, |rho| <= r.
+    def ends(self, i, codes):
+        """Upper bounds on entries of tensor i, (n, q): 2 e stands for entry e, 2 e + 1 for minus it."""
+        form = np.zeros((len(self.values[0][0]), len(codes), self.network.sizes[i]))
+        form[:, np.arange(len(codes)), codes // 2] = np.where(codes % 2, -1.0, 1.0)
+        return self.largest(*self.upper(i, form))
 
-        c, r (n, size), g (n, k, size). The first unknowns e_i belong to the inputs, each other one to
-        one unit of one ReLU. Rounding, and unknowns for which there is no room, are in r.
-        """
-        (low, high), d = self.values[0], self.network.sizes[0]
-        c, used, rows = low / 2 + high / 2, d, np.arange(len(low))[:, None]
-        radius = np.nextafter(np.maximum(high - c, c - low), np.inf)
-        made = [(c, radius[:, None] * np.eye(d), np.zeros(c.shape))]
-        for node in self.network.nodes:
+    def tighten(self):
+        """Bound all tensors: by intervals, and linear bounds where they enter what is not linear."""
+        curved = [node for node in self.network.nodes if not isinstance(node, Affine)]
+        enters, n = {j for node in curved for j in node.inputs if j}, len(self.values[0][0])
+        for i, size in enumerate(self.network.sizes[1:], 1):
             self.extend()
-            given = [(j, *made[j]) for j in node.inputs]
-            reach = {j: size_of(np.abs(c) + np.abs(g).sum(axis=1) + r) for j, c, g, r in given}
-            if isinstance(node, Affine):
-                c, r = node.bias + node.sums({j: c for j, c, _, _ in given}, "weight"), 0.0
-                g = np.zeros((len(low), max(g.shape[1] for _, _, g, _ in given), len(node.bias)))
-                for m, j in node.terms:
-                    n, k, size = made[j][1].shape
-                    g[:, :k] += m.forward(made[j][1].reshape(n * k, size), m.weight).reshape(n, k, -1)
-                    r = r + m.forward(made[j][2], np.abs(m.weight))
-                r = r + 2.0 * error(node.sizes(reach), node.n + g.shape[1] + 8)
-            else:
-                (_, c, z, r), (slope, middle, half) = given[0], node.strip(self.values)
-                room = min(int((half > 0).sum(axis=1).max()), max(0, (d + UNKNOWNS - used) // 2))
-                which = np.argsort(-half, axis=1, kind="stable")[:, :room]
-                g, rest = np.zeros((len(low), used + room, half.shape[1])), half.copy()
-                g[:, : z.shape[1]] = z * slope[:, None]
-                g[rows, used + np.arange(room), which] = half[rows, which]
-                rest[rows, which] = 0.0
-                used += room
-                lost = 2.0 * error(slope * reach[node.inputs[0]] + middle + half, 8)
-                c, r = slope * c + middle, slope * r + rest + lost
-            made.append((c, g, r))
-            radius = np.abs(g).sum(axis=1) + r
-            slack = error(np.abs(c) + radius, g.shape[1] + 4)
-            least = np.maximum(self.values[-1][0], -up(radius - c, slack))
-            most = np.minimum(self.values[-1][1], up(c + radius, slack))
-            # Both are true: where they cross, there is no input, and any bounds are true.
-            self.values[-1] = np.minimum(least, most), np.maximum(least, most)
+            if i in enters:
+                parts = blocks(np.arange(2 * size), max(1, BLOCK // (n * self.network.widest)))
+                most = np.concatenate([self.ends(i, codes) for codes in parts], axis=1)
+                low = np.maximum(self.values[i][0], -most[:, 1::2])
+                high = np.minimum(self.values[i][1], most[:, ::2])
+                # Both are true: where they cross, there is no input, and any bounds are true.
+                self.values[i] = np.minimum(low, high), np.maximum(low, high)
 
 
 # ============================================================================ reading models
@@ -509,7 +477,7 @@ class Bounds:
 def sliced(v, starts, ends, axes=None, steps=None):
     where = [slice(None)] * v.ndim
     axes, steps = axes or range(len(starts)), steps or [1] * len(starts)
-    for axis, *part in zip(axes, starts, ends, steps):
+    for axis, *part in zip(axes, starts, ends, steps, strict=True):
         where[axis] = slice(*part)
     return v[tuple(where)]
 
@@ -520,7 +488,9 @@ def gathered(v, index, axis):
 
 
 def axes_of(constants, attributes):
-    return tuple(attributes["axes"] if "axes" in attributes else constants[0].tolist())
+    """Axes: an attribute, or in newer files a constant."""
+    (axes,) = [*attributes.values(), *(part.tolist() for part in constants)]
+    return tuple(axes)
 
 
 # What only moves numbers, for arrays v of numbers or of their places; c: constants, a: attributes.
@@ -535,10 +505,25 @@ MOVES = {
     "Gather": lambda v, c, a: gathered(v, c[0], a.get("axis", 0)),
     "Slice": lambda v, c, a: sliced(v, *(part.tolist() for part in c)),
 }
-ATTRIBUTES = {
-    *("allowzero", "alpha", "auto_pad", "axes", "axis", "beta", "dilations", "group", "kernel_shape"),
-    *("pads", "perm", "ratio", "seed", "strides", "transA", "transB", "value"),
+# Of every operation that is read: how many inputs it has, at least and at most, and its attributes.
+OPERATIONS = {
+    **dict.fromkeys(("Add", "Div", "MatMul", "Mul", "Sub"), (2, 2, "")),
+    **dict.fromkeys(("Identity", "Neg", "Relu"), (1, 1, "")),
+    "Concat": (1, 10_000, "axis"),
+    "Constant": (0, 0, "value"),
+    "Conv": (2, 3, "auto_pad dilations group kernel_shape pads strides"),
+    "Dropout": (1, 2, "ratio seed"),
+    "Flatten": (1, 1, "axis"),
+    "Gather": (2, 2, "axis"),
+    "Gemm": (2, 3, "alpha beta transA transB"),
+    "Reshape": (2, 2, "allowzero"),
+    "Slice": (3, 5, ""),
+    "Squeeze": (1, 2, "axes"),
+    "Transpose": (1, 1, "perm"),
+    "Unsqueeze": (1, 2, "axes"),
 }
+KINDS = {"f": "constant of floats", "i": "constant of integers", "t": "tensor"}
+FLOATS = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
 
 
 class Reader:
@@ -556,108 +541,108 @@ class Reader:
         read = [name for node in graph.node for name in node.input] + [v.name for v in graph.output]
         reused = {name for name, n in Counter(read).items() if n > 1}
         for initializer in graph.initializer:
-            require(initializer.name not in self.known, "a model has a constant twice.")
-            self.known[initializer.name] = self.constant(initializer)
+            self.name(initializer.name, self.constant(initializer))
         inputs = [value for value in graph.input if value.name not in self.known]
         require(len(inputs) == len(graph.output) == 1, "a model needs one input and one output.")
-        shape = [max(d.dim_value, 1) for d in inputs[0].type.tensor_type.shape.dim]
-        good = math.prod(shape) == len(reads)
-        require(good, "a model has another number of inputs than the claim says.")
-        self.known[inputs[0].name] = 0, reads.reshape(shape)
+        kind = inputs[0].type.tensor_type
+        shape = [max(d.dim_value, 1) for d in kind.shape.dim]
+        good = math.prod(shape) == len(reads) and kind.elem_type in FLOATS
+        require(good, "a model has another number of inputs than the claim says, or of another type.")
+        self.name(inputs[0].name, (0, reads.reshape(shape)))
         for node in graph.node:
+            least, most, known = OPERATIONS.get(node.op_type, (1, 0, ""))
+            good = least <= len(node.input) <= most and node.domain in ("", "ai.onnx")
+            reason = f"a model uses the operation {node.op_type[:40]!a} in an unknown way."
             attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-            good = node.domain in ("", "ai.onnx") and set(attributes) <= ATTRIBUTES
-            good = good and len(attributes) == len(node.attribute)
-            require(good, "a model uses operations of another domain, or in an unknown way.")
-            require(node.output[0] not in self.known, "a model makes a tensor twice.")
-            made = self.known[node.output[0]] = self.read(node.op_type, list(node.input), attributes)
+            good = good and len(attributes) == len(node.attribute) and set(attributes) <= {*known.split()}
+            require(good, reason)
+            made = self.read(node.op_type, list(node.input), attributes)
+            require(made is not None, reason)
+            self.name(node.output[0], made)
             network.count(made[1].size if isinstance(made, tuple) else made.size)
             if node.output[0] in reused and isinstance(made, tuple):
                 self.shared.add(made[0])  # under whatever name
-        self.output = self.tensor(*self.places(graph.output[0].name))[0]
+        self.output = self.tensor(*self.get(graph.output[0].name, "t"))[0]
+
+    def name(self, name, made):
+        """Note what a name stands for. No name: others may take it for an input that is left out."""
+        require(name and name not in self.known, "a model has a constant or makes a tensor twice.")
+        self.known[name] = made
 
     def constant(self, proto):
         require(math.prod(proto.dims) <= MAX_TENSOR, "a model has a constant that is too large.")
         elsewhere = proto.external_data or proto.data_location
         require(not elsewhere, "a model has constants in other files, which no hash is of.")
+        given = sum(field.name.endswith("_data") for field, _ in proto.ListFields())
         values = numpy_helper.to_array(proto)
         good = values.dtype.kind in "iu" or values.dtype in (np.float16, np.float32, np.float64)
-        require(good, "a model has a constant that is neither float nor integer.")
+        require(good and given <= 1, "a model has a constant that is neither float nor integer, or twice.")
         return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
 
-    def numbers(self, name, kind="f"):
-        made = self.known.get(name)
-        good = isinstance(made, np.ndarray) and made.dtype.kind == kind
-        require(good, f"the model takes {name[:80]!r}, which is no constant of the right type.")
-        return made
-
-    def places(self, name):
-        made = self.known.get(name)
-        require(isinstance(made, tuple), f"the model takes {name[:80]!r}, which is no tensor.")
+    def get(self, name, kind):
+        """What a name stands for: a constant ("f" or "i"), or a tensor and places in it ("t")."""
+        made = self.known.get(name, ())
+        good = kind == (made.dtype.kind if isinstance(made, np.ndarray) else "t" if made else "")
+        require(good, f"the model takes {name[:80]!a}, which is no {KINDS[kind]}.")
         return made
 
     def read(self, name, names, attributes):
-        """Returns what an operation makes: a constant, or a tensor and places in it."""
-        constant = [isinstance(self.known.get(each), np.ndarray) for each in names]
+        """Returns what an operation makes: a constant, or a tensor and places in it; None if unknown."""
+        kinds = "".join("c" if isinstance(self.known.get(each), np.ndarray) else "x" for each in names)
+        if name == "Constant":
+            return self.constant(attributes["value"])
         if name in MOVES:
-            require(name != "Dropout" or len(names) < 3, "a model drops out at random.")
-            require(not attributes.get("allowzero"), "a model reshapes in an unknown way.")
-            constants = [self.numbers(each, "i") for each in names[1:] if name != "Dropout"]
-            if constant[0]:
+            if attributes.get("allowzero"):
+                return None
+            constants = [self.get(each, "i") for each in names[1:] if name != "Dropout"]
+            if kinds[0] == "c":
                 return MOVES[name](self.known[names[0]], constants, attributes)
-            tensor, places = self.places(names[0])
+            tensor, places = self.get(names[0], "t")
             places = MOVES[name](places, constants, attributes)
             require(0 < places.size <= MAX_TENSOR, "a model makes a tensor of an unknown size.")
             return tensor, places
-        if name == "Constant":
-            require(set(attributes) == {"value"}, "a model has a constant in an unknown form.")
-            return self.constant(attributes["value"])
+        tensor, places = self.get(names[kinds == "cx"], "t")
+        if kinds in ("xc", "cx") and name in ("Add", "Sub", "Mul", "Div") and (name, kinds) != ("Div", "cx"):
+            c = self.get(names[kinds == "xc"], "f")
+            check_weights(c)
+            require(name != "Div" or (c != 0).all(), "a model divides by zero.")
+            less = (1.0, -c) if kinds == "xc" else (-1.0, c)
+            # 1 / c is off by u: `error` has room for that.
+            made = {"Add": (1.0, c), "Sub": less, "Mul": (c, 0.0), "Div": (1.0 / c, 0.0, c)}[name]
+            return self.scaled(tensor, places, *made)
+        if name == "Neg":
+            return self.scaled(tensor, places, -1.0)
         if name == "Relu":
-            tensor, shape = self.tensor(*self.places(names[0]))
+            tensor, shape = self.tensor(tensor, places)
             return self.make(Relu(tensor), shape)
         if name == "Concat":
-            parts = [self.places(each) for each in names]
+            parts = [self.get(each, "t") for each in names]
             ends = np.cumsum([0, *(places.size for _, places in parts)])
             places = [np.arange(a, b).reshape(p.shape) for a, b, (_, p) in zip(ends, ends[1:], parts)]
             return self.network.side_by_side(parts), np.concatenate(places, attributes["axis"])
-        if name in ("Conv", "Gemm"):
-            made = getattr(self, name.lower())(*self.places(names[0]), self.numbers(names[1]), attributes)
-            if not names[2:] or not names[2]:
-                return made
-            bias = self.numbers(names[2])
-            good = bias.shape == made[1].shape[1:2] if name == "Conv" else bias.ndim <= 2
-            require(good, "a model adds a bias that does not fit.")
-            return self.scaled(*made, None, bias[:, None, None] if name == "Conv" else bias)
-        if name == "MatMul" and constant[1]:
-            return self.product(*self.places(names[0]), self.numbers(names[1]))
-        if name == "MatMul":  # W x = (x' W')'
-            (tensor, places), weight = self.places(names[1]), self.numbers(names[0])
-            require(places.ndim < 3, "a model multiplies matrices that do not fit.")
-            tensor, made = self.product(tensor, places.reshape(len(places), -1).T, weight.T)
+        if name in ("Add", "Sub") and kinds == "xx":
+            other, others = self.get(names[1], "t")
+            own, others = np.broadcast_arrays(places, others)
+            self.network.count(own.size)
+            sign = 1.0 if name == "Add" else -1.0
+            terms = [self.network.pick(tensor, own), self.network.pick(other, others, sign)]
+            return self.make(Affine(terms, np.zeros(own.size)), own.shape)
+        if name == "MatMul" and kinds == "xc":
+            return self.product(tensor, places, self.get(names[1], "f"))
+        if name == "MatMul" and kinds == "cx" and places.ndim < 3:  # W x = (x' W')'
+            columns = places.reshape(len(places), -1).T
+            tensor, made = self.product(tensor, columns, self.get(names[0], "f").T)
             return tensor, made.T.reshape(-1, *places.shape[1:])
-        if name == "Neg":
-            return self.scaled(*self.places(names[0]), -1.0)
-        if name == "Mul":
-            names = names if constant[1] else names[::-1]
-            return self.scaled(*self.places(names[0]), self.numbers(names[1]))
-        if name == "Div":
-            divisor = self.numbers(names[1])
-            require((divisor != 0).all(), "a model divides by zero.")
-            # 1 / divisor is off by u: `error` has room for that.
-            return self.scaled(*self.places(names[0]), 1.0 / divisor, exact=1 / fractions(divisor))
-        good = name in ("Add", "Sub")
-        require(good, f"a model uses the operation {name[:40]}, which this checker does not know.")
-        sign = 1.0 if name == "Add" else -1.0
-        if constant[1]:
-            return self.scaled(*self.places(names[0]), None, sign * self.numbers(names[1]))
-        if constant[0]:
-            weight = None if name == "Add" else -1.0
-            return self.scaled(*self.places(names[1]), weight, self.numbers(names[0]))
-        (a, own), (b, others) = self.places(names[0]), self.places(names[1])
-        own, others = np.broadcast_arrays(own, others)
-        self.network.count(own.size)
-        terms = [self.network.pick(a, own), self.network.pick(b, others, sign)]
-        return self.make(Affine(terms, np.zeros(own.size)), own.shape)
+        if name in ("Conv", "Gemm"):
+            way = self.conv if name == "Conv" else self.gemm
+            made = way(tensor, places, self.get(names[1], "f"), attributes)
+            if made is None or not names[2:] or not names[2]:
+                return made
+            bias, shape = self.get(names[2], "f"), made[1].shape
+            fits = bias.shape == shape[1:2] or (name == "Gemm" and np.broadcast_shapes(bias.shape, shape) == shape)
+            require(fits, "a model adds a bias that does not fit.")
+            return self.scaled(*made, 1.0, bias[:, None, None] if name == "Conv" else bias)
+        return None
 
     def make(self, node, shape):
         return self.network.add(node), np.arange(math.prod(shape)).reshape(shape)
@@ -668,21 +653,22 @@ class Reader:
             tensor = self.network.side_by_side([(tensor, places)])
         return tensor, places.shape
 
-    def scaled(self, tensor, places, weight, bias=0.0, exact=None):
-        """weight x + bias, with constants that are broadcast; exact: the weight in rationals."""
+    def scaled(self, tensor, places, weight, bias=0.0, divisor=None):
+        """weight x + bias, with constants that are broadcast."""
         full = np.broadcast_shapes(places.shape, np.shape(bias), np.shape(weight))
         self.network.count(math.prod(full))
         places, bias = np.broadcast_to(places, full), np.broadcast_to(bias, full).flatten()
         last = self.network.nodes[tensor - 1] if tensor == len(self.network.nodes) > 0 else None
         fresh = isinstance(last, Affine) and not last.bias.any() and tensor not in self.shared
-        if weight is None and fresh and np.array_equal(np.sort(places, None), np.arange(len(last.bias))):
+        fresh = fresh and np.array_equal(np.sort(places, None), np.arange(len(last.bias)))
+        if fresh and np.ndim(weight) == 0 and weight == 1.0:
             moved = np.empty(len(bias))
             moved[places.ravel()] = bias  # x W + b in one step
             self.network.nodes[-1] = Affine(last.terms, moved)
             return tensor, places
-        weight = np.broadcast_to(1.0 if weight is None else weight, full).ravel()
-        exact = None if exact is None else np.broadcast_to(exact, full).ravel()
-        map_ = Linear(self.network.sizes[tensor], places.reshape(-1, 1), weight, exact=exact)
+        weight = np.broadcast_to(weight, full).ravel()
+        divisor = None if divisor is None else np.broadcast_to(divisor, full).ravel()
+        map_ = Linear(self.network.sizes[tensor], places.reshape(-1, 1), weight, divisor=divisor)
         return self.make(Affine([(map_, tensor)], bias), full)
 
     def product(self, tensor, places, weight):
@@ -697,24 +683,25 @@ class Reader:
 
     def gemm(self, tensor, places, weight, attributes):
         factors = [attributes.get(name, 1.0) for name in ("alpha", "beta")]
-        good = factors == [1.0, 1.0] and not attributes.get("transA") and places.ndim == 2
-        require(good, "a model has a Gemm of an unknown kind.")
+        if factors != [1.0, 1.0] or attributes.get("transA") or places.ndim != 2:
+            return None
         return self.product(tensor, places, weight.T if attributes.get("transB") else weight)
 
     def conv(self, tensor, places, weight, attributes):
         """A convolution of one image: every window is a row of a matrix that is multiplied."""
-        padding, kinds = attributes.get("auto_pad", b"NOTSET"), (b"NOTSET", b"VALID")
+        padding, spans = attributes.get("auto_pad", b"NOTSET"), list(weight.shape[2:])
         strides, dilations = (list(attributes.get(name, [1, 1])) for name in ("strides", "dilations"))
-        pads = list(attributes.get("pads", [0] * 4)) if padding == b"NOTSET" else [0] * 4
+        pads = list(attributes.get("pads", [0] * 4))
         good = places.ndim == weight.ndim == 4 and places.shape[:2] == (1, weight.shape[1])
-        good = good and attributes.get("group", 1) == 1 and padding in kinds
+        good = good and attributes.get("group", 1) == 1 and attributes.get("kernel_shape", spans) == spans
+        good = good and (padding == b"NOTSET" or (padding == b"VALID" and not any(pads)))
         good = good and len(strides) == len(dilations) == 2 and len(pads) == 4
-        good = good and min(strides + dilations) > 0 and 0 <= min(pads) <= max(pads) <= 1000
-        require(good, "a model has a convolution of an unknown kind.")
+        if not good or min(strides + dilations) < 1 or not 0 <= min(pads) <= max(pads) <= 1000:
+            return None
         around = [(0, 0), (pads[0], pads[2]), (pads[1], pads[3])]
         self.network.count(math.prod(n + sum(p) for n, p in zip(places.shape[1:], around)))
         image = np.pad(places[0], around, constant_values=self.network.sizes[tensor])
-        spans = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations)]
+        spans = [(k - 1) * d + 1 for k, d in zip(spans, dilations)]
         windows = np.lib.stride_tricks.sliding_window_view(image, (len(image), *spans))[0]
         windows = windows[:: strides[0], :: strides[1], :, :: dilations[0], :: dilations[1]]
         self.network.count(windows.size)
@@ -727,9 +714,9 @@ class Reader:
 
 
 class Certificate:
-    """A certificate's claim and arrays, checked for their form, and when its check has to be over."""
+    """A certificate's claim and arrays, checked for their form."""
 
-    def __init__(self, data, seconds=3600.0):
+    def __init__(self, data):
         require(len(data) <= MAX_FILE, "the certificate has more than 100 MB.")
         require(len(data) >= HEAD.size and data[:16] == MAGIC, "this is no certificate.")
         _, version, n_text, n_body, digest = HEAD.unpack_from(data)
@@ -748,11 +735,7 @@ class Certificate:
             self.arrays[name] = np.frombuffer(body, np.dtype(kind), math.prod(shape), at).reshape(shape)
             at += self.arrays[name].nbytes
         require(at == n_body, "the certificate has bytes that belong to nothing.")
-        self.deadline = time.monotonic() + seconds
         self.read_claim()
-
-    def tick(self):
-        require(time.monotonic() < self.deadline, "checking takes longer than --seconds allows.")
 
     def array(self, name, kind, *shape):
         """An array of a type ("i" or "f") and shape; -1 stands for any length."""
@@ -775,18 +758,15 @@ class Certificate:
         self.verdict, self.models, self.d = (self.claim[key] for key in ("verdict", "models", "inputs"))
         sizes = [self.claim[key] for key in ("networks", "network_inputs", "network_outputs")]
         self.networks, self.n_inputs, self.n_outputs = sizes
-        numbers = [self.d, *(n for each in sizes for n in each)]
-        good = all(type(n) is int and 0 <= n <= MAX_TENSOR for n in numbers)
-        require(good, "the certificate's claim has a bad number of inputs or outputs.")
-        self.reads, k = [np.arange(self.d)], sum(self.n_outputs)
-        if "reads" in self.arrays:
-            flat = self.array("reads", "i", sum(self.n_inputs))
-            self.reads = np.split(flat, np.cumsum(self.n_inputs)[:-1])
-            good = flat.min() >= 0 and flat.max() < self.d
-            require(good, "a network reads inputs that are not there.")
-        good = [len(r) for r in self.reads] == self.n_inputs and max(self.networks) < len(self.models)
-        good = good and len(self.networks) == len(self.n_outputs) == len(self.reads)
-        require(good, "the networks are not the claim's.")
+        good = all(type(n) is int and 0 <= n <= MAX_TENSOR for n in [self.d, *itertools.chain(*sizes)])
+        good = good and len({len(each) for each in sizes}) == 1 and max(self.networks) < len(self.models)
+        require(good, "the certificate's claim has bad networks, or numbers of inputs or outputs.")
+        flat, k = np.arange(self.d), sum(self.n_outputs)
+        if "reads" in self.arrays or len(self.networks) > 1:
+            flat = self.array("reads", "i", -1)
+        good = len(flat) == sum(self.n_inputs) and ((flat >= 0) & (flat < self.d)).all()
+        require(good, "a network reads inputs that are not there.")
+        self.reads = np.split(flat, np.cumsum(self.n_inputs)[:-1])
         self.boxes = self.array("boxes", "f", -1, 2, self.d)
         self.set_box, counts = self.array("set_box", "i", -1), self.array("set_rows", "i", -1)
         self.ends, total = np.concatenate([[0], np.cumsum(counts)]), int(counts.sum())
@@ -811,11 +791,11 @@ class Certificate:
         part = slice(self.ends[s], self.ends[s + 1])
         return *self.boxes[self.set_box[s]], (self.rows[part], self.limits[part], self.strict[part])
 
-    def network(self, data):
+    def network(self, data, tied=True):
         """The networks side by side; its output are theirs, and the input if there are rows of it."""
         made, outputs = Network(self.d), []
         for i, (model, reads, size) in enumerate(zip(self.networks, self.reads, self.n_outputs)):
-            if i == 1 and "tie_places" in self.arrays:
+            if i == 1 and tied and "tie_places" in self.arrays:
                 require(np.array_equal(reads, self.reads[0]), "tied networks read different inputs.")
                 other = Network(self.d)
                 require(Reader(other, data[model], reads).output == len(other.nodes), "a tie is bad.")
@@ -828,24 +808,24 @@ class Certificate:
             outputs.append(output)
         outputs += [0] if len(self.names) > sum(self.n_outputs) else []
         if outputs != [len(made.nodes)] or not made.nodes:
-            made.side_by_side([made.whole(j) for j in outputs])
+            made.side_by_side([(j, np.arange(made.sizes[j])) for j in outputs])
         return made
 
     def print_claim(self, write):
         for i, model in enumerate(self.models):
             write(f"model {i + 1}: sha256 {model.get('sha256')}")
-        if "reads" in self.arrays or self.networks != [0]:
+        if "reads" in self.arrays or self.networks != [0] or len(self.models) > 1:
+            ends = np.cumsum([0, *self.n_outputs])
             for i, (model, reads) in enumerate(zip(self.networks, self.reads)):
-                write(f"network {i + 1}: model {model + 1}, reads " + ", ".join(f"X_{r}" for r in reads))
+                said = f"network {i + 1}: model {model + 1}, reads " + ", ".join(f"X_{r}" for r in reads)
+                write(f"{said}; gives Y_{ends[i]} to Y_{ends[i + 1] - 1}")
         if "growth" in self.claim:
             k, t = self.n_outputs[0], self.claim["growth"]
             write(f"for all X and i = 0 to {k - 1}: |Y_i - Y_(i + {k})| <= {t!r} (1 + |X|_2)")
         for b, box in enumerate(self.boxes):
-            self.tick()
             sides = [f"{low!r} <= X_{i} <= {high!r}" for i, (low, high) in enumerate(zip(*box.tolist()))]
             write(f"box {b + 1}: " + ", ".join(sides))
         for s, (box, group) in enumerate(zip(self.set_box, self.group)):
-            self.tick()
             said = f"unsafe set {s + 1}" + (f", question {group}" if "set_group" in self.arrays else "")
             said += f": box {box + 1}"
             for row, limit, strict in zip(*self.set(s)[2]):
@@ -858,9 +838,9 @@ class Certificate:
 
 
 def bound_boxes(network, low, high, rows, limits, strict):
-    """Whether boxes are proved, what linear bounds leave of them, and along which input to cut it."""
+    """What linear bounds leave of boxes, whether they are proved, and along which input to cut them."""
     bounds = Bounds(network, low, high)
-    bounds.carry()
+    bounds.tighten()
     form = np.broadcast_to(-rows, (len(low), *rows.shape))
     form, offset = bounds.upper(len(network.nodes), form)
     offset = up(offset + limits, error(np.abs(offset) + np.abs(limits), 1))
@@ -873,44 +853,43 @@ def bound_boxes(network, low, high, rows, limits, strict):
     low, high = np.maximum(low, least), np.minimum(high, most)
     proved = ((ends < 0) | (strict & (ends <= 0))).any(axis=1) | (low > high).any(axis=1)
     best = form[np.arange(len(low)), np.argmin(ends, axis=1)]
-    return proved, low, high, np.argmax(np.abs(best) * (high - low), axis=1)
+    return low, high, proved, np.argmax(np.abs(best) * (high - low), axis=1)
 
 
 def check_tree(certificate, network, s):
     """Go through the tree of boxes of a set, level by level, and return how many boxes were bounded."""
-    *box, rows = certificate.set(s)
-    low, high, done, extra = box[0][None], box[1][None], np.zeros(1, bool), np.zeros(1, np.int64)
-    batch = max(1, min(64, BLOCK // (network.widest * (network.sizes[0] + UNKNOWNS))))
-    n_bounded = n_nodes = n_extra = 0
-    good = network.sizes[0] * max(network.sizes) <= MAX_TOTAL
-    require(good, "a model is too large for trees of boxes.")
-    while len(low):
+    low, high, rows = certificate.set(s)
+    batch = max(1, min(64, BLOCK // (2 * network.widest * max(network.sizes))))
+    level, n_bounded, n_nodes, n_extra = [(low, high, False, 0)], 0, 0, 0
+    while level:
         # A leaf of the file that is not proved, as bounds round otherwise, is cut here: `extra` times.
-        kinds, told = np.full(len(low), LEAF), extra == 0
-        kinds[told] = certificate.take("box_kinds", int(told.sum()))
-        require(((kinds > OPEN) & (kinds <= SHRUNK_AND_CUT)).all(), "a part of the set is open.")
-        axis, some = np.zeros(len(low), np.int64), np.flatnonzero((kinds != CUT) & ~done)
+        told = [extra == 0 for *_, extra in level]
+        codes = iter(certificate.take("box_kinds", sum(told)).tolist())
+        kinds = [next(codes) if each else LEAF for each in told]
+        require(all(OPEN < kind <= SHRUNK_AND_CUT for kind in kinds), "a part of the set is open.")
+        some = [k for k, kind in enumerate(kinds) if kind != CUT and not level[k][2]]
         for part in blocks(some, batch):
-            certificate.tick()
-            found = bound_boxes(network, low[part], high[part], *rows)
-            done[part], low[part], high[part], axis[part] = found
-        failed = (kinds == LEAF) & ~done
-        n_bounded, n_nodes, n_extra = n_bounded + len(some), n_nodes + told.sum(), n_extra + failed.sum()
-        good = 2 * n_extra <= EXTRA_BOXES + 2 * n_nodes and (extra[failed] < EXTRA_CUTS).all()
-        require(good, "a box that the certificate calls proved is not.")
-        cut = np.isin(kinds, (CUT, SHRUNK_AND_CUT))
-        axis[cut] = certificate.take("box_places", int(cut.sum()))
-        require((axis < low.shape[1]).all(), "a tree cuts along an input that is not there.")
-        # What comes of each: nothing, itself, or its halves, the lower one first.
-        counts = np.where(kinds == LEAF, 2 * failed, np.where(cut, 2, 1))
-        require(counts.sum() * low.shape[1] <= MAX_LEVEL, "a tree of boxes is too wide.")
-        which = np.repeat(np.arange(len(low)), counts)
-        second = np.append(False, which[1:] == which[:-1])[: len(which)]
-        first = np.append(second[1:], False)[: len(which)]
-        low, high, done, axis, extra = (v[which] for v in (low, high, done, axis, extra + failed))
-        at = np.arange(len(which)), axis
-        middle = np.clip(low[at] / 2 + high[at] / 2, low[at], high[at])
-        high[at], low[at] = np.where(first, middle, high[at]), np.where(second, middle, low[at])
+            lows, highs = (np.array([level[k][side] for k in part]) for side in (0, 1))
+            for k, found in zip(part, zip(*bound_boxes(network, lows, highs, *rows))):
+                level[k] = (*found, level[k][3])
+        n_bounded, n_nodes, above, level = n_bounded + len(some), n_nodes + sum(told), level, []
+        for kind, (low, high, done, *best, extra) in zip(kinds, above):
+            if kind in (CUT, SHRUNK_AND_CUT):
+                axis = int(certificate.take("box_places", 1)[0])
+                require(axis < len(low), "a tree cuts along an input that is not there.")
+            elif kind == SHRUNK:
+                level.append((low, high, done, 0))
+                continue
+            elif done:
+                continue
+            else:
+                (axis,), extra, n_extra = best, extra + 1, n_extra + 1
+                good = 2 * n_extra <= EXTRA_BOXES + 2 * n_nodes and extra <= EXTRA_CUTS
+                require(good, "a box that the certificate calls proved is not.")
+            ends, starts = high.copy(), low.copy()
+            ends[axis] = starts[axis] = np.clip(low[axis] / 2 + high[axis] / 2, low[axis], high[axis])
+            level += [(low, ends, done, extra), (starts, high, done, extra)]
+        require(len(level) * len(low) <= MAX_LEVEL, "a tree of boxes is too wide.")
     return n_bounded
 
 
@@ -926,14 +905,13 @@ def check_boxes(certificate, network, wanted):
 class Root:
     """Bounds on what enters ReLUs, as the certificate states them, on one box; they are proved first."""
 
-    def __init__(self, certificate, network, low, high):
-        self.certificate, self.n_units = certificate, 0
-        self.bounds = Bounds(network, low[None], high[None])
+    def __init__(self, network, low, high, take):
+        self.bounds, self.n_units = Bounds(network, low[None], high[None]), 0
         self.open, self.starts, self.usual = {}, {}, np.zeros(0)
         for node in network.nodes:
             if isinstance(node, Relu) and node.inputs[0] > 0:
                 require(node.inputs[0] not in self.open, "two ReLUs read one tensor.")
-                self.settle(node.inputs[0], certificate.take)
+                self.settle(node.inputs[0], take)
             self.bounds.extend()
 
     def settle(self, i, take):
@@ -947,12 +925,9 @@ class Root:
         (known_low,), (known_high,) = self.bounds.values[i]
         unproved = np.flatnonzero(np.stack([known_high > high, known_low < low], axis=1))
         for part in blocks(unproved, max(1, BLOCK // self.bounds.network.widest)):
-            self.certificate.tick()
             codes = np.array([slopes.get(e, self.usual) for e in part.tolist()])
-            self.bounds.slopes = self.spread(codes[None])
-            self.bounds.cached, form = {}, np.zeros((1, len(part), size))
-            form[0, np.arange(len(part)), part // 2] = np.where(part % 2, -1.0, 1.0)
-            most = self.bounds.largest(*self.bounds.upper(i, form))[0]
+            self.bounds.slopes, self.bounds.cached = self.spread(codes[None]), {}
+            most = self.bounds.ends(i, part)[0]
             stated = np.where(part % 2, -low[part // 2], high[part // 2])
             require((most <= stated).all(), "a bound inside the model is not proved.")
         self.bounds.slopes, self.bounds.cached, self.bounds.values[i] = {}, {}, (low[None], high[None])
@@ -970,7 +945,6 @@ class Root:
 
     def check_leaves(self, leaves, rows, limits, strict):
         """Prove leaves [(units, signs, slopes, multipliers, weights)] of one set, all at once."""
-        self.certificate.tick()
         network, n = self.bounds.network, len(leaves)
         bounds = Bounds(network, *self.bounds.values[0])
         bounds.values = list(self.bounds.values)
@@ -1006,7 +980,8 @@ def check_signs(certificate, network, wanted):
     require(set(sets) <= wanted, "a tree of signs belongs to no set that it proves.")
     box_of = {r: certificate.set_box[s] for s, r in zip(sets, roots)}
     require(set(box_of) == set(range(len(box_of))), "a root of trees is used by no set.")
-    made = [Root(certificate, network, *certificate.boxes[box_of[r]]) for r in range(len(box_of))]
+    take, boxes = certificate.take, certificate.boxes
+    made = [Root(network, *boxes[box_of[r]], take) for r in range(len(box_of))]
     for s, r in zip(sets, roots):
         rows, root = certificate.set(s)[2], made[r]
         require(box_of[r] == certificate.set_box[s], "a root is used on two boxes.")
@@ -1023,7 +998,6 @@ def leaves_of(certificate, n_units, n_rows):
     while level:
         kinds, level, above = take("sign_kinds", len(level)).tolist(), [], level
         for kind, (units, signs) in zip(kinds, above):
-            certificate.tick()
             if kind == LEAF:
                 numbers = take("sign_slopes", n_units), take("sign_multipliers", len(units))
                 yield *np.array([units, signs], np.int64), *numbers, take("sign_weights", n_rows)
@@ -1084,7 +1058,6 @@ def check_witness(certificate, network, s, x):
         require(work < 4_000_000, "a witness is too close to its limit for so large a model.")
         values = [fractions(x[None])]
         for node in network.nodes:
-            certificate.tick()
             values.append(node.exactly(values))
         good = all(inside(*row, values[-1][0], values[-1][0]) for row in zip(*rows))
         require(good, "a witness does not satisfy the inequalities of its unsafe set.")
@@ -1101,9 +1074,10 @@ def inside(row, limit, strict, low, high):
 
 # ============================================================================ properties (VNN-LIB)
 
+STRANGE = re.compile(r"[^\t\n\r -~]|\r(?!\n)")  # programs differ in where these end a line or word
 TOKEN = re.compile(r"\(|\)|[^\s()]+")
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?$")
-VARIABLE = re.compile(r"([XY])_(\d{1,8})$")
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
+VARIABLE = re.compile(r"[XY]_\d{1,8}")
 MAX_PARTS = 200_000
 
 
@@ -1113,7 +1087,9 @@ def read_property(text):
     Read are assertions of and, or, <=, >=, <, > with terms that are linear: enough to compare claims.
     """
     stack, names, parts = [[]], set(), [[]]
-    for token in TOKEN.findall("\n".join(line.split(";")[0] for line in text.splitlines())):
+    require(not STRANGE.search(text), "the property has characters that programs read differently.")
+    for found in TOKEN.finditer(re.sub(";.*", "", text)):
+        token = found.group()
         if token == "(":
             require(len(stack) < 100, "the property is nested too deeply.")
             stack.append([])
@@ -1149,7 +1125,7 @@ def alternatives(term, names):
     if head == "or":
         return [part for each in rest for part in alternatives(each, names)]
     known = head in ("<=", ">=", "<", ">") and len(rest) == 2
-    require(known, f"the property uses {str(head)[:20]!r}, which this checker does not read.")
+    require(known, f"the property uses {str(head)[:20]!a}, which this checker does not read.")
     a, b = (linear(each, names) for each in (rest if head[0] == "<" else rest[::-1]))
     form = {v: a.get(v, 0) - b.get(v, 0) for v in {*a, *b} if v}
     return [[({v: c for v, c in form.items() if c}, b.get("", 0) - a.get("", 0), head in "<>")]]
@@ -1158,9 +1134,9 @@ def alternatives(term, names):
 def linear(term, names):
     """A term as {variable: coefficient}; "" stands for the constant."""
     if isinstance(term, str):
-        if NUMBER.match(term):
+        if NUMBER.fullmatch(term):
             return {"": Fraction(term)}
-        require(VARIABLE.match(term) and term in names, f"the property uses {term[:20]!r}: unknown.")
+        require(VARIABLE.fullmatch(term) and term in names, f"the property uses {term[:20]!a}: unknown.")
         return {term: Fraction(1)}
     head, (made, *rest) = term[0], [linear(each, names) for each in term[1:]]
     require(head in ("+", "-", "*"), "the property has a term that this checker does not read.")
@@ -1221,6 +1197,7 @@ def compare(certificate, text):
     (names, parts), sets, violated = read_property(text), [], certificate.verdict == "violated"
     inputs, n_sets = [f"X_{i}" for i in range(certificate.d)], range(len(certificate.set_box))
     good = names == {*inputs, *certificate.names} and "reads" not in certificate.arrays
+    good = good and certificate.networks == [0] and len(certificate.models) == 1
     require(good, "the property file is about other inputs or outputs, or there are two networks.")
     for s in certificate.array("witness_sets", "i", -1).tolist() if violated else n_sets:
         low, high, rows = certificate.set(s)
@@ -1234,7 +1211,6 @@ def compare(certificate, text):
     rounded = list(map(at_float64, parts))
     given, wanted = (sets, rounded) if violated else (parts, sets)
     for i, rows in enumerate(given):
-        certificate.tick()
         found = any(implies(rows, other) for other in (*wanted[i : i + 1], *wanted))  # mostly in order
         require(found, "the certificate is about another property than the file.")
     return violated and rounded != parts
@@ -1260,9 +1236,9 @@ def decompressed(stream, data, limit):
     return made
 
 
-def check(data, models, text=None, seconds=3600.0, write=print):
+def check(data, models, text=None, write=print):
     """Check a certificate (bytes) of models (decompressed bytes): what is proved, or raises Rejected."""
-    certificate = Certificate(data, seconds)
+    certificate = Certificate(data)
     n_sets, verdict = len(certificate.set_box), certificate.verdict
     require(len(models) == len(certificate.models), "the certificate is about another number of models.")
     for i, (model, stated) in enumerate(zip(models, certificate.models)):
@@ -1287,10 +1263,10 @@ def check(data, models, text=None, seconds=3600.0, write=print):
         points = certificate.array("witness", "f", -1, certificate.d)
         sets = certificate.array("witness_sets", "i", len(points)).tolist()
         require(np.isfinite(points).all() and all(0 <= s < n_sets for s in sets), "a witness is none.")
+        plain = certificate.network(models, tied=False)  # differences of weights are rounded
         for s, x in zip(sets, points):
             write(f"in set {s + 1}: " + ", ".join(f"X_{i} = {v!r}" for i, v in enumerate(x.tolist())))
-            certificate.tick()
-            check_witness(certificate, network, s, x)
+            check_witness(certificate, plain, s, x)
             shown.add(s)
     if verdict == "violated":
         require(shown, "there is no witness.")
@@ -1314,6 +1290,14 @@ def check(data, models, text=None, seconds=3600.0, write=print):
     return f"counted: of {len(questions)} questions {counts} ({proved})"
 
 
+def expire():
+    """End the program from a thread of its own, wherever it is: files may be made to take for ever."""
+    try:
+        print("rejected: checking takes longer than --seconds allows.", flush=True)
+    finally:
+        os._exit(1)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Check a proof written by pindown.")
     parser.add_argument("certificate")
@@ -1321,12 +1305,15 @@ def main(arguments=None):
     parser.add_argument("--property", help="a VNN-LIB file that the certificate has to prove or refute")
     parser.add_argument("--seconds", type=float, default=3600.0, help="reject what takes longer")
     given = parser.parse_args(arguments)
+    timer = threading.Timer(min(given.seconds, threading.TIMEOUT_MAX), expire)
+    timer.daemon = True
+    timer.start()
     try:
         with np.errstate(all="ignore"):
             data = read_file(given.certificate, MAX_FILE)
             models = [read_file(path, MAX_MODEL) for path in given.models]
-            text = None if given.property is None else read_file(given.property, MAX_MODEL).decode()
-            print(f"accepted: {check(data, models, text, given.seconds)}")
+            text = None if given.property is None else read_file(given.property, MAX_PROPERTY).decode()
+            print(f"accepted: {check(data, models, text)}")
             return 0
     except Rejected as reason:
         print(f"rejected: {reason}")
@@ -1334,6 +1321,8 @@ def main(arguments=None):
         print(f"rejected: {reason.filename}: {reason.strerror}")
     except Exception as reason:  # whatever a file makes go wrong: it is no proof
         print(f"rejected: the certificate or a model cannot be read ({type(reason).__name__}).")
+    finally:
+        timer.cancel()
     return 1
 
 

@@ -24,7 +24,7 @@ def said(data, models, text=None):
     """Return whether the checker accepts, as its main program decides that, and why not."""
     with np.errstate(all="ignore"):
         try:
-            checker.check(data, models, text, seconds=60.0, write=lambda line: None)
+            checker.check(data, models, text, write=lambda line: None)
         except checker.Rejected as reason:
             return False, str(reason)
         except Exception as fault:
@@ -267,7 +267,7 @@ def test_branches_do_not_share_what_is_unknown():
         network.add(checker.Relu(moved))
     network.add(checker.Affine([network.pick(2), network.pick(4, weight=-1.0)], np.zeros(1)))
     bounds = checker.Bounds(network, np.array([[-1.0]]), np.array([[1.0]]))
-    bounds.carry()
+    bounds.tighten()
     (low,), (high,) = (end[0] for end in bounds.values[-1])
     x = np.linspace(-1, 1, 201)
     made = np.maximum(x, 0) - np.maximum(x - 0.5, 0)

@@ -197,9 +197,9 @@ def look(seed):
     points += list(rng.uniform(low, high, (6, d)))
     truths = [evaluated(model, x) for x in points]
     bounds = {}
-    for name in ("intervals", "zonotopes"):
+    for name in ("intervals", "linear bounds"):
         bounds[name] = checker.Bounds(network, low[None], high[None])
-        getattr(bounds[name], "complete" if name == "intervals" else "carry")()
+        getattr(bounds[name], "complete" if name == "intervals" else "tighten")()
         (least,), (most,) = bounds[name].values[output]
         for y in truths:
             assert all(a <= v <= b for a, v, b in zip(least, y, most, strict=True)), (seed, name)

@@ -255,7 +255,7 @@ def test_the_checkers_tie_bounds_what_it_should(seed, tmp_path):
     assert (low <= nets[1](X) + 1e-12).all() and (nets[1](X) <= high + 1e-12).all()
     assert np.max(high - low) < 1e-10  # at points nothing is lost but rounding
     bounds = checker.Bounds(made, -np.ones((1, 3)), np.ones((1, 3)))
-    bounds.carry()
+    bounds.tighten()
     (low, high), values = bounds.values[-1], nets[1](X)
     assert (low <= values).all() and (values <= high).all()
     rows = np.concatenate([np.eye(3), -np.eye(3)])[None]
