@@ -458,8 +458,8 @@ class Bounds:
 
     def tighten(self):
         """Bound all tensors: by intervals, and linear bounds where they enter what is not linear."""
-        curved = [node for node in self.network.nodes if not isinstance(node, Affine)]
-        enters, n = {j for node in curved for j in node.inputs if j}, len(self.values[0][0])
+        n, nodes = len(self.values[0][0]), self.network.nodes
+        enters = {node.inputs[0] for node in nodes if not isinstance(node, Affine)}
         for i, size in enumerate(self.network.sizes[1:], 1):
             self.extend()
             if i in enters:
