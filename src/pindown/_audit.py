@@ -21,7 +21,7 @@ from pindown.findings.opening_paragraph import Passage, paragraph, passages
 from pindown.findings.question_budget import Turn
 from pindown.findings.questions import chosen_questions
 from pindown.findings.subject import Subject, reference_box
-from pindown.findings.tuning import AFTER_SHARE, BEFORE_SHARE, LEAST_TO_ASK_AGAIN, SHORT_OF_TIME
+from pindown.findings.tuning import AFTER_SHARE, BEFORE_SHARE, MIN_SHARE_TO_ASK_AGAIN, SHORT_OF_TIME
 from pindown.findings.wording import count
 from pindown.geometry import Box
 from pindown.io.any_model import AnyModel
@@ -195,13 +195,13 @@ def _ask_again(
     First they share what is left; then, while it is no small part of the budget, each gets all of it.
     """
     whole = subject.turn.audit
-    for least in (LEAST_TO_ASK_AGAIN, SHORT_OF_TIME * (whole.left + whole.spent)):
+    for least in (MIN_SHARE_TO_ASK_AGAIN, SHORT_OF_TIME * (whole.left + whole.spent)):
         waiting = [i for i, finding in enumerate(findings) if finding.status == "not run"]
         waiting.sort(key=lambda i: questions[i].cost.least)
         for place, i in enumerate(waiting):
-            if whole.left < max(least, LEAST_TO_ASK_AGAIN):
+            if whole.left < max(least, MIN_SHARE_TO_ASK_AGAIN):
                 return
-            sharing = waiting[place:] if least == LEAST_TO_ASK_AGAIN else [i]
+            sharing = waiting[place:] if least == MIN_SHARE_TO_ASK_AGAIN else [i]
             turn = subject.turn.for_first([questions[j].cost for j in sharing])
             if progress is not None:
                 progress(f"again: {questions[i].title}{turn.in_words}", place, len(waiting))

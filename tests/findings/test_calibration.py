@@ -9,7 +9,7 @@ from pindown.findings.how_far.calibration import (
     expected_calibration_error,
     reliability,
 )
-from pindown.findings.how_far.low_pass import low_passed
+from pindown.findings.how_far.frequencies import low_passed
 from pindown.findings.how_far.rows_and_labels import _votes
 from pindown.findings.samples import Targets, confidences
 

@@ -45,7 +45,7 @@ from pindown.geometry.exact.polytope import (
 from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork, reduce_rows, solve
 
-_LARGEST_FLOAT_INTEGER = 2**53
+_MAX_FLOAT_INTEGER = 2**53
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -297,7 +297,7 @@ def _integer_network(net: RationalNetwork) -> tuple[ReluNetwork, Fraction]:
         up = lcm(*(v.denominator for v in (*W.ravel(), *bias)))
         layers.append((W * up, bias * up))
         scale *= up
-    if any(abs(v) > _LARGEST_FLOAT_INTEGER for W, b in layers for v in (*W.ravel(), *b)):
+    if any(abs(v) > _MAX_FLOAT_INTEGER for W, b in layers for v in (*W.ravel(), *b)):
         raise ValueError(
             "the fractions in this network have denominators too large for its exact cells; "
             "round it first: extract(net.to_network(), box)."

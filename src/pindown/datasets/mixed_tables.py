@@ -163,7 +163,7 @@ class TableEncoding:
 
 
 @dataclass(frozen=True)
-class _Cells:
+class _RawTable:
     """A file as text."""
 
     file: str
@@ -244,7 +244,7 @@ def load_mixed(
 # ---------------------------------------------------------------------- text
 
 
-def _from_text(file: Path) -> _Cells:
+def _from_text(file: Path) -> _RawTable:
     data = file.read_bytes()
     if file.name.lower().endswith(".gz"):
         with gzip.open(io.BytesIO(data)) as stream:
@@ -287,7 +287,7 @@ def _from_text(file: Path) -> _Cells:
     if not rows:
         raise DataFileError(f"{file.name} has a header line and no rows.")
     columns = [list(column) for column in zip(*rows, strict=True)]
-    return _Cells(file.name, names, columns, lines, delimiter, notes)
+    return _RawTable(file.name, names, columns, lines, delimiter, notes)
 
 
 def _is_header(cells: list[str]) -> bool:
@@ -311,7 +311,7 @@ def _delimiter(text: str) -> str:
     return ","
 
 
-def _from_parquet(file: Path) -> _Cells:
+def _from_parquet(file: Path) -> _RawTable:
     try:
         import pandas as pd  # type: ignore[import-untyped]
 
@@ -327,7 +327,7 @@ def _from_parquet(file: Path) -> _Cells:
         ]
         columns.append(texts)
     names = [str(name) for name in frame.columns]
-    return _Cells(file.name, names, columns, list(range(1, len(frame) + 1)), ",")
+    return _RawTable(file.name, names, columns, list(range(1, len(frame) + 1)), ",")
 
 
 # ---------------------------------------------------------------------- kinds
@@ -400,7 +400,9 @@ _READERS: dict[str, Callable[[str, str], float | None]] = {
 }
 
 
-def _column(cells: _Cells, name: str, values: list[str], asked: str | None, notes: list[str]) -> Column:
+def _column(
+    cells: _RawTable, name: str, values: list[str], asked: str | None, notes: list[str]
+) -> Column:
     """Find out what a column holds."""
     there = [(i, cell.strip()) for i, cell in enumerate(values) if not _is_missing(cell)]
     gaps = len(there) < len(values)
@@ -437,7 +439,9 @@ def _gaps(values: list[str], there: list[tuple[int, str]]) -> str:
     return f", {missing:,} missing" * (missing > 0)
 
 
-def _kind(cells: _Cells, name: str, there: list[tuple[int, str]], notes: list[str]) -> tuple[str, str]:
+def _kind(
+    cells: _RawTable, name: str, there: list[tuple[int, str]], notes: list[str]
+) -> tuple[str, str]:
     """Return the kind that all cells are of, else a category; refuse a column with a few mistakes."""
     words = {cell.lower() for _, cell in there}
     if words <= _TRUE | _FALSE and words & _TRUE | words & _FALSE:
@@ -459,7 +463,7 @@ def _kind(cells: _Cells, name: str, there: list[tuple[int, str]], notes: list[st
     return "category", ""
 
 
-def _best_form(kind: str, there: list[tuple[int, str]], cells: _Cells) -> str:
+def _best_form(kind: str, there: list[tuple[int, str]], cells: _RawTable) -> str:
     """Return the way of writing that most cells have; a comma parts decimals if it parts no cells."""
     forms = _FORMS.get(kind, ("",))
     if kind not in _READERS:
@@ -494,14 +498,16 @@ def _identifier(name: str, cells: list[str], kind: str, form: str) -> str:
 # ---------------------------------------------------------------------- features
 
 
-def _value(cells: _Cells, name: str, kind: str, form: str, row: int, cell: str) -> float:
+def _value(cells: _RawTable, name: str, kind: str, form: str, row: int, cell: str) -> float:
     value = _READERS[kind](cell, form)
     if value is None:
         raise DataFileError(f"{cells.place(row, name)}: {cell[:MAX_CELL]!r} is no {kind}.")
     return value
 
 
-def _features(cells: _Cells, column: Column, values: list[str], notes: list[str]) -> NDArray[np.float64]:
+def _features(
+    cells: _RawTable, column: Column, values: list[str], notes: list[str]
+) -> NDArray[np.float64]:
     """Return the features of one column, (n, features)."""
     missing = np.array([_is_missing(cell) for cell in values])
     if missing.any() and not column.gaps:

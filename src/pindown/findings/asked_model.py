@@ -110,11 +110,6 @@ class AskedModel:
         except UnsupportedModelError as error:
             return f"it needs the piecewise-linear form and {_without_advice(str(error))}"
 
-    @property
-    def is_smooth(self) -> bool:
-        """Whether some operation is known not to be piecewise linear, or nothing is known of them."""
-        return bool(self.why_not_exact)
-
 
 def last_activation(model: ReluNetwork | Model) -> str | None:
     """Return the softmax or sigmoid at the end, which scores leave out; None if there is none."""

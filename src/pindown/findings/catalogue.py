@@ -15,7 +15,6 @@ from pindown.findings.how_far import (
     generalisation_bounds,
     input_scaling,
     lipschitz,
-    low_pass,
     output_range,
     robustness,
     rows_and_labels,
@@ -43,7 +42,7 @@ from pindown.findings.why_this_one import (
 _TOPICS = (
     *(architecture, lossless, accuracy, calibration, rows_and_labels, input_scaling, lipschitz),
     *(training_theorems, margin, separability_and_rank, tangent_kernel),
-    *(inputs, output_range, unfamiliar_inputs, generalisation_bounds, frequencies, low_pass),
+    *(inputs, output_range, unfamiliar_inputs, generalisation_bounds, frequencies),
     *(symmetries, robustness, attacks),
     *(linear_regions, dead_zones, near_data, cell_picture, depth),
 )

@@ -13,7 +13,7 @@ from pindown.findings.wording import at_least, at_most, number_text, with_unit
 from pindown.text import card
 
 Status: TypeAlias = Literal["answered", "not applicable", "not run", "error"]
-Cell: TypeAlias = str | int | float | None
+Entry: TypeAlias = str | int | float | None
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Table:
 
     caption: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[Entry, ...], ...]
 
 
 @dataclass(frozen=True)

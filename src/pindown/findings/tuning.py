@@ -15,7 +15,7 @@ SECONDS_PER_PARAMETER = 1e-8  # of one pass of intervals, or of a comparison wei
 
 # With less than so many seconds left nothing is asked again, and with more than such a part of all
 # nobody is told that time is short before it had all of it.
-LEAST_TO_ASK_AGAIN = 0.5
+MIN_SHARE_TO_ASK_AGAIN = 0.5
 SHORT_OF_TIME = 0.2
 
 # The exact form of a model with convolutions holds about as many weights as one input costs products;
@@ -154,7 +154,7 @@ SLOPE_SECONDS_PER_PRODUCT = 1e-9
 SLOPE_POINTS_PER_LOOK = 4  # of a model, whose price is not known before
 SLOPE_SHARE = 0.8
 INPUTS_LISTED = 12
-MOST_OF_THE_REACTION = 0.9
+REACTION_SHARE = 0.9
 
 # OUT-01, OUT-02: products at all points take some seconds; differences are bounded for as many outputs
 # as fit on a page; the last linear forms are carried back to the inputs.

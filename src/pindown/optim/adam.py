@@ -13,11 +13,11 @@ from torch import Tensor
 from pindown.optim._base import (
     ForeachOptimizer,
     Work,
+    adaptive_step,
     count_steps,
     moments,
     plain_number,
 )
-from pindown.optim._fused import adaptive_step
 from pindown.validation import choice, positive
 
 SCHEDULES = ("bias_corrected", "constant", "theorem", "optimal")

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pindown.optim._base import ForeachOptimizer, State, moments, plain_number
-from pindown.optim._fused import nesterov_step
+from pindown.optim._base import ForeachOptimizer, State, moments, nesterov_step, plain_number
 
 
 def check_momentum(settings: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from pindown.findings import Finding, Table
 from pindown.findings.comparison import Comparison
 from pindown.findings.concerns import MAX_SHOWN
 from pindown.findings.wording import count
-from pindown.report.pages import cell_text, reasons, sections
+from pindown.report.pages import entry_text, reasons, sections
 from pindown.text import visible
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _table(table: Table) -> list[str]:
     rule = "|" + " --- |" * len(table.columns)
     rows = [
         "| "
-        + " | ".join(escape(cell_text(c, name)) for c, name in zip(row, table.columns, strict=True))
+        + " | ".join(escape(entry_text(c, name)) for c, name in zip(row, table.columns, strict=True))
         + " |"
         for row in table.rows
     ]

@@ -14,7 +14,7 @@ from pindown.findings.pictures import PlaneMap
 from pindown.findings.wording import shape
 from pindown.network import ReluNetwork
 from pindown.report.glosses import first_glosses
-from pindown.report.pages import cell_text, reasons, render, safe, sections
+from pindown.report.pages import entry_text, reasons, render, safe, sections
 from pindown.report.tuning import (
     MAX_KEY_NUMBERS,
     MAX_LETTERS_BELOW_PICTURE,
@@ -151,7 +151,7 @@ def render_fragment(audit: Audit) -> str:
 def _table(table: Table) -> dict[str, Any]:
     """Return what the page shows of a table: cells as text, and which columns are words."""
     shown = table.rows[:MAX_TABLE_ROWS]
-    rows = [[cell_text(v, c) for v, c in zip(row, table.columns, strict=True)] for row in shown]
+    rows = [[entry_text(v, c) for v, c in zip(row, table.columns, strict=True)] for row in shown]
     words = [i for i in range(len(table.columns)) if not all(_NUMERIC.fullmatch(row[i]) for row in rows)]
     return {
         "caption": table.caption,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.findings import CATALOGUE, GROUPS, KINDS, Finding
-from pindown.findings.finding import Cell
+from pindown.findings.finding import Entry
 from pindown.findings.opening_paragraph import Reason, grouped_reasons
 from pindown.findings.wording import at_least, at_most, number_text, percent
 from pindown.report.tuning import MAX_TABLE_ROWS, MIN_SQUARE_SIDE
@@ -85,7 +85,7 @@ def _environment() -> Environment:
         symbols=SYMBOLS,
         hypothesis_symbols=_HYPOTHESIS_SYMBOLS,
         kinds=KINDS,
-        cell=cell_text,
+        entry=entry_text,
         documentation=documentation,
         most_rows=MAX_TABLE_ROWS,
         style=safe(_read("page.css")),
@@ -165,18 +165,18 @@ def reasons(audit: Audit) -> list[Reason]:
     return sorted(grouped_reasons(audit.findings), key=lambda reason: reason.rank)
 
 
-def cell_text(cell: Cell, column: str) -> str:
-    """Return a table cell as text; columns named "share ..." are percentages, others may be bounds.
+def entry_text(entry: Entry, column: str) -> str:
+    """Return a table's entry as text; columns named "share ..." are percentages, others may be bounds.
 
-    >>> cell_text(1234, "rows"), cell_text(0.5, "share right"), cell_text(None, "value")
+    >>> entry_text(1234, "rows"), entry_text(0.5, "share right"), entry_text(None, "value")
     ('1,234', '50.0%', '–')
-    >>> cell_text(2.344, "at least"), cell_text(2.344, "at most")
+    >>> entry_text(2.344, "at least"), entry_text(2.344, "at most")
     ('2.34', '2.35')
     """
-    if cell is None:
+    if entry is None:
         return "–"
-    if isinstance(cell, str):
-        return cell
+    if isinstance(entry, str):
+        return entry
     if column in ("at least", "at most"):
-        return at_least(cell) if column == "at least" else at_most(cell)
-    return percent(cell) if column.startswith("share") else number_text(cell)
+        return at_least(entry) if column == "at least" else at_most(entry)
+    return percent(entry) if column.startswith("share") else number_text(entry)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array, dense
 from pindown.geometry.exact.integer_network import integer_network
-from pindown.geometry.facts.dual_bounds import SMALLEST_PRODUCT, smallest_product
+from pindown.geometry.facts.dual_bounds import MIN_PRODUCT, smallest_product
 from pindown.network import ReluNetwork
 from pindown.rational import solve
 from pindown.relaxation.lp_balls import DUALS, Norm, lengths
@@ -126,7 +126,7 @@ def cell_forms(
 ) -> CellForms:
     """Return the sides of a pattern's cell, and where ``rows @ f`` is at most 0 on it."""
     smallest = smallest_product(net) * float(np.min(np.abs(x), initial=1.0, where=x != 0))
-    tiny = TINY if smallest < SMALLEST_PRODUCT else 0.0  # what underflow can take; zeros stay zeros else
+    tiny = TINY if smallest < MIN_PRODUCT else 0.0  # what underflow can take; zeros stay zeros else
     a, off = x, np.zeros_like(x)
     S, wrong = np.eye(len(x)), np.zeros((len(x), len(x)))
     values, errors, slopes, slope_errors = [], [], [], []

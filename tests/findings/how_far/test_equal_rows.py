@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pindown.deadline import Deadline, OutOfTime
-from pindown.findings.how_far import _equal_rows
-from pindown.findings.how_far._equal_rows import are_among, first_equal
+from pindown.findings.how_far import rows_and_labels
+from pindown.findings.how_far.rows_and_labels import are_among, first_equal
 
 
 def rows_of(seed, n=300):
@@ -25,7 +25,9 @@ def by_looking_at_all(X):
 @pytest.mark.parametrize("digests_differ", [True, False])
 def test_first_equal_row_and_membership(seed, digests_differ, monkeypatch):
     if not digests_differ:  # the worst accident: all rows look alike
-        monkeypatch.setattr(_equal_rows, "_digests", lambda X, check: np.zeros(len(X), dtype=np.uint64))
+        monkeypatch.setattr(
+            rows_and_labels, "_digests", lambda X, check: np.zeros(len(X), dtype=np.uint64)
+        )
     X, others = rows_of(seed), rows_of(seed + 10, 100)
     assert first_equal(X).tolist() == by_looking_at_all(X)
     expected = [bool((row == X).all(axis=1).any()) for row in others]
@@ -38,7 +40,7 @@ def test_rows_that_differ_in_the_last_bit_differ():
     X[7, 13] = np.nextafter(X[7, 13], 9.0)
     assert np.flatnonzero(first_equal(X)).tolist() == [7]
     # Digests tell them apart by themselves: nothing has to be sorted.
-    assert len(np.unique(_equal_rows._digests(X, lambda: None))) == 2
+    assert len(np.unique(rows_and_labels._digests(X, lambda: None))) == 2
 
 
 def test_work_ends_when_it_is_told_to():

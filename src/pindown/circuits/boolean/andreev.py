@@ -30,7 +30,7 @@ from pindown.circuits.boolean.restrictions import Restriction
 from pindown.validation import at_least, choice
 
 Variant: TypeAlias = Literal["corrected", "as_printed"]
-_LARGEST_POWER = 1000  # 2^1001 is still a float64
+_MAX_POWER = 1000  # 2^1001 is still a float64
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def agreement_tail(n: int, epsilon: float, *, log2_functions: float = 0.0) -> fl
             f"epsilon = {epsilon}, log2_functions = {log2_functions}."
         )
     # Beyond the range of float64 the exponent is minus infinity for all that can be written down.
-    power = math.ldexp(epsilon**2, n + 1) if n < _LARGEST_POWER or not epsilon else math.inf
+    power = math.ldexp(epsilon**2, n + 1) if n < _MAX_POWER or not epsilon else math.inf
     return math.exp(min(0.0, log2_functions * math.log(2) - power))
 
 

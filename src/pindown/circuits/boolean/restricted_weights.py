@@ -33,7 +33,7 @@ from pindown.network import ReluNetwork
 from pindown.rational import RationalNetwork
 from pindown.validation import at_least, choice, integers, refuse
 
-_LARGEST_EXPONENT = 1000  # of two, in float64, with some room
+_MAX_EXPONENT = 1000  # of two, in float64, with some room
 
 
 @dataclass(frozen=True, repr=False)
@@ -361,5 +361,5 @@ def size_bound(
 
 
 def _require_float(exponent: float) -> None:
-    if exponent > _LARGEST_EXPONENT:
+    if exponent > _MAX_EXPONENT:
         raise ValueError(f"the bound overflows float64: its log2 is about {exponent:.4g}.")

@@ -44,7 +44,7 @@ Ids = NDArray[np.int64]
 # Folding a batch norm in floats rounds six times, and the other exporter as often.
 _ROUNDINGS = 16.0
 _FOLDED = 2.0**-48  # what folding it in float64 may round, of the largest number of a row
-_SMALLEST_SIZE = 2.0**-900  # of a row, so that what underflows is nothing beside it
+_MIN_SIZE = 2.0**-900  # of a row, so that what underflows is nothing beside it
 _NAMES_ONLY = {"trained", "kind"}  # fields that say how a file counts and writes
 _NUMBERS = {"weight", "kernel", "bias"}
 _AFFINE = (Dense, Convolution, TransposedConvolution)
@@ -411,7 +411,7 @@ def _change(one: _Layer, two: _Layer) -> float:
         np.max([*largest, *map(np.abs, biases), nothing + one.terms, nothing + two.terms], axis=0)
     )
     with np.errstate(all="ignore"):
-        if rounded and (np.concatenate(sizes) < _SMALLEST_SIZE).any():
+        if rounded and (np.concatenate(sizes) < _MIN_SIZE).any():
             return np.inf
         shares = [np.where(x > 0.0, x / y, 0.0) for x, y in zip(apart, sizes, strict=True)]
     return float(np.max(shares, initial=0.0)) * (1.0 + 2.0**-40) + (_FOLDED if rounded else 0.0)

@@ -25,7 +25,7 @@ from pindown.equivalence.tuning import (
 
 Query = Callable[[Array], NDArray[np.floating]]
 
-_LEAST_NOISE = 2.0**-50  # what float64 leaves of a sum of a few dozen terms
+_MIN_NOISE = 2.0**-50  # what float64 leaves of a sum of a few dozen terms
 
 
 class StopAskingError(Exception):
@@ -49,7 +49,7 @@ class Oracle:
         self.query, self.box, self.d = query, box, box.dim
         self.half = box.upper / 2 - box.lower / 2
         self.max_queries, self.deadline = max_queries, deadline
-        self.n_queries, self.noise = 0, _LEAST_NOISE
+        self.n_queries, self.noise = 0, _MIN_NOISE
         self.center, self.spread = np.zeros(1), np.ones(1)
 
     @property
@@ -132,7 +132,7 @@ class Oracle:
                 "float64; divide them by a constant."
             )
         self.spread = np.where(size > 0.0, size, 1.0)
-        rounding = float(np.max(np.max(np.abs(values), axis=0) / self.spread)) * _LEAST_NOISE
+        rounding = float(np.max(np.max(np.abs(values), axis=0) / self.spread)) * _MIN_NOISE
         tiny = self._second_differences(TINY_SEGMENT, rng)
         self.noise = max(rounding, float(np.quantile(tiny, NOISE_QUANTILE)))
         if self.noise > MAX_NOISE:

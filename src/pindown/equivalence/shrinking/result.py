@@ -13,7 +13,7 @@ from pindown.network import ReluNetwork
 from pindown.text import card, rounded_up
 
 _SHOWN_RUNS = 6
-_SHORTEST_RUN = 3  # two neighbours are listed, three are a range
+_MIN_RUN = 3  # two neighbours are listed, three are a range
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +67,7 @@ def _listed(units: tuple[int, ...], noun: str = "unit") -> str:
     parts = [
         part
         for run in runs
-        for part in ([f"{run[0]}-{run[-1]}"] if len(run) >= _SHORTEST_RUN else list(map(str, run)))
+        for part in ([f"{run[0]}-{run[-1]}"] if len(run) >= _MIN_RUN else list(map(str, run)))
     ]
     more = f", ... ({len(units)} in all)" if len(parts) > _SHOWN_RUNS else ""
     return f"{noun}{'s' * (len(units) != 1)} {', '.join(parts[:_SHOWN_RUNS])}{more}"

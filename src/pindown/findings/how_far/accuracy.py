@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.evidence import Assumption
-from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.finding import Entry, Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark, drawable
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
@@ -176,7 +176,7 @@ def _sampling_hypotheses(subject: Subject, sample: Sample) -> tuple[Assumption, 
 
 
 def _class_table(predicted: NDArray[np.intp], targets: Targets) -> Table:
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Entry, ...]] = []
     for label in np.unique(targets.values).tolist():
         mine = predicted[targets.values == label]
         wrong = mine[mine != label]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.evidence import Assumption
-from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.finding import Entry, Finding, Quantity, Table
 from pindown.findings.pictures import Curves
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
@@ -183,7 +183,7 @@ def confident_mistakes(subject: Subject) -> Finding:
     bold = np.flatnonzero(wrong & (sure >= CONFIDENT))
     worst = bold[np.argsort(margins(observed.outputs, targets)[bold], kind="stable")][:WORST_ROWS_SHOWN]
     n, share = observed.n, len(bold) / observed.n
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    rows: tuple[tuple[Entry, ...], ...] = tuple(
         (int(observed.rows[i]), int(targets.values[i]), int(predicted[i]), float(sure[i])) for i in worst
     )
     return Finding(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pindown.evidence import Assumption
-from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.finding import Entry, Finding, Quantity, Table
 from pindown.findings.pictures import Mark, Scale, drawable
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
@@ -148,7 +148,7 @@ def best_copy(subject: Subject) -> Finding:
     }
     best = min(values, key=values.__getitem__)
     gain = 1.0 - values[best] / values["given"]
-    rows: tuple[tuple[Cell, ...], ...] = tuple((_COPIES[name], value) for name, value in values.items())
+    rows: tuple[tuple[Entry, ...], ...] = tuple((_COPIES[name], value) for name, value in values.items())
     return Finding(
         verdict=f"{percent(gain)} smaller for the best copy than for the weights as given"
         if gain > 0

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from pindown.affine import Array, Matrix
 from pindown.deadline import OutOfTime
 from pindown.evidence import Assumption
-from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.finding import Entry, Finding, Quantity, Table
 from pindown.findings.pictures import Mark, Scale, StackedBars, drawable
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
@@ -204,7 +204,7 @@ def _picture(bounds: LipschitzBounds) -> Scale | None:
 
 def _bounds_table(bounds: LipschitzBounds, cell: _SteepestCell | None) -> Table:
     pair = f"steepest of pairs near {bounds.n_points:,} points"
-    rows: list[tuple[Cell, ...]] = [
+    rows: list[tuple[Entry, ...]] = [
         ("attained", bounds.lower, None, pair if bounds.witness else "a pair in the steepest cell"),
         ("averaged", None, bounds.averaged, "ReLU is half an identity (Combettes, Pesquet 2020)")
         if bounds.averaged is not None

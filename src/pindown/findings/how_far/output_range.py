@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array, stored_entries
 from pindown.evidence import Assumption
 from pindown.findings.asked_model import Function
-from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.finding import Entry, Finding, Quantity, Table
 from pindown.findings.pictures import StackedBars
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
@@ -249,7 +249,7 @@ def _shares(outputs: Array) -> Array:
     return np.bincount(winners, minlength=outputs.shape[1]) / len(outputs)
 
 
-def _rows(shares: Array, outputs: Array, order: list[int]) -> list[tuple[Cell, ...]]:
+def _rows(shares: Array, outputs: Array, order: list[int]) -> list[tuple[Entry, ...]]:
     means = outputs.mean(axis=0)
     return [(k, float(shares[k]), float(means[k])) for k in order]
 

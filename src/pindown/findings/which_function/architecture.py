@@ -389,10 +389,10 @@ def _relation_row(layer: LayerRelations) -> tuple[int | str, ...]:
         len(layer.redundant),
         len(layer.constant),
         len(layer.unused),
-        *(_relation_cell(layer, kind) for kind in _RELATIONS),
+        *(_relation_entry(layer, kind) for kind in _RELATIONS),
     )
 
 
-def _relation_cell(layer: LayerRelations, kind: str) -> int | str:
+def _relation_entry(layer: LayerRelations, kind: str) -> int | str:
     exact, near = layer.count(kind, exact=True), layer.count(kind, exact=False)
     return f"{exact:,} (+{near:,})" if near else exact

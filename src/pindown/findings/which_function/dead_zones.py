@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.deadline import OutOfTime
 from pindown.evidence import Assumption
-from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.finding import Entry, Finding, Quantity, Table
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
 from pindown.findings.samples import chunk_rows
@@ -175,7 +175,7 @@ def _layers_off(net: ReluNetwork, points: Array) -> NDArray[np.bool_]:
 
 
 def _table(net: ReluNetwork, on_box: _Shares, on_data: _Shares | None) -> Table:
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Entry, ...]] = []
     for i, width in enumerate(net.hidden_widths):
         rows.append((i + 1, width, on_box.by_layer[i], None if on_data is None else on_data.by_layer[i]))
     columns = ("layer", "units", "share of the box where it is off", "share of the data")

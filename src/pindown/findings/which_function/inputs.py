@@ -18,8 +18,8 @@ from pindown.findings.tuning import (
     MAX_SLOPE_POINTS,
     MAX_SLOPE_PRODUCTS,
     MIN_SLOPE_POINTS,
-    MOST_OF_THE_REACTION,
     PASSES_PER_SLOPE,
+    REACTION_SHARE,
     SECONDS_PER_LOOK,
     SLOPE_POINTS_PER_LOOK,
     SLOPE_SECONDS_PER_PRODUCT,
@@ -55,20 +55,18 @@ def inputs_it_uses(subject: Subject) -> Finding:
     d = net.in_features
     order = np.argsort(-influence, kind="stable")
     shares = influence[order] / total if total > 0 else np.zeros(d)
-    enough = (
-        int(np.searchsorted(np.cumsum(shares), MOST_OF_THE_REACTION - 1e-12) + 1) if total > 0 else 0
-    )
+    enough = int(np.searchsorted(np.cumsum(shares), REACTION_SHARE - 1e-12) + 1) if total > 0 else 0
     told = f"{len(unused):,} of {count(d, 'input')} cannot change any output" if len(unused) else (
         f"every one of {count(d, 'input')} is connected to an output" if exact else
         f"{int(np.count_nonzero(influence)):,} of {count(d, 'input')} had an effect"
     )  # fmt: skip
     carry = "carries" if enough == 1 else "carry"
-    strong = f"{enough:,} {carry} {percent(MOST_OF_THE_REACTION)} of the reaction to small changes"
+    strong = f"{enough:,} {carry} {percent(REACTION_SHARE)} of the reaction to small changes"
     return Finding(
         verdict=f"{told}; {strong}" if total > 0 else f"{told}; none has any effect at {place}",
         number=Quantity(
             enough, "estimate", "inputs", n=len(points),
-            label=f"for {percent(MOST_OF_THE_REACTION)} of the reaction to small changes",
+            label=f"for {percent(REACTION_SHARE)} of the reaction to small changes",
         ),
         hypotheses=(
             *([Assumption("inputs that cannot change anything: no path of weights leads out", "checked")]
@@ -78,8 +76,8 @@ def inputs_it_uses(subject: Subject) -> Finding:
         reading="The reaction to an input is the size of the slope of the outputs in it, in the mean "
         "over points, times how much the input varies. An input without any path of nonzero weights to "
         "an output could be left out of the data.",
-        scale=f"If all {count(d, 'input')} mattered alike, {round(MOST_OF_THE_REACTION * d):,} would "
-        f"carry {percent(MOST_OF_THE_REACTION)}. Slopes are local: an input that matters only beyond a "
+        scale=f"If all {count(d, 'input')} mattered alike, {round(REACTION_SHARE * d):,} would "
+        f"carry {percent(REACTION_SHARE)}. Slopes are local: an input that matters only beyond a "
         "fold is missed.",
         table=Table(
             "Inputs by their part in the reaction to small changes (numbered from 1)",

@@ -13,7 +13,7 @@ from pindown.affine import Array
 from pindown.box import Box
 from pindown.deadline import Deadline, OutOfTime, Stopwatch
 from pindown.evidence import Assumption
-from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.finding import Entry, Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
@@ -129,7 +129,7 @@ def _reading(pieces: int | None, cells: int) -> str:
 def _table(here: Regions) -> Table:
     net, growth = here.domain.net, here.found.growth
     known = here.found.complete and len(growth) == net.depth - 1
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Entry, ...]] = []
     bound, rank = 1, net.in_features
     for i, width in enumerate(net.hidden_widths):
         bound *= zaslavsky(width, rank)

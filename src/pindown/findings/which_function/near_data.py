@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.box import Box
 from pindown.evidence import Assumption
-from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.finding import Entry, Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
@@ -140,7 +140,7 @@ def _table(
     groups = {"all pairs": np.ones(len(cells), dtype=bool)}
     if same is not None:
         groups |= {"same class": same, "different classes": ~same}
-    rows: list[tuple[Cell, ...]] = [
+    rows: list[tuple[Entry, ...]] = [
         (
             name,
             int(own.sum()),

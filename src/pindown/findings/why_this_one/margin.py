@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pindown.evidence import Assumption, Kind
-from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.finding import Entry, Finding, Quantity, Table
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
 from pindown.findings.subject import Subject
@@ -26,7 +26,7 @@ class _Answer(NamedTuple):
     number: Quantity
     reading: str
     scale: str
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[Entry, ...], ...]
     checked: tuple[Assumption, ...] = ()
 
 

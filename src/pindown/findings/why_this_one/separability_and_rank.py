@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.evidence import Assumption
-from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.finding import Entry, Finding, Quantity, Table
 from pindown.findings.pictures import StackedBars
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
@@ -89,12 +89,12 @@ def separability_of_features(subject: Subject) -> Finding:
         table=Table(
             "Pairs of rows with the wrong sign of inner product",
             ("features", "within a class", "between classes"),
-            tuple((name, *_cells(pair)) for name, pair in zip(names, shares, strict=True)),
+            tuple((name, *_entries(pair)) for name, pair in zip(names, shares, strict=True)),
         ),
     )
 
 
-def _cells(pair: tuple[float, float]) -> tuple[Cell, Cell]:
+def _entries(pair: tuple[float, float]) -> tuple[Entry, Entry]:
     return percent(pair[0]), percent(pair[1])
 
 
@@ -129,7 +129,7 @@ def effective_rank_of_weights(subject: Subject) -> Finding:
     """Compare the singular values of each layer with the prediction and with random weights."""
     theory = _predicted(subject)
     rng = subject.rng("BIAS-04")
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Entry, ...]] = []
     ranks: list[tuple[float, float]] = []
     for i, layer in enumerate(subject.net.layers, 1):
         W = layer.weight
@@ -193,14 +193,14 @@ def _predicted(subject: Subject) -> _Theory:
     return _Theory(theorem.applies, "" if theorem.applies else theorem.obstacle, conditions)
 
 
-def _listed(rows: list[tuple[Cell, ...]]) -> str:
+def _listed(rows: list[tuple[Entry, ...]]) -> str:
     shown = [_shown(row[2]) for row in rows]
     if len(shown) > MAX_RANKS_LISTED:
         shown[5:-5] = [f"… {len(shown) - 10} more …"]
     return ", ".join(shown)
 
 
-def _shown(rank: Cell) -> str:
+def _shown(rank: Entry) -> str:
     return "?" if not isinstance(rank, float) else number_text(round(rank, 1))
 
 

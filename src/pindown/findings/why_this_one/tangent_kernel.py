@@ -20,7 +20,7 @@ from pindown.bias.tangent_kernel import (
 )
 from pindown.bias.tuning import LAZY, RICH
 from pindown.evidence import Assumption
-from pindown.findings.finding import Cell, Finding, Quantity, Table
+from pindown.findings.finding import Entry, Finding, Quantity, Table
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
 from pindown.findings.subject import Subject
@@ -180,7 +180,7 @@ def movement_in_training(subject: Subject) -> Finding:
     shares = [m / s if s else (math.inf if m else 0.0) for m, s in zip(moved, start, strict=True)]
     most = max(range(len(shares)), key=shares.__getitem__)
     still = sum(1 for m in moved if m == 0.0)
-    rows: list[tuple[Cell, ...]] = [
+    rows: list[tuple[Entry, ...]] = [
         (i, s, m, share_ if math.isfinite(share_) else None)
         for i, (s, m, share_) in enumerate(zip(start, moved, shares, strict=True), 1)
     ]

@@ -36,7 +36,7 @@ from pindown.rounding import TINY, add_up, gamma
 # Relative to the terms of a form: far more than rounding moves it. Facets this near may be meant.
 _NEAR = 1e-9
 _DAMPING = 1e-10  # of normals of length one: far above rounding, and its square far below
-SMALLEST_PRODUCT = 1e-250  # below it, rounding is no longer relative
+MIN_PRODUCT = 1e-250  # below it, rounding is no longer relative
 
 
 def upper_bounds(cx: PolyhedralComplex, output: int, sign: float = 1.0) -> Array:
@@ -59,7 +59,7 @@ def upper_bounds(cx: PolyhedralComplex, output: int, sign: float = 1.0) -> Array
         array([1., 2.])
     """
     bounds = np.full(cx.n_regions, np.inf)
-    if smallest_product(cx.net) < SMALLEST_PRODUCT:
+    if smallest_product(cx.net) < MIN_PRODUCT:
         return bounds
     for start in range(0, cx.n_regions, DUAL_BOUND_CELLS_PER_BLOCK):
         part = np.arange(start, min(start + DUAL_BOUND_CELLS_PER_BLOCK, cx.n_regions))

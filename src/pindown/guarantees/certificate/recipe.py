@@ -44,9 +44,9 @@ from pindown.guarantees.certificate.modules import (
 from pindown.guarantees.certificate.posterior import WeightPosterior
 from pindown.guarantees.certificate.run import Run
 from pindown.guarantees.tuning import (
-    HELD_OUT_AT_MOST,
     HELD_OUT_SHARE,
     HELD_OUT_UNTIL,
+    MAX_HELD_OUT_SHARE,
     MIN_HELD_OUT,
     PRIOR_SHARES,
     PRIOR_UNTIL,
@@ -193,7 +193,7 @@ def _training_share(n: int, by_errors: bool, prior: str) -> float:
     """
     if not by_errors:
         return PRIOR_SHARES[prior]
-    return 1.0 - min(max(HELD_OUT_SHARE * n, MIN_HELD_OUT), HELD_OUT_AT_MOST * n) / n
+    return 1.0 - min(max(HELD_OUT_SHARE * n, MIN_HELD_OUT), MAX_HELD_OUT_SHARE * n) / n
 
 
 def _dropout(value: float) -> float:

@@ -27,7 +27,7 @@ from pindown.learn.gates.modified_sgd_bounds import (
     solve_recursion,
     start_distance_bound,
 )
-from pindown.learn.gates.tuning import LEAST_CONFIDENT_SHARE, MAX_HORIZON, SGD_CHUNK
+from pindown.learn.gates.tuning import MAX_HORIZON, MIN_CONFIDENT_SHARE, SGD_CHUNK
 from pindown.progress import watched
 from pindown.validation import choice, integer, positive, probability
 
@@ -205,7 +205,7 @@ class ModifiedSGDRegressor(Gate, RegressorMixin, BaseEstimator):  # type: ignore
         growth = moments.sharp_fourth_moment if sharp else moments.fourth_moment
         eigenvalue = moments.smallest_eigenvalue
         if stream:  # a sample stands for the stream: take the safe side of both estimates
-            eigenvalue = max(eigenvalue - moments.eigenvalue_error, LEAST_CONFIDENT_SHARE * eigenvalue)
+            eigenvalue = max(eigenvalue - moments.eigenvalue_error, MIN_CONFIDENT_SHARE * eigenvalue)
             growth += moments.fourth_moment_error
         for name in ("smallest_eigenvalue", "fourth_moment"):
             if getattr(self, name) is not None:

@@ -10,7 +10,7 @@ SGD_CHUNK = 2**16
 # A horizon beyond this is not reached by anybody.
 MAX_HORIZON = 10**15
 # An eigenvalue within its standard error of zero is taken as this share of it.
-LEAST_CONFIDENT_SHARE = 0.5
+MIN_CONFIDENT_SHARE = 0.5
 # Steps that take the worst case closer to its floor than this share are not worth taking.
 NEAR_FLOOR = 0.01
 

@@ -30,8 +30,8 @@ from pindown.learn.one_class._plan import Plan
 from pindown.learn.one_class._printed_algorithm import accepted, displacement, rejected
 from pindown.learn.one_class.tuning import (
     GENERATOR_WEIGHT,
-    LEAST_PROGRESS,
     LOOK_PATIENCE,
+    MIN_PROGRESS,
     PULL,
     STEPS_BETWEEN_LOOKS,
     STEPS_PER_GENERATOR_STEP,
@@ -241,7 +241,7 @@ class Member:
             record = self.epoch(inputs)
             if len(held_out) and self.plan.has("negatives") and number % every == 0:
                 record["held_out"] = self.held_out_loss(held_out, seed=0)
-                since = 0 if record["held_out"] < best - LEAST_PROGRESS else since + 1
+                since = 0 if record["held_out"] < best - MIN_PROGRESS else since + 1
                 best = min(best, record["held_out"])
             self.history.append({"epoch": float(number), **record})
             if since >= LOOK_PATIENCE:

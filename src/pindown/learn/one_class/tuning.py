@@ -22,7 +22,7 @@ STEPS_BETWEEN_LOOKS = 10
 # Looks without progress before a member stops.
 LOOK_PATIENCE = 4
 # What counts as progress of a held-out loss.
-LEAST_PROGRESS = 1e-3
+MIN_PROGRESS = 1e-3
 # Each member leaves out one of so many folds; with fewer rows nothing is left out.
 FOLDS, MIN_ROWS_TO_HOLD_OUT = 5, 20
 # Of the running mean of the weights.

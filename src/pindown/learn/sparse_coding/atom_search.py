@@ -22,8 +22,8 @@ from pindown.affine import Array, Integers
 from pindown.learn.sparse_coding.tuning import (
     ATOM_ROUNDS,
     BLOCK_NUMBERS,
-    LEAST_USED,
-    MOST_ALIKE,
+    MAX_ALIKE,
+    MIN_USED,
     RESTARTING_SHARE,
 )
 
@@ -86,9 +86,9 @@ def _restarted(
     W: Array, used: Array, signals: Array, missed: Array, rng: np.random.RandomState
 ) -> Array:
     """Put signals that are explained worst in place of atoms that are idle or doubled."""
-    alike = np.triu(W @ W.T > MOST_ALIKE, 1)
+    alike = np.triu(W @ W.T > MAX_ALIKE, 1)
     first, second = np.nonzero(alike)
-    idle = np.flatnonzero(used < LEAST_USED * used.mean())
+    idle = np.flatnonzero(used < MIN_USED * used.mean())
     again = np.union1d(idle, np.where(used[first] < used[second], first, second))
     if not len(again) or not missed.any():
         return W

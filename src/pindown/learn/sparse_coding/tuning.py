@@ -17,8 +17,8 @@ MAX_LISTED_SUPPORTS = 100_000
 # dimensions 10 rounds find 245 of them, 15 find 251, 30 find 254.
 ATOM_ROUNDS = 15
 RESTARTING_SHARE = 0.8
-LEAST_USED = 0.1
-MOST_ALIKE = 0.8
+MIN_USED = 0.1
+MAX_ALIKE = 0.8
 # Atoms that explain a signal where nothing is known.
 ATOMS_PER_SIGNAL = 2
 # Thresholds that are tried, in shares of the largest value, and signals they are tried on.

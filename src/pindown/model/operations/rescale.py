@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pindown.affine import Array
-from pindown.model.operations._others import sum_of_others
 from pindown.model.operations.affine_operation import AffineOperation
 from pindown.model.operations.chain import ChainedForms
 from pindown.model.operations.operation import (
@@ -29,6 +28,7 @@ from pindown.model.operations.operation import (
     Shape,
     Writer,
 )
+from pindown.model.operations.softmax import sum_of_others
 from pindown.rounding import TINY, add_down, add_up, gamma
 
 _BISECTIONS = 40

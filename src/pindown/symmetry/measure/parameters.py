@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 
 Layers = list[tuple[Array, Array]]
-_SMALLEST_SCALE = np.finfo(float).tiny  # below it dividing overflows
+_MIN_SCALE = np.finfo(float).tiny  # below it dividing overflows
 
 
 def forward(
@@ -63,7 +63,7 @@ def rescale_hidden(layers: Sequence[Any], hidden: int, scales: ArrayLike) -> Lay
     [[2.0]]
     """
     factors = np.asarray(scales, dtype=float)
-    if not (np.isfinite(factors).all() and (factors > _SMALLEST_SCALE).all()):
+    if not (np.isfinite(factors).all() and (factors > _MIN_SCALE).all()):
         raise ValueError("scales are positive finite numbers, one per unit.")
     return _scaled(layers, hidden, factors)
 

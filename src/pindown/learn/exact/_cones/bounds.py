@@ -40,10 +40,10 @@ _DEPENDENT = 1e-14
 # Units are split where relaxed outputs miss the network's most; corners of the other kind are
 # nearly exact.
 _CONVEX_SHARE = 0.3
-_LEAST_PART = 0.02
+_MIN_PART = 0.02
 # Weights beyond this cancel in another unit and say little about where to cut; nor is a weight of zero
 # the last word.
-_MOST_WEIGHT, _LEAST_WEIGHT = 10.0, 0.05
+_MAX_WEIGHT, _MIN_WEIGHT = 10.0, 0.05
 
 
 @compiled
@@ -290,8 +290,8 @@ def _split(
             for i in range(r):
                 for q in range(i):
                     score, where = 0.0, 0.0
-                    one = _LEAST_WEIGHT + min(x[u * r + i], _MOST_WEIGHT)
-                    two = _LEAST_WEIGHT + min(x[u * r + q], _MOST_WEIGHT)
+                    one = _MIN_WEIGHT + min(x[u * r + i], _MAX_WEIGHT)
+                    two = _MIN_WEIGHT + min(x[u * r + q], _MAX_WEIGHT)
                     for j in range(n):
                         a, c = Q[j, u * r + i], Q[j, u * r + q]
                         if kind[j, u] == 2 and a * c < 0 and min(abs(a), abs(c)) > 10 * _ON:
@@ -314,8 +314,8 @@ def _split(
         if kind[j, u] == 2 and a * c < 0 and abs(a / (a - c) - mean) < near:
             near = abs(a / (a - c) - mean)
             split[3] = a / (a - c)
-    if not _LEAST_PART < split[3] < 1 - _LEAST_PART:
-        split[3] = min(max(mean, _LEAST_PART), 1 - _LEAST_PART)
+    if not _MIN_PART < split[3] < 1 - _MIN_PART:
+        split[3] = min(max(mean, _MIN_PART), 1 - _MIN_PART)
 
 
 @compiled

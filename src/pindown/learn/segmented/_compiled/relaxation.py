@@ -34,7 +34,7 @@ from pindown.learn.segmented._compiled.parabolas import extend, insert, matters
 # Both ends together may take this fraction of a segment's curvature: what is left keeps its line unique.
 _TAKEN_SHARE = 0.9
 # The least class is for two points at this quantile of gaps; the next ones grow by this factor.
-_SMALLEST_CLASS = 0.1
+_CLASS_QUANTILE = 0.1
 _CLASS_GROWTH = 4.0
 _MAX_CLASSES = 12
 
@@ -221,7 +221,7 @@ def next_level(
 def classes(x: Array, w: Array, most: Array) -> Array:
     """Return the least curvatures of the classes, from two points to what any tie can take."""
     pair = w[:-1] * w[1:] / (w[:-1] + w[1:]) * np.diff(x) ** 2
-    low = float(np.quantile(pair, _SMALLEST_CLASS))
+    low = float(np.quantile(pair, _CLASS_QUANTILE))
     high = max(2 * float(most.max()) / _TAKEN_SHARE, low * (1 + 1e-9))
     count = int(np.clip(np.ceil(np.log(high / low) / np.log(_CLASS_GROWTH)), 1, _MAX_CLASSES))
     return low * (high / low) ** (np.arange(count + 1) / count)
