@@ -85,8 +85,12 @@ def test_a_program_that_is_refused_is_not_infeasible():
 
 def test_time_leaves_a_bound():
     cost, rows, whole = knapsack()
-    found = integer_program(cost, rows, whole, lower=0.0, upper=1.0, time=0.3)
-    assert found.status == "time" and found.bound < found.value
+    for time in (0.3, 1.0, 3.0, 10.0):  # a busy machine takes a while to find a first point
+        found = integer_program(cost, rows, whole, lower=0.0, upper=1.0, time=time)
+        assert found.status == "time"
+        if found.x is not None:
+            break
+    assert found.bound < found.value
     assert (rows.matrix @ found.x <= rows.upper + SOLVER_TOLERANCE).all()
     assert found.value == pytest.approx(cost @ found.x)
     with pytest.raises(ArithmeticError):

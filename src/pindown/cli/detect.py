@@ -130,7 +130,7 @@ def fit(
     check_outputs(html=html, json=json)
     _check_target("-o", out, _MODEL_ENDING, data)
     if epochs is not None and epochs < 1:
-        raise ValueError(f"--epochs must be at least 1, got {epochs}; untrained, all rows score 0.")
+        raise ValueError(f"--epochs must be at least 1; got {epochs}: untrained, all rows score 0.")
     detector = LocalMaximaDetector(
         preset,
         contamination=_share(contamination),

@@ -140,9 +140,19 @@ def _silence(findings: Sequence[Finding]) -> str:
         told = groups[0].because
     else:
         told_of = [group for group in groups if _worth_telling(group)][:MAX_REASONS] or groups[:1]
-        parts = [f"{len(group.findings)} {group.because}" for group in told_of]
+        parts = [f"{len(group.findings)} {_in_one_breath(group.because)}" for group in told_of]
         rest = silent - sum(len(group.findings) for group in told_of)
         parts += [f"{rest} for other reasons"] if rest else []
         told = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
     have = "has" if silent == 1 else "have"
     return f"{count(silent, 'question')} of {len(findings)} {have} no answer: {told}."
+
+
+def _in_one_breath(because: str) -> str:
+    """Return a reason as a part of a longer sentence.
+
+    >>> _in_one_breath("because it takes 9 s; 2 s were left")
+    'because it takes 9 s (2 s were left)'
+    """
+    reason, _, more = because.partition("; ")
+    return f"{reason} ({more})" if more else reason

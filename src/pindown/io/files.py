@@ -16,6 +16,7 @@ from pindown.atomic_files import reason_of, whole_file
 from pindown.errors import ModelFileError
 from pindown.model.limits import MAX_FILE_BYTES, MAX_GZIP_BYTES, check_file_bytes
 from pindown.network import ReluNetwork
+from pindown.validation import choice
 
 _CHUNK_BYTES = 2**20
 _CHOICES = ("auto", "float32", "float64")
@@ -91,8 +92,7 @@ def choose_dtype(net: ReluNetwork, dtype: str) -> np.dtype[Any]:
     >>> choose_dtype(tenth, "auto"), choose_dtype(half, "auto")
     (dtype('float64'), dtype('float32'))
     """
-    if dtype not in _CHOICES:
-        raise ValueError(f"dtype must be one of {', '.join(_CHOICES)}; got {dtype!r}.")
+    choice("dtype", dtype, _CHOICES)
     if dtype != "auto":
         return np.dtype(dtype)
     arrays = [part for W, b in net.layers for part in (W.data if sp.issparse(W) else W, b)]

@@ -46,9 +46,8 @@ _CHUNK_ENTRIES = 2_000_000  # of |W| that are held at once
 # if it has many parameters, or this many times as many multiply-adds.
 _MODEL_SIZES = (1.0, 10.0, 1e-3)
 _MACS_OF_MANY = 100
-_SMOOTH_LOSS = (
-    2.0**-40
-)  # of the largest output: a GELU near zero has few digits, and not everywhere the same
+# Of the largest output: a GELU near zero has few digits, and not everywhere the same.
+_SMOOTH_LOSS = 2.0**-40
 _EXACT_LOSS = Fraction(1, 2**20)
 
 

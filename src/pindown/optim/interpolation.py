@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.validation import choice, positive
+from pindown.validation import choice, number, positive
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,7 @@ def stochastic_rmsprop_conditions(
     for name, value in (("c", c), ("gradient_bound", gradient_bound), ("shift", shift)):
         positive(name, value)
     positive("smoothness", smoothness)
-    if not 0 < decay < 1:
-        raise ValueError(f"decay must be between 0 and 1; got {decay!r}.")
+    number("decay", decay, 0.0, 1.0, above=True, below=True)
     choice("variant", variant, ("corrected", "as_printed"))
     G = gradient_bound if sample_bound is None else sample_bound
     positive("sample_bound", G)

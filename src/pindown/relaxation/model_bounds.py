@@ -38,6 +38,7 @@ from pindown.relaxation.tuning import (
     MODEL_TIGHTENED_ENTRIES,
     OUTER_SLOPE_STEPS,
 )
+from pindown.validation import choice
 
 _METHODS = ("interval", "linear", "optimised")
 EXACT = (AffineOperation, Move, Add, Concat, Fill, Constant)  # their own relaxation, on any box
@@ -74,8 +75,7 @@ def bounds(
     >>> [float(end[0].round(9)) for end in bounds(net, [0.0], [9.0])]
     [1.0, 1.0]
     """
-    if method not in _METHODS:
-        raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {method!r}.")
+    choice("method", method, _METHODS)
     graph = as_model(model, "bounds")
     ends = [np.asarray(end, dtype=np.float64) for end in (lower, upper)]
     single = ends[0].ndim == 1

@@ -22,7 +22,7 @@ from pindown.bias.flow import Method, Path, gradient_flow
 from pindown.bias.least_squares.gradient_descent import scaled_squares
 from pindown.bias.tuning import MAX_SLIDING_STEPS, NEURON_TIME, NO_LOSS_SHARE, SLIDING_STEP
 from pindown.evidence import Kind
-from pindown.validation import integer, labelled, number, positive, vector
+from pindown.validation import choice, integer, labelled, number, positive, vector
 
 Activation: TypeAlias = Literal["relu", "softplus", "tanh", "identity"]
 _FEASIBLE = 1e-8  # relative residual of the constraints that rounding in a solve may leave
@@ -248,6 +248,4 @@ def _activation(name: str, at_zero: float) -> tuple[Callable[[Array], Array], Ca
         "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
         "identity": (np.asarray, np.ones_like),
     }
-    if name not in pairs:
-        raise ValueError(f"activation must be one of {', '.join(pairs)}; got {name!r}.")
-    return pairs[name]
+    return pairs[choice("activation", name, pairs)]

@@ -58,8 +58,7 @@ def beta_grid(
     Mukherjee 2020, section 6.7.
     """
     a, b = positive("low", low), positive("high", high)
-    if isinstance(depth, bool) or depth < 2:
-        raise ValueError(f"depth must be an integer of at least 2; got {depth!r}.")
+    integer("depth", depth, least=2)
     if b < a:
         raise ValueError(f"high must not be below low; got {low} and {high}.")
     if kind == "uniform":

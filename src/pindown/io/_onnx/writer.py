@@ -19,6 +19,7 @@ from pindown.model.limits import MAX_FILE_BYTES
 from pindown.model.operations.moves import Constant, Expand, Reshape
 from pindown.model.operations.operation import Numbers, Shape, Writer
 from pindown.network import ReluNetwork
+from pindown.validation import choice
 
 _OPSET, _IR_VERSION = 13, 8  # read by every runtime since 2021
 # The operator set that first has these operations in the form in which they are written here.
@@ -47,8 +48,7 @@ def onnx_bytes(model: Model | ReluNetwork, dtype: str = "auto") -> bytes:
         return _Graph(model_of_network(model), numbers).serialised()
     if dtype == "auto":
         dtype = model.dtype if model.dtype in _FLOATS else "float32"
-    if dtype not in _FLOATS:
-        raise ValueError(f"dtype must be one of auto, {', '.join(_FLOATS)}; got {dtype!r}.")
+    choice("dtype", dtype, ("auto", *_FLOATS))
     return _Graph(model, np.dtype(dtype)).serialised()
 
 

@@ -27,9 +27,8 @@ from pindown.model.operations.operation import (
 from pindown.rounding import TINY
 
 _HULL_STEPS = 5  # halves 24 cells down to one
-_ROUNDING = (
-    2.0**-48
-)  # far above what a handful of float64 operations loses, relative to their largest part
+# Far above what a handful of float64 operations loses, relative to their largest part.
+_ROUNDING = 2.0**-48
 
 
 class Lines(NamedTuple):

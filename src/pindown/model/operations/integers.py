@@ -38,6 +38,7 @@ from pindown.model.operations.operation import (
     matched,
 )
 from pindown.rounding import TINY, add_up, two_product
+from pindown.validation import choice
 
 RANGES = {
     "int4": (-8, 7),
@@ -89,8 +90,7 @@ class _OnGrid(Operation):
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", frozen(float32(self.scale)))
         object.__setattr__(self, "zero", frozen(self.zero))
-        if self.kind not in RANGES:
-            raise ValueError(f"kind must be one of {', '.join(RANGES)}; got {self.kind!r}.")
+        choice("kind", self.kind, RANGES)
         low, high = RANGES[self.kind]
         if not ((self.scale > 0) & np.isfinite(self.scale)).all():
             raise ValueError(f"a scale must be positive and finite; got {_shown(self.scale)}.")

@@ -95,7 +95,7 @@ class Quantized(Chain):
         return self.inputs
 
     def steps(self, *shapes: Shape) -> tuple[Operation, ...]:
-        """Do it, and quantise."""
+        """Carry out the operation, then quantise its result."""
         return (self.inner,) if self.output is None else (self.inner, self.output)
 
     @property

@@ -15,6 +15,7 @@ from pindown.model._expression import Expression
 from pindown.model._lowering import Lowering
 from pindown.model.operations.elementwise import Elementwise, Lines
 from pindown.model.operations.operation import Interval, NotPiecewiseLinearError, Numbers, Writer
+from pindown.validation import choice
 
 _KINDS: dict[str, tuple[Callable[[Array], Array], Callable[[Fraction], int]]] = {
     "floor": (np.floor, math.floor),
@@ -86,8 +87,7 @@ class Round(Step):
     kind: str
 
     def __post_init__(self) -> None:
-        if self.kind not in _KINDS:
-            raise ValueError(f"kind must be one of {', '.join(_KINDS)}; got {self.kind!r}.")
+        choice("kind", self.kind, _KINDS)
 
     @property
     def name(self) -> str:
