@@ -108,7 +108,7 @@ def test_dtype_is_respected(tmp_path, ending):
         save(net, tmp_path / f"net{ending}", dtype=dtype)
         expected = net.layers[0].weight.astype("f4") if rounded else net.layers[0].weight
         assert (load(tmp_path / f"net{ending}").relu_network().layers[0].weight == expected).all()
-    with pytest.raises(ValueError, match="auto, float32, float64"):
+    with pytest.raises(ValueError, match="'auto', 'float32', 'float64'"):
         save(net, tmp_path / f"net{ending}", dtype="float16")
 
 

@@ -298,7 +298,7 @@ def test_prelu_counts_what_was_trained_and_says_what_does_not_fit():
     assert (slopes.n_parameters, slopes.name, LeakyRelu(0.1).name) == (3, "PReLU", "LeakyReLU")
     with pytest.raises(ValueError, match="slopes of shape"):
         slopes.shape((1, 2, 5))
-    with pytest.raises(ValueError, match="one of floor, ceil, round"):
+    with pytest.raises(ValueError, match="one of 'floor', 'ceil', 'round'"):
         Round("up")
     with pytest.raises(ValueError, match="do not exist"):
         ReduceMax((2,)).shape((1, 3))
