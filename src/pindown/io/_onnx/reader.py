@@ -230,5 +230,8 @@ def _overflow(model: Model) -> Iterator[str]:
 
 
 def _largest(values: NDArray[Any]) -> float:
+    low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+    if low > _LOWEST[0] and high < np.inf:  # there is nothing to leave out
+        return max(-low, high)
     counted = ~np.isnan(values) & (values != _LOWEST[0]) & (values != _LOWEST[1])
     return float(np.abs(values).max(initial=0.0, where=counted))
