@@ -117,6 +117,8 @@ ROW_KEYS = 8
 NEAR_ROWS = 0.05
 # Of an assignment, times the cube of the number of units.
 ASSIGNMENT_SECONDS = 2e-10
+# Layers up to this width are paired by their functions, too, which takes all pairs of units.
+MAX_FUNCTION_PAIRS = 1024
 # Rows of one network nearer than this are parallel to rounding, whatever the other network says.
 PARALLEL_ROWS = 1e-9
 

@@ -125,6 +125,29 @@ def test_duplicate_units_are_told_apart_by_what_they_feed(seed, hidden):
     assert found.matched and max(found.residuals) < 1e-9
 
 
+def wired(rng):
+    """Return a network whose units read few of many copies of the same three functions."""
+    rows = rng.standard_normal((3, 3))[np.repeat([0, 1, 2], 6)]
+    layers, n = [(rows[:, :2], rows[:, 2])], 18
+    for m in (12, 8):
+        W = np.zeros((m, n))
+        for row in W:
+            row[rng.choice(n, 2, replace=False)] = rng.choice([-1.0, 1.0], 2)
+        layers.append((W, np.full(m, 0.25)))
+        n = m
+    return ReluNetwork.from_layers([*layers, (rng.standard_normal((1, n)), [0])])
+
+
+def test_copies_of_few_functions_are_told_apart_by_who_reads_them():
+    """By rows, and what units feed in no order, 24 of these are found."""
+    found = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        net = wired(rng)
+        found += match(apply(random_symmetry(net, seed=rng), net), net).matched
+    assert found >= 36
+
+
 def test_zero_units_do_not_disturb():
     rng = np.random.default_rng(3)
     net = random_net(rng, [5, 8, 6, 2])

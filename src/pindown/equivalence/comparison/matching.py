@@ -3,8 +3,10 @@ r"""Are two networks symmetric copies of each other? Pair their units layer by l
 If the layers before agree, unit i of one network and unit j of the other are the same exactly when their
 rows :math:`(W_i, b_i)` are positive multiples of each other. Each layer is paired by the directions of
 its rows: nearest neighbours among random projections first, an optimal assignment for what they leave
-open, and the outgoing weights where rows are parallel within one network. What then still differs,
-number by number, is returned as changes, whose effect :func:`pindown.equivalence.gap_of_changes` bounds.
+open, and the outgoing weights where rows are parallel within one network. If a layer is far off then,
+units are paired by what they compute, from the outputs back, and the better pairing is kept. What then
+still differs, number by number, is returned as changes, whose effect
+:func:`pindown.equivalence.gap_of_changes` bounds.
 
 Phuong 2021, section 2.4 (the induction behind Theorem 2.1, turned into an algorithm).
 """
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Affine, Array, Matrix, dense, is_finite
 from pindown.deadline import NEVER, Deadline, OutOfTime
+from pindown.equivalence.comparison._function_pairing import pair_by_functions
 from pindown.equivalence.comparison._row_pairing import pair_units, times_powers, unit_rows
 from pindown.equivalence.comparison.result import LayerDifference
 from pindown.equivalence.gauge_fixing import row_lengths
@@ -43,6 +46,7 @@ from pindown.validation import positive
 _LARGEST = float(np.finfo(np.float64).max)
 # A scale that differs from 1 by no more than float32 rounding is none.
 _SAME_SCALE = 2.0**-20
+_FAR_APART = 0.1  # rows that differ by more than that are hardly partners
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,18 +108,42 @@ def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6, deadline: Deadl
         return Matching(False, None, (), None, {}, reason)
     mine, theirs = zip(*map(_alike, a.layers, b.layers), strict=True)
     symmetry, problems = _pair_all(mine, theirs, deadline)
+    changes, residuals = _compared(mine, theirs, symmetry, deadline)
+    if max(residuals) > _FAR_APART:
+        try:
+            orders = pair_by_functions(mine, theirs, deadline)
+        except OutOfTime:
+            orders = None
+        if orders is not None:
+            others, flipped = _pair_all(mine, theirs, deadline, orders)
+            found, own = _compared(mine, theirs, others, deadline)
+            if _distance(own) < _distance(residuals):
+                symmetry, problems, changes, residuals = others, flipped, found, own
+    for i, residual in enumerate(residuals):
+        if residual > rtol:
+            problems.setdefault(i + 1, f"layer {i + 1} differs by {residual:.2g} of a row")
+    failed = min(problems, default=None)
+    reason = "" if failed is None else problems[failed]
+    return Matching(failed is None, symmetry, tuple(residuals), failed, changes, reason)
+
+
+def _compared(
+    mine: tuple[Affine, ...], theirs: tuple[Affine, ...], symmetry: Symmetry, deadline: Deadline
+) -> tuple[dict[int, Change], list[float]]:
+    """Return what the moved copy of theirs has more than mine, and how much that is of each layer."""
     changes, residuals = {}, []
     for i, (layer, other) in enumerate(zip(mine, theirs, strict=True)):
         _require_time(deadline, layer)
         change = _change(i, layer, other, symmetry)
         residuals.append(_residual(layer, change, output=i == len(mine) - 1))
-        if residuals[-1] > rtol:
-            problems.setdefault(i + 1, f"layer {i + 1} differs by {residuals[-1]:.2g} of a row")
         if not change.is_zero:
             changes[i] = change
-    failed = min(problems, default=None)
-    reason = "" if failed is None else problems[failed]
-    return Matching(failed is None, symmetry, tuple(residuals), failed, changes, reason)
+    return changes, residuals
+
+
+def _distance(residuals: list[float]) -> float:
+    """Return how far two networks are apart in all: a layer counts one at most."""
+    return sum(min(each, 1.0) for each in residuals)
 
 
 def _require_time(deadline: Deadline, layer: Affine) -> None:
@@ -125,9 +153,12 @@ def _require_time(deadline: Deadline, layer: Affine) -> None:
 
 
 def _pair_all(
-    mine: tuple[Affine, ...], theirs: tuple[Affine, ...], deadline: Deadline
+    mine: tuple[Affine, ...],
+    theirs: tuple[Affine, ...],
+    deadline: Deadline,
+    orders: list[Permutation] | None = None,
 ) -> tuple[Symmetry, dict[int, str]]:
-    """Pair the units of all hidden layers, and say where a sign is opposite."""
+    """Pair the units of all hidden layers, by rows if not given; say where a sign is opposite."""
     permutations: list[Permutation] = []
     scales: list[Array] = []
     problems = {}
@@ -138,7 +169,10 @@ def _pair_all(
         following = (mine[i + 1], theirs[i + 1])
         last = i == len(mine) - 2
         moved = Affine(W, other.bias)
-        p = pair_units(layer, moved, powers, following, last=last, deadline=deadline)
+        if orders is None:
+            p = pair_units(layer, moved, powers, following, last=last, deadline=deadline)
+        else:
+            p = orders[i]
         m, flipped = _scales(layer, Affine(W[p], other.bias[p]))
         if flipped.any():
             problems[i + 1] = f"unit {int(np.argmax(flipped))} of layer {i + 1} has the opposite sign"
