@@ -15,6 +15,7 @@ from pindown.guarantees.bounds import (
 )
 from pindown.guarantees.bounds.rescaled_weights import homogeneous
 from pindown.guarantees.bounds.table import stored_bits
+from pindown.model.from_network import model_of_network
 
 
 def easy(rng, m):
@@ -167,3 +168,25 @@ def test_which_of_two_codes_was_used_is_part_of_the_description():
     short, long = (ReluNetwork.from_layers([([[w]], [0.0])]) for w in (0.5, 0.1))
     weight = 2.0**64 * 2.0 ** -stored_bits(short) + 2.0**128 * 2.0 ** -stored_bits(long)
     assert weight <= 1.0
+
+
+@pytest.mark.parametrize("biases", [False, True])
+def test_starts_and_centres_are_models_of_any_kind(biases):
+    rng = np.random.default_rng(6)
+    nets = [
+        ReluNetwork.from_layers(
+            [(rng.normal(size=(3, 2)), biases * rng.normal(size=3)), (rng.normal(size=(2, 3)), [0, 0])]
+        )
+        for _ in range(2)
+    ]
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    graphs = [model_of_network(net) for net in nets]
+    for net, start in (graphs, (nets[0], graphs[1])):
+        table, plain = bound_table(net, X, y, start=start), bound_table(nets[0], X, y, start=nets[1])
+        assert [b.terms for b in table.bounds] == [b.terms for b in plain.bounds]
+        around = spectral_margin_bound(net, X, y, centres=[start])
+        lists = [homogeneous(each) for each in nets]
+        rows = np.hstack([X, np.ones((30, 1))]) if biases else X
+        assert around.terms == spectral_margin_bound(lists[0], rows, y, centres=lists[1:]).terms
+    with pytest.raises(ValueError, match="rows of 2 inputs"):
+        spectral_margin_bound(WeightList("given", (np.eye(2), np.eye(2))), X[:, :1], y)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
-from pindown.guarantees.bounds.rescaled_weights import WeightList, homogeneous, homogeneous_rows
-from pindown.network import ReluNetwork
+from pindown.guarantees.bounds.rescaled_weights import WeightList, weights_of
+from pindown.io import as_network
 from pindown.rounding import gamma, norm_up
 
 # Roundings in the norm of a normalised row besides one for each entry: the root and quotient that made
@@ -72,17 +73,32 @@ class Sample(NamedTuple):
         return len(self.margins)
 
 
-def read_network(net: ReluNetwork | WeightList, X: ArrayLike) -> tuple[WeightList, Array]:
-    """Return weights without biases and the rows they read."""
-    rows = np.asarray(X, dtype=np.float64)
-    if isinstance(net, ReluNetwork):
-        weights, rows = homogeneous(net), homogeneous_rows(net, rows)
+def read_networks(nets: Sequence[Any], X: ArrayLike, caller: str) -> tuple[list[WeightList], Array]:
+    """Return networks as weights without biases, and the rows that the first of them reads.
+
+    Args:
+        nets: Any models, or weight lists, which read rows as they are. If one has biases, all are
+            taken as networks of an input (x, 1).
+        X: The sample.
+        caller: Who asks, for messages.
+
+    >>> from pindown import ReluNetwork
+    >>> net = ReluNetwork.from_layers([([[2.0]], [1.0]), ([[3.0]], [0.0])])
+    >>> weights, rows = read_networks([net, net], [[4.0], [5.0]], "an example")
+    >>> len(weights), rows.tolist()
+    (2, [[4.0, 1.0], [5.0, 1.0]])
+    """
+    first = nets[0] if isinstance(nets[0], WeightList) else as_network(nets[0], caller)
+    weights = weights_of([first, *nets[1:]], caller)
+    n_inputs = weights[0].shapes[0][1]
+    if isinstance(first, WeightList):
+        rows = np.asarray(X, dtype=np.float64)
     else:
-        weights = net
-    if rows.ndim != 2 or len(rows) < 2 or rows.shape[1] != weights.shapes[0][1]:
-        raise ValueError(
-            f"X must have at least 2 rows of {weights.shapes[0][1]} inputs; got shape {rows.shape}."
-        )
+        rows, _ = first.as_rows(X)
+        if n_inputs > first.in_features:
+            rows = np.hstack([rows, np.ones((len(rows), 1))])
+    if rows.ndim != 2 or len(rows) < 2 or rows.shape[1] != n_inputs:
+        raise ValueError(f"X must have at least 2 rows of {n_inputs} inputs; got shape {rows.shape}.")
     return weights, rows
 
 

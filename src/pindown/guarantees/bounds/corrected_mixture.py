@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.evidence import Assumption
-from pindown.guarantees.bounds._samples import Sample, reach_of_inputs, read_network, read_sample
+from pindown.guarantees.bounds._samples import Sample, reach_of_inputs, read_networks, read_sample
 from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, outward
 from pindown.guarantees.bounds.priors import N_ANGLES, ClusterPriors, Niceness, beta_grid, niceness
 from pindown.guarantees.bounds.relative_entropy import mixture_exponent
@@ -98,12 +98,8 @@ def mixture_bound(
     Mukherjee 2020, Theorem 6.3.1 and section 6.7.
     """
     n_networks = len(cluster)
-    centre, *others = weights_of([centre, *cluster, *starts], "mixture_bound")
+    (centre, *others), rows = read_networks([centre, *cluster, *starts], X, "mixture_bound")
     cluster, starts = others[:n_networks], others[n_networks:]
-    X = np.asarray(X)
-    if X.ndim == 2 and X.shape[1] + 1 == centre.shapes[0][1]:  # biases
-        X = np.hstack([X, np.ones((len(X), 1))])
-    _, rows = read_network(centre, X)
     if centre.depth < 2:
         raise ValueError(f"this bound needs at least 2 layers; got {centre.depth}.")
     if not cluster or not starts or any(w.shapes != centre.shapes for w in (*cluster, *starts)):

@@ -28,14 +28,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.evidence import Assumption
-from pindown.guarantees.bounds._samples import Sample, reach_of_inputs, read_network, read_sample
+from pindown.guarantees.bounds._samples import Sample, reach_of_inputs, read_networks, read_sample
 from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, half_square, outward
 from pindown.guarantees.bounds.pac_bayes import risks_from_levels
 from pindown.guarantees.bounds.pac_bayes_margins import conditioned_kl
@@ -49,8 +49,6 @@ from pindown.guarantees.bounds.rescaled_weights import (
 )
 from pindown.guarantees.bounds.weight_noise import noise_scale
 from pindown.guarantees.tuning import MARGIN_QUANTILES, SPECTRAL_SUCCESSES
-from pindown.io.accepting import on_network
-from pindown.network import ReluNetwork
 from pindown.rounding import norm_up
 from pindown.validation import positive, probability, refuse
 
@@ -69,9 +67,8 @@ _EQUAL = 1e-6  # relative: norms that differ by less count as balanced
 _ROUNDING = 2.0**-44  # a smaller scale gives a larger bound
 
 
-@on_network
 def spectral_margin_bound(
-    net: ReluNetwork | WeightList,
+    net: Any,
     X: ArrayLike,
     y: ArrayLike,
     *,
@@ -80,7 +77,7 @@ def spectral_margin_bound(
     representative: Representative | Literal["best"] = "best",
     margin: float | None = None,
     input_norm: float | None = None,
-    centres: Sequence[WeightList] | None = None,
+    centres: Sequence[Any] | None = None,
     n_choices: int = 1,
 ) -> Bound:
     r"""Bound the risk of a classifier with small weight noise by its margins and spectral norms.
@@ -91,7 +88,8 @@ def spectral_margin_bound(
             + \log\tfrac{2 \sqrt m}{\delta\, w_\sigma}\Big]\Big)
 
     Args:
-        net: The classifier; biases count as weights of a constant input.
+        net: The classifier, any model, or a :class:`WeightList`; biases count as weights of a constant
+            input.
         X: The training sample, (m, d).
         y: Its classes.
         delta: Probability with which the bound may fail.
@@ -104,6 +102,7 @@ def spectral_margin_bound(
         n_choices: How many such lists of centres were fixed, of which this is one.
 
     Example:
+        >>> from pindown import ReluNetwork
         >>> both = [[1.0, -1.0], [-1.0, 1.0]]
         >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), (both, [0, 0])])
         >>> X = np.where(np.arange(10_000) % 2, 1.0, -1.0)[:, None]
@@ -114,10 +113,11 @@ def spectral_margin_bound(
     Neyshabur, Bhojanapalli, Srebro 2018, Theorem 1; Mukherjee 2020, Theorem 6.1.3.
     """
     delta = probability("delta", delta)
-    weights, rows = read_network(net, X)
+    (weights, *around), rows = read_networks([net, *(centres or ())], X, "spectral_margin_bound")
     sample = read_sample(weights, rows, y)
     if variant == "sharp":
-        return _sharp(weights, sample, delta, _copies(representative, centres), centres, n_choices)
+        given = None if centres is None else around
+        return _sharp(weights, sample, delta, _copies(representative, given), given, n_choices)
     if centres is not None:
         raise ValueError(
             f"centres belong to variant='sharp'; got variant={variant!r}. See mixture_bound."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,6 @@ from pindown.affine import Array, dense
 from pindown.guarantees.bounds._samples import margins_of
 from pindown.guarantees.bounds.bound import Bound, shown_confidence
 from pindown.guarantees.bounds.pac_bayes import held_out_bound, occam_bound
-from pindown.guarantees.bounds.rescaled_weights import has_biases, homogeneous
 from pindown.guarantees.bounds.spectral import spectral_margin_bound
 from pindown.guarantees.bounds.weight_noise import weight_noise_bound
 from pindown.io.accepting import on_network
@@ -81,7 +81,7 @@ def bound_table(
     X_test: ArrayLike | None = None,
     y_test: ArrayLike | None = None,
     delta: float = 0.05,
-    start: ReluNetwork | None = None,
+    start: Any = None,
     random_state: int = 0,
 ) -> BoundTable:
     """Compute every bound that applies to a classifier and its data.
@@ -89,7 +89,7 @@ def bound_table(
     Each bound gets an equal share of delta, so that all hold at once and the smallest may be picked.
 
     Args:
-        net: The classifier.
+        net: The classifier: any model.
         X: Its training sample, (m, d).
         y: Classes 0 to k - 1; {0, 1} or {-1, 1} for one output.
         X_test: Examples that were not used for training.
@@ -129,7 +129,7 @@ def bound_table(
 
 
 def _makers(
-    net: ReluNetwork, X: Array, y: Array, margins: Array, start: ReluNetwork | None, seed: int
+    net: ReluNetwork, X: Array, y: Array, margins: Array, start: Any, seed: int
 ) -> list[Callable[[float], Bound]]:
     error, bits = float(np.mean(margins <= 0)), stored_bits(net)
     makers: list[Callable[[float], Bound]] = [
@@ -140,13 +140,8 @@ def _makers(
     if net.depth >= 2:
         makers.append(lambda d: spectral_margin_bound(net, X, y, delta=d, variant="corrected"))
     if start is not None:
-        biases = has_biases(net) or has_biases(start)
-        mine, centre = homogeneous(net, biases=biases), homogeneous(start, biases=biases)
-        rows = np.hstack([X, np.ones((len(X), 1))]) if biases else X
-        makers.append(
-            lambda d: weight_noise_bound(mine, rows, y, delta=d, start=centre, random_state=seed)
-        )
-        makers.append(lambda d: spectral_margin_bound(mine, rows, y, delta=d, centres=[centre]))
+        makers.append(lambda d: weight_noise_bound(net, X, y, delta=d, start=start, random_state=seed))
+        makers.append(lambda d: spectral_margin_bound(net, X, y, delta=d, centres=[start]))
     return makers
 
 

@@ -18,22 +18,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pindown.affine import Array
 from pindown.evidence import Assumption
-from pindown.guarantees.bounds._samples import margins_of, read_network
+from pindown.guarantees.bounds._samples import margins_of, read_networks
 from pindown.guarantees.bounds.bound import INDEPENDENT, Bound, exp_up, half_square, outward
 from pindown.guarantees.bounds.pac_bayes import risk_from_level
 from pindown.guarantees.bounds.priors import scale_below
 from pindown.guarantees.bounds.relative_entropy import small_kl_inverse
-from pindown.guarantees.bounds.rescaled_weights import WeightList, homogeneous
+from pindown.guarantees.bounds.rescaled_weights import WeightList
 from pindown.guarantees.tuning import DRAWS_DELTA_SHARE, RELATIVE_NOISE_SCALES, ROWS_PER_DRAW
-from pindown.io.accepting import on_network
-from pindown.network import ReluNetwork
 from pindown.rounding import norm_up
 from pindown.validation import integer, positive, probability
 
@@ -42,14 +40,13 @@ _HALVINGS = 200  # of an interval of scales; ends at neighbouring numbers long b
 _MIN_SCALE = 1e-300  # a scale below it is reported as none
 
 
-@on_network
 def weight_noise_bound(
-    net: ReluNetwork | WeightList,
+    net: Any,
     X: ArrayLike,
     y: ArrayLike,
     *,
     delta: float = 0.05,
-    start: ReluNetwork | WeightList | None = None,
+    start: Any = None,
     n_draws: int = 30,
     random_state: int | np.random.Generator | None = 0,
 ) -> Bound:
@@ -61,17 +58,19 @@ def weight_noise_bound(
         \hat L^+ = \mathrm{kl}^{-1}\Big(\text{mean over draws}, \frac{\log(1/\delta')}{\text{draws}}\Big)
 
     Args:
-        net: The classifier; biases count as weights of a constant input.
+        net: The classifier, any model, or a :class:`WeightList`; biases count as weights of a constant
+            input.
         X: The training sample, (m, d).
         y: Its classes.
         delta: Probability with which the bound may fail, draws included.
-        start: Where training started, fixed before the sample was seen; None is zero.
+        start: The network that training started from, fixed before the sample was seen; None is zero.
         n_draws: Noisy networks for each scale that is tried.
         random_state: Seed or generator.
 
     Example:
         A threshold on the line, far from all points:
 
+        >>> from pindown import ReluNetwork
         >>> net = ReluNetwork.from_layers([([[1.0]], [0.0])])
         >>> X = np.where(np.arange(5000) % 2, 1.0, -1.0)[:, None]
         >>> bound = weight_noise_bound(net, X, X[:, 0] > 0, n_draws=100)
@@ -81,8 +80,11 @@ def weight_noise_bound(
     Langford and Caruana 2001, "(Not) bounding the true error"; Dziugaite and Roy 2017.
     """
     delta, draws = probability("delta", delta), integer("n_draws", n_draws)
-    weights, rows = read_network(net, X)
-    origin = np.zeros_like(weights.vector) if start is None else _start_vector(start, weights)
+    nets = [net] if start is None else [net, start]
+    (weights, *starts), rows = read_networks(nets, X, "weight_noise_bound")
+    if any(first.shapes != weights.shapes for first in starts):
+        raise ValueError(f"start must have layers of shapes {weights.shapes}; got {starts[0].shapes}.")
+    origin = starts[0].vector if starts else np.zeros_like(weights.vector)
     distance = norm_up(weights.vector - origin)
     rng, m = np.random.default_rng(random_state), len(rows)
     typical = weights.frobenius / math.sqrt(weights.vector.size) or 1.0
@@ -122,13 +124,6 @@ def _mean_error(
         noisy = weights.shifted(weights.vector + scale * rng.standard_normal(weights.vector.size))
         shares.append(float(np.mean(margins_of(noisy(rows[some]), labels[some]) <= 0)))
     return float(np.mean(shares))
-
-
-def _start_vector(start: ReluNetwork | WeightList, weights: WeightList) -> Array:
-    other = start if isinstance(start, WeightList) else homogeneous(start)
-    if other.shapes != weights.shapes:
-        raise ValueError(f"start must have layers of shapes {weights.shapes}; got {other.shapes}.")
-    return other.vector
 
 
 def perturbation_bound(
