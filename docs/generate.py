@@ -156,8 +156,7 @@ def lecture_page(course: Source, number: int) -> str:
                 "",
             ]
         lines += ["```pycon", one.example, "```", ""]
-        if one.picture:
-            lines += [f"![{one.title}](../gallery/{one.picture}.png)", ""]
+        lines += shown(one, chapter)
         exercise = EXERCISES[one.id]
         lines += [f"**Exercise.** {exercise['ask']}", "", f"*Answer.* {exercise['answer']}", ""]
         lines += ["```python", exercise["check"].strip("\n"), "```", ""]
@@ -169,6 +168,19 @@ def lecture_page(course: Source, number: int) -> str:
             "Read on: [all results by subject](../theorems.md), [the other sources](../sources/index.md)."
         )
     return "\n".join([*lines, ""])
+
+
+def shown(one: Result, chapter: Chapter) -> list[str]:
+    """Return the picture of a topic: the gallery's, else that of its experiment; a page has each once."""
+    if one.picture:
+        first = next(each for each in chapter.results if each.picture == one.picture)
+        if first.id != one.id:
+            return [f"The picture of {first.id} shows this too.", ""]
+        return [f"![{one.title}](../gallery/{one.picture}.png)", ""]
+    for path in sorted((HERE / "images" / "reproduction").glob(f"{one.experiment or '-'}.*")):
+        told = f"What `pindown reproduce {one.experiment}` draws, from the [ledger](../reproduction.md#{one.experiment}):"
+        return [told, "", f"![{one.title}](../images/reproduction/{path.name})", ""]
+    return []
 
 
 def notebook(chapter: Chapter) -> str:

@@ -19,7 +19,7 @@ import doctest, importlib, json, os, pathlib, sys, time
 import numpy, scipy.optimize, scipy.sparse, scipy.stats, sklearn.model_selection, sklearn.neighbors
 import sklearn.svm, torch, torch._dynamo, torch.func, torch.utils.flop_counter
 import matplotlib.figure, pindown
-from pindown.lazy import _homes
+from pindown.lazy import homes_of
 
 torch.set_num_threads(1)
 
@@ -47,7 +47,7 @@ def answered(module, name):
 begin = time.thread_time()
 sum(i * i for i in range(2_000_000))
 print(time.thread_time() - begin)
-homes = (home for room in rooms(pindown) for home in _homes(room.__name__).values())
+homes = (home for room in rooms(pindown) for home in homes_of(room.__name__).values())
 names = {home for home in homes if home[0] != "pindown"}
 for module, name in sorted(names):
     read, write = os.pipe()

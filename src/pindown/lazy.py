@@ -28,7 +28,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     >>> "HeavyBall" in everything, find("HeavyBall").__name__
     (True, 'HeavyBall')
     """
-    homes = _homes(package)
+    homes = homes_of(package)
 
     def find(name: str) -> Any:
         if name not in homes:
@@ -47,7 +47,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     return find, lambda: sorted(homes), list(homes)
 
 
-def _homes(package: str) -> dict[str, tuple[str, str]]:
+def homes_of(package: str) -> dict[str, tuple[str, str]]:
     """Return public names with the modules they come from and their names there."""
     stub = Path(str(sys.modules[package].__file__)).with_suffix(".pyi")
     return {

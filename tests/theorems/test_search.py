@@ -1,5 +1,7 @@
 """Results are found by number, by id and by plain words."""
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -8,12 +10,28 @@ import pytest
 from pindown.theorems import find, results
 
 QUESTIONS = tomllib.loads((Path(__file__).parent / "questions.toml").read_text())
-ASKED = [(question, ids) for part in QUESTIONS.values() for question, ids in part]
+FIRST = ("tuning", "held_out", "fresh")
+ASKED = [(question, ids) for part in FIRST for question, ids in QUESTIONS[part]]
 
 
 @pytest.mark.parametrize(("question", "answers"), ASKED, ids=lambda value: str(value)[:40])
 def test_the_answer_is_among_the_first_three(question, answers):
     assert {one.id for one in find(question)[:3]} & set(answers)
+
+
+@pytest.mark.parametrize(("part", "least"), [("later", 45), ("later_held_out", 46)])
+def test_most_of_fifty_harder_questions_are_answered_among_the_first_three(part, least):
+    asked = QUESTIONS[part]
+    assert len(asked) == 50 and all(i in results() for _, ids in asked for i in ids)
+    assert sum(bool({one.id for one in find(q)[:3]} & set(ids)) for q, ids in asked) >= least
+
+
+def test_a_question_is_answered_without_loading_what_it_is_about():
+    code = "import sys; from pindown.theorems import find; find('margin'); print(sorted(sys.modules))"
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert "pindown.theorems.search" in told and "'numpy'" not in told and "'torch'" not in told
 
 
 def test_there_are_enough_questions_and_they_are_about_all_sources():

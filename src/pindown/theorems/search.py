@@ -1,22 +1,37 @@
-"""Find results by a number ("Mukherjee 3.3.1", "K14") or by plain words, best first."""
+"""Find results by a number ("Mukherjee 3.3.1", "K14") or by plain words, best first.
+
+Words count by where they stand, the more the rarer they are, and less each time they come again (BM25).
+A word that a result does not have may be met by a neighbour in ``thesaurus.toml``. What docstrings say
+counts least.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+import tomllib
 import unicodedata
 from collections import Counter
 from difflib import get_close_matches
 from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
 
+from pindown.theorems.prose import prose_of
 from pindown.theorems.tables import FIELDS, Result, results, sources
 
-# How much a word counts by where it stands; set with a part of tests/theorems/questions.toml.
+# How much a word counts by where it stands; set with parts of tests/theorems/questions.toml.
 _WEIGHTS = {
     "title": 3.0, "words": 3.0, "statement": 1.0, "functions": 1.0, "field": 1.0, "errata": 0.3,
+    "function": 0.5, "module": 0.3,
 }  # fmt: skip
+_SATURATION, _LENGTH = (
+    2.0,
+    0.3,
+)  # of BM25: how soon more of a word says nothing new, how much short texts gain
+_NEIGHBOUR = 0.7  # of a word of the thesaurus in place of the one that was asked
 _EXPERIMENT = 0.7  # factor of results that are runs of published numbers, unless one asks for them
-_PHRASE = 2.0  # for each subject of several words that the question holds whole, times its words
+_PHRASE = 1.0  # for each subject of several words that the question holds whole, times its words
 _ENDINGS = re.compile(
     "(?:isations|izations|isation|ization|ising|izing|ised|ized|ise|ize|ations|ation|ities|ity|ings|ing"
     "|edly|ences|ence|ent|ed|ies|es|ly|s|e|y)$"
@@ -123,12 +138,22 @@ def _stem(word: str) -> str:
     return word[: found.start()] if found else word
 
 
+class _Index(NamedTuple):
+    """What the search knows of all results."""
+
+    counts: dict[str, dict[str, float]]  # of a word in a result, saturated
+    rarity: dict[str, float]
+    phrases: dict[str, list[list[str]]]
+    neighbours: dict[str, set[str]]
+    sayings: list[tuple[list[str], list[str]]]
+
+
 @cache
-def _index() -> tuple[dict[str, dict[str, float]], dict[str, float], dict[str, list[list[str]]]]:
-    """Return weights of words by result, how rare each word is, and the results' phrases."""
-    weights: dict[str, dict[str, float]] = {}
+def _index() -> _Index:
+    held: dict[str, dict[str, float]] = {}
     phrases: dict[str, list[list[str]]] = {}
     for name, one in results().items():
+        own, module = prose_of(one.functions[0])
         parts = {
             "title": one.title,
             "words": " ".join(one.words),
@@ -136,31 +161,72 @@ def _index() -> tuple[dict[str, dict[str, float]], dict[str, float], dict[str, l
             "functions": " ".join(path.rpartition(".")[2].replace("_", " ") for path in one.functions),
             "field": FIELDS[one.field],
             "errata": " ".join(each.where for each in one.errata),
+            "function": own,
+            "module": module,
         }
-        held: dict[str, float] = {}
+        weights: dict[str, float] = {}
         for part, text in parts.items():
-            for word in set(_words(text)):
-                held[word] = max(held.get(word, 0.0), _WEIGHTS[part])
-        weights[name] = held
+            for word, times in Counter(_words(text)).items():
+                weights[word] = weights.get(word, 0.0) + _WEIGHTS[part] * (1.0 + math.log(times))
+        held[name] = weights
         phrases[name] = [_words(phrase) for phrase in (one.title, *one.words)]
-    counts = Counter(word for held in weights.values() for word in held)
-    rarity = {word: math.log(1.0 + len(weights) / count) for word, count in counts.items()}
-    return weights, rarity, phrases
+    mean = sum(sum(weights.values()) for weights in held.values()) / len(held)
+    counts = {}
+    for name, weights in held.items():
+        soft = _SATURATION * (1.0 - _LENGTH + _LENGTH * sum(weights.values()) / mean)
+        counts[name] = {word: w * (_SATURATION + 1.0) / (w + soft) for word, w in weights.items()}
+    times_held = Counter(word for weights in held.values() for word in weights)
+    rarity = {word: math.log1p((len(held) - n + 0.5) / (n + 0.5)) for word, n in times_held.items()}
+    return _Index(counts, rarity, phrases, *_thesaurus())
+
+
+def _thesaurus() -> tuple[dict[str, set[str]], list[tuple[list[str], list[str]]]]:
+    """Return words that may stand for each other, and what is said in several words.
+
+    >>> neighbours, sayings = _thesaurus()
+    >>> "imag" in neighbours["photo"], (["learn", "rat"], ["step", "siz"]) in sayings
+    (True, True)
+    """
+    table = tomllib.loads(files(__package__).joinpath("thesaurus.toml").read_text("utf-8"))
+    neighbours: dict[str, set[str]] = {}
+    for group in map(_words, table["groups"]):
+        for word in group:
+            neighbours.setdefault(word, set()).update(group)
+    pairs = [tuple(map(_words, pair)) for pair in table["phrases"]]
+    return neighbours, [(a, b) for one, other in pairs for a, b in ((one, other), (other, one))]
 
 
 def _scores(text: str) -> dict[str, float]:
-    weights, rarity, phrases = _index()
-    asked = [_nearest(word, rarity) for word in _words(text)]
-    known = {word for word in asked if word}
-    together = " ".join(word or "?" for word in asked)
+    index, asked = _index(), _words(text)
+    known = {word: near for word in asked if (near := _nearest(word, index))}
+    wanted = {  # each word, and how much its neighbours count at most in its place
+        word: {
+            other: _NEIGHBOUR * min(index.rarity[other], index.rarity.get(known.get(word, ""), math.inf))
+            for other in index.neighbours.get(word, ())
+            if other in index.rarity and other not in known.values()
+        }
+        for word in dict.fromkeys(asked)
+    }
+    together = f" {' '.join(known.get(word, '?') for word in asked)} "
+    for saying, others in index.sayings:
+        if f" {' '.join(saying)} " in f" {' '.join(asked)} ":
+            wanted |= {
+                w: {w: _NEIGHBOUR * index.rarity[w]}
+                for w in others
+                if w in index.rarity and w not in wanted
+            }
     scores = {}
-    for name, held in weights.items():
-        score = sum(rarity[word] * held[word] for word in known if word in held)
-        for phrase in phrases[name]:
-            if len(phrase) > 1 and f" {' '.join(phrase)} " in f" {together} ":
+    for name, counts in index.counts.items():
+        score = 0.0
+        for word, others in wanted.items():
+            near = known.get(word, "")
+            own = index.rarity[near] * counts[near] if near in counts else 0.0
+            score += max([own, *(w * counts[other] for other, w in others.items() if other in counts)])
+        for phrase in index.phrases[name]:
+            if len(phrase) > 1 and f" {' '.join(phrase)} " in together:
                 score += _PHRASE * len(phrase)
         if score > 0.0:
-            run = _is_run(results()[name]) and _stem("experiment") not in known
+            run = _is_run(results()[name]) and _stem("experiment") not in known.values()
             scores[name] = score * (_EXPERIMENT if run else 1.0)
     return scores
 
@@ -170,9 +236,9 @@ def _is_run(one: Result) -> bool:
     return "experiment" in one.words
 
 
-def _nearest(word: str, rarity: dict[str, float]) -> str:
+def _nearest(word: str, index: _Index) -> str:
     """Return a word, or the known one that it misspells; empty if there is none."""
-    if word in rarity:
-        return word
-    near = get_close_matches(word, rarity, n=1, cutoff=0.84) if len(word) > _STEM + 1 else []
+    if word in index.rarity or word in index.neighbours:
+        return word if word in index.rarity else ""
+    near = get_close_matches(word, index.rarity, n=1, cutoff=0.84) if len(word) > _STEM + 1 else []
     return near[0] if near else ""
