@@ -1,5 +1,6 @@
 """Results are found by number, by id and by plain words."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,12 @@ import pytest
 from pindown.theorems import find, results
 
 QUESTIONS = tomllib.loads((Path(__file__).parent / "questions.toml").read_text())
+TEXTS = Path(__file__).parents[3] / "shared" / "seeds"
+STATEMENT = re.compile(
+    r"^[ #*]*(Theorem|Lemma|Corollary|Definition|Proposition|Algorithm|Claim)\s+"
+    r"((?:[A-Z0-9]+\.)*[A-Z]?[0-9]+)\b",
+    re.MULTILINE,
+)
 FIRST = ("tuning", "held_out", "fresh")
 ASKED = [(question, ids) for part in FIRST for question, ids in QUESTIONS[part]]
 
@@ -63,10 +70,25 @@ def test_a_result_is_found_by_its_id_and_by_its_title():
         ("Mukherjee Algorithm 7", "R42"),
         ("Brutzkus Lemma 5.2", "M4"),
         ("Phuong Corollary 5.2", "U43"),
+        ("Phuong Theorem 2.1", "U14"),  # not the recovery that is made of its proof
+        ("Mukherjee Definition 8", "R11"),
+        ("Mukherjee Definition 14", "R22"),
     ],
 )
 def test_numbers_are_found(asked, found):
     assert find(asked)[0].id == found
+
+
+@pytest.mark.skipif(not TEXTS.is_dir(), reason="the sources' texts are not beside the project")
+@pytest.mark.parametrize(
+    ("text", "author", "least"),
+    [("000*", "Wolf", 7), ("001*", "Mukherjee", 100), ("002*", "Brutzkus", 4), ("003*", "Phuong", 69)],
+)
+def test_every_numbered_statement_of_a_source_is_found(text, author, least):
+    (path,) = TEXTS.glob(text)
+    numbered = set(STATEMENT.findall(path.read_text(encoding="utf-8")))
+    assert len(numbered) >= least
+    assert [one for one in sorted(numbered) if not find(f"{author} {' '.join(one)}")] == []
 
 
 def test_an_author_leaves_only_results_of_the_source():

@@ -76,13 +76,25 @@ def find(question: str, *, n: int = 10) -> list[Result]:
         exact = exact or [one for one in mine if asked.items() & _numbers(one.also).items()]
         text = _without_numbers(text, named)
         if near or not _words(text):
-            return (exact or near)[:n]
+            opening = [one for one in exact if _opens(one.number, asked)]  # before its proof, say
+            return (opening + [one for one in exact or near if one not in opening])[:n]
     scores = _scores(text)
     if named:
         scores = {name: score for name, score in scores.items() if results()[name].source in named}
     order = list(results())
     ranked = sorted(scores, key=lambda name: (-scores[name], order.index(name)))
     return [results()[name] for name in ranked[:n]]
+
+
+def _opens(number: str, asked: dict[str, str]) -> bool:
+    """Return whether the first that a reference names was asked for.
+
+    >>> asked = _numbers("Theorem 2.1")
+    >>> _opens("Theorem 2.1 (A.1)", asked), _opens("proof of Theorem 2.1", asked)
+    (True, False)
+    """
+    first = _PARTS.match(number)
+    return first is not None and bool(asked.keys() & dict(list(_numbers(number).items())[:1]).keys())
 
 
 def _without_numbers(text: str, named: list[str]) -> str:
