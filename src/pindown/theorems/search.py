@@ -220,13 +220,10 @@ def _scores(text: str) -> dict[str, float]:
         for word in dict.fromkeys(asked)
     }
     together = f" {' '.join(known.get(word, '?') for word in asked)} "
-    for saying, others in index.sayings:
+    for saying, meant in index.sayings:
         if f" {' '.join(saying)} " in f" {' '.join(asked)} ":
-            wanted |= {
-                w: {w: _NEIGHBOUR * index.rarity[w]}
-                for w in others
-                if w in index.rarity and w not in wanted
-            }
+            new = [word for word in meant if word in index.rarity and word not in wanted]
+            wanted |= {word: {word: _NEIGHBOUR * index.rarity[word]} for word in new}
     scores = {}
     for name, counts in index.counts.items():
         score = 0.0
