@@ -197,6 +197,11 @@ def share(rows: list[Result], truth: str) -> str:
     return f"{sum(row['verdict'] == truth for row in mine)} of {len(mine)}" if mine else "-"
 
 
+def counted(done: int, n: int) -> str:
+    """Return a number with its share in whole percent, a hundred only if nothing is left."""
+    return f"{done} ({1.0 if done == n else min(done / n, 0.99):.0%})"
+
+
 COLUMNS = (
     "family",
     "what it is",
@@ -227,7 +232,7 @@ def summary(name: str, rows: list[Result]) -> tuple[str, ...]:
         name,
         ABOUT.get(name, ""),
         str(len(rows)),
-        f"{len(done)} ({len(done) / len(rows):.0%})",
+        counted(len(done), len(rows)),
         share(rows, "sat"),
         share(rows, "unsat"),
         str(sum(map(wrong, rows))),
@@ -306,7 +311,7 @@ def _total(rows: list[tuple[str, ...]]) -> tuple[str, ...]:
         "all",
         "",
         str(n),
-        f"{done} ({done / n:.0%})",
+        counted(done, n),
         *shares,
         str(wrongs),
         "-",

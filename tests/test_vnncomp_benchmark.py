@@ -87,3 +87,11 @@ def test_a_failure_is_a_result(bench, tmp_path, capsys):
 def test_an_unknown_family_is_refused(bench):
     with pytest.raises(SystemExit, match="no such family: large; there are small, liars"):
         bench.run("large")
+
+
+def test_a_hundred_percent_means_all(bench):
+    assert [bench.counted(*pair) for pair in ((345, 346), (4, 4), (0, 3))] == [
+        "345 (99%)",
+        "4 (100%)",
+        "0 (0%)",
+    ]
