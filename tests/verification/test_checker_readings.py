@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 import pindown as pn
 from pindown.verification import proof_files
 from tests.verification.checking import CHECKER, Problem, certified, load_checker, problems
+from tests.verification.test_checker_bounds import graph_of
 
 checker = load_checker()
 NONE = np.zeros(0, np.int32)
@@ -140,6 +141,70 @@ def test_a_model_does_not_speak_for_the_checker(tmp_path, capsys):
     (tmp_path / "proof").write_bytes(proof_files.packed(claim, arrays))
     assert checker.main([str(tmp_path / "proof"), str(tmp_path / "model0.onnx")]) == 1
     assert not any(line.startswith("accepted") for line in capsys.readouterr().out.splitlines())
+
+
+def edited(rng, model):
+    """Change something in a graph: operations, inputs, attributes, shapes of constants, the version."""
+    graph, kind = model.graph, int(rng.integers(8))
+    node = graph.node[int(rng.integers(len(graph.node)))]
+    if kind == 0:
+        node.op_type = str(rng.choice(list(checker.OPERATIONS)))
+    elif kind == 1:
+        order = [node.input[i] for i in rng.permutation(len(node.input))]
+        del node.input[:]
+        node.input.extend(order)
+    elif kind == 2:
+        node.input[-1] = ""
+    elif kind == 3:
+        node.input.append(str(rng.choice(["x", *(each.name for each in graph.initializer)])))
+    elif kind == 4 and node.attribute:
+        del node.attribute[int(rng.integers(len(node.attribute)))]
+    elif kind == 5:
+        name = str(
+            rng.choice(["axis", "perm", "axes", "group", "transA", "transB", "pads", "allowzero"])
+        )
+        value = [1, 0] if rng.random() < 0.5 else int(rng.integers(3))
+        node.attribute.append(helper.make_attribute(name, value))
+    elif kind == 6 and graph.initializer:
+        dims = graph.initializer[int(rng.integers(len(graph.initializer)))].dims
+        turned = [1, *dims] if len(dims) < 2 else list(dims)[::-1]
+        del dims[:]
+        dims.extend(turned)
+    elif kind == 7:
+        model.opset_import[0].version = int(rng.integers(5, 20))
+
+
+@np.errstate(all="ignore")
+def test_models_that_onnxruntime_reads_too_are_the_same_for_both():
+    runtime = pytest.importorskip("onnxruntime")
+    runtime.set_default_logger_severity(4)
+    rng, both = np.random.default_rng(5), 0
+    for _ in range(250):
+        model, d = graph_of(rng, hostile=False)
+        for each in model.graph.initializer:  # of one type, as the runtime wants it
+            if each.data_type == TensorProto.DOUBLE:
+                values = numpy_helper.to_array(each).astype(np.float32)
+                each.CopyFrom(numpy_helper.from_array(values, each.name))
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+        model.ir_version = 8
+        for _ in range(int(rng.integers(0, 3))):
+            edited(rng, model)
+        x, network = rng.standard_normal(d).astype(np.float32), checker.Network(d)
+        try:
+            output = checker.Reader(network, model.SerializeToString(), np.arange(d)).output
+            session = runtime.InferenceSession(
+                model.SerializeToString(), providers=["CPUExecutionProvider"]
+            )
+            (values,) = session.run(None, {"x": x[None]})
+        except Exception:  # one of them does not read it
+            continue
+        bounds = checker.Bounds(network, x[None].astype(float), x[None].astype(float))
+        bounds.complete()
+        (low,), (high,) = bounds.values[output]
+        error = 1e-3 * (1.0 + np.abs(values).max())
+        assert len(low) == values.size and (np.abs(low / 2 + high / 2 - values.ravel()) <= error).all()
+        both += 1
+    assert both > 80
 
 
 # ---------------------------------------------------------------------- claims
