@@ -152,6 +152,7 @@ def _audited(
         box=subject.box,
         box_name=subject.box_name,
         seconds=subject.turn.audit.spent,
+        fingerprint=subject.fingerprint,
     )
 
 
@@ -238,6 +239,7 @@ class Audit:
         comparison: What changed since another checkpoint, if one was given.
         limits: The limits of concerns, by name.
         seconds: How long it took.
+        fingerprint: SHA-256 of the model, the data and the box; empty for a function in Python.
     """
 
     model: Function
@@ -252,6 +254,7 @@ class Audit:
     comparison: Comparison | None = None
     limits: Mapping[str, float] = field(default_factory=lambda: checked_limits(None))
     seconds: float = 0.0
+    fingerprint: str = ""
 
     @property
     def network(self) -> ReluNetwork | None:

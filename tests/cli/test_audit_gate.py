@@ -9,7 +9,14 @@ import pytest
 from pindown import ReluNetwork, audit
 from pindown.cli.main import main
 from pindown.errors import DataFileError
-from pindown.findings.gates import load_readings, outcomes, parse_condition, readings
+from pindown.findings.gates import (
+    Reading,
+    Readings,
+    load_readings,
+    outcomes,
+    parse_condition,
+    readings,
+)
 from tests.findings.test_planted_faults import bayes_network, three_classes
 
 
@@ -70,6 +77,67 @@ def test_a_baseline_lets_pass_what_was_so_before(folder, monkeypatch, capsys):
     assert "failed: concern: 60.0% of the units (12 of 20) are dead" in capsys.readouterr().err
 
 
+def test_of_one_model_nothing_got_worse_whatever_the_seed_and_the_time(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    conditions = ("ACC-01<1.1", "SEN-02>0", "ROB-03.turned>=0", "GEO-01>5", "concern:dead-units")
+    asked = [word for condition in conditions for word in ("--fail-on", condition)]
+
+    def code(model, *more):
+        with pytest.raises(SystemExit) as ended:
+            main(
+                ["audit", model, "--data", "data.npz", "--only", "ACC,UNIT,SEN-02,ROB-03", *asked, *more]
+            )
+        return ended.value.code
+
+    assert code("dead.onnx", "--json", "before.json") == 1
+    capsys.readouterr()
+    again = ("--baseline", "before.json", "--seed", "7", "--budget", "0.05")
+    assert code("dead.onnx", *again) == 0  # hardly any question has time to be answered
+    assert "model and data are those of the baseline" in capsys.readouterr().err
+    np.savez("data.npz", X=three_classes(200, 0)[0] + 1e-9, y=three_classes(200, 0)[1])
+    try:
+        assert (
+            code("dead.onnx", "--baseline", "before.json", "--seed", "7") == 0
+        )  # within what seeds change
+        assert "those of the baseline" not in capsys.readouterr().err
+    finally:
+        np.savez("data.npz", X=three_classes(200, 0)[0], y=three_classes(200, 0)[1])
+
+
+def test_what_had_no_time_is_not_compared():
+    number, condition = {"ROB-03": Reading(0.6, 0.05, 0.05)}, [parse_condition("ROB-03>0.5")]
+    now, silent = Readings(number, {}), Readings({}, {})
+    late = Readings({}, {}, frozenset({"ROB-03"}))
+    assert outcomes(now, condition)[0].words and outcomes(late, condition)[0].words
+    for pair in ((late, now), (now, late)):
+        (found,) = outcomes(pair[0], condition, pair[1])
+        assert not found.words and "not compared" in found.note
+    assert outcomes(silent, condition, now)[0].words  # it had an answer, and time was not the reason
+    assert outcomes(now, condition, silent)[0].words  # nobody asked before
+    below = Readings({"ROB-03": Reading(0.48, 0.05, 0.05)}, {})
+    assert not outcomes(now, condition, below)[0].words  # another draw of rows may do as much
+    below = Readings({"ROB-03": Reading(0.48, 0.05, 0.0)}, {})
+    exact = Readings({"ROB-03": Reading(0.6, 0.05, 0.0)}, {})
+    assert outcomes(exact, condition, below)[0].words  # of the same rows: it crossed the limit
+
+
+def test_a_concern_fails_only_where_it_surely_grew():
+    def found(turned, error):
+        numbers = {
+            f"ROB-03.{name}": Reading(value, error, error)
+            for name, value in (("turned", turned), ("turned_surely", turned - 3 * error))
+        }
+        title = {"robustness": (turned - 3 * error, "weak")} if turned - 3 * error > 0.25 else {}
+        return Readings(numbers, title)
+
+    any_concern = [parse_condition("concern")]
+    assert not outcomes(found(0.45, 0.05), any_concern, found(0.38, 0.05))[0].words
+    assert outcomes(found(0.9, 0.05), any_concern, found(0.38, 0.05))[0].words == "weak"
+    late = Readings({}, {}, frozenset({"ROB-03"}))
+    (outcome,) = outcomes(found(0.9, 0.05), any_concern, late)
+    assert not outcome.words and "no time for ROB-03" in outcome.note
+
+
 def test_limits_come_from_pindown_toml(folder, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pindown.toml").write_text("[audit.concerns]\ndead-units = 0.7\n")
@@ -100,7 +168,8 @@ def test_numbers_get_worse_beyond_noise_only():
     now = readings(result.findings, result.judgement)
     condition = [parse_condition("ACC-01<1.01")]
     assert outcomes(now, condition)[0].words and not outcomes(now, condition, now)[0].words
-    value, error = now.numbers["ACC-01"]
+    value, error, draw = now.numbers["ACC-01"]
+    assert draw == 0.0  # all rows were seen
     near = now._replace(numbers={"ACC-01": now.numbers["ACC-01"]._replace(value=value + 2 * error)})
     far = now._replace(numbers={"ACC-01": now.numbers["ACC-01"]._replace(value=value + 4 * error)})
     assert not outcomes(now, condition, near)[0].words and outcomes(now, condition, far)[0].words

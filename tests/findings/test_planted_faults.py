@@ -138,6 +138,30 @@ def test_wrong_scaling_that_only_makes_it_too_sure():
     assert first.number.value == pytest.approx(sure.mean() - right, abs=0.03)  # of 500 of the rows
 
 
+def test_a_scaling_that_only_damps_confidence_is_no_matter_of_scale(rows):
+    # Somewhat too sure, on inputs of deviation 1.3: dividing by it helps as any temperature would.
+    result = asked(bayes_network(1.4, scale=1.6), three_classes(800, 2, 1.4), three_classes(600, 3, 1.4))
+    assert result["DAT-03"].facts["gain_surely"] <= 0
+    assert [concern.name for concern in result.concerns] == ["overconfidence"]
+
+
+def test_scaling_before_a_model_that_scales_itself():
+    sklearn = pytest.importorskip("sklearn")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    (X, y), (V, w) = three_classes(500, 6), three_classes(300, 7)
+    units = np.array([1.0, 100.0, 0.01, 5.0])
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(units * X + 40, y)
+    assert sklearn and asked(pipeline, (units * X + 40, y), (units * V + 40, w)).concerns == ()
+    before = pipeline[0].transform
+    result = asked(pipeline, (before(units * X + 40), y), (before(units * V + 40), w))
+    assert result.concerns[0].name == "input-scaling"
+    assert "it begins with StandardScaler" in result.concerns[0].todo
+    assert result["DAT-03"].facts["scaled"] == pytest.approx(pipeline.score(units * V + 40, w))
+
+
 def test_overconfidence_is_told_from_chance():
     rng = np.random.default_rng(0)
     alarms = 0
@@ -160,6 +184,38 @@ def test_a_tenth_of_the_labels_wrong(rows):
     assert first.name == "label-noise" and 0.06 < first.number.value < 0.12
     listed = [row for row, *_ in result["DAT-02"].table.rows]
     assert np.mean(flipped[listed]) > 0.9  # those that are listed are those that were flipped
+
+
+def test_wrong_labels_of_a_table_in_many_units():
+    (X, y), (V, w) = three_classes(150, 8), three_classes(200, 9)
+    units = np.array([1.0, 300.0, 0.01, 1000.0])  # what says nothing has the largest numbers
+    inner, scale = bayes_network(), ReluNetwork.from_layers([(np.diag(1 / units), np.zeros(4))])
+    rng = np.random.default_rng(3)
+    flipped = np.isin(np.arange(200), rng.permutation(200)[:20])
+    noisy = np.where(flipped, (w + rng.integers(1, 3, 200)) % 3, w)
+    assert asked(inner @ scale, (units * X, y), (units * V, w)).concerns == ()
+    result = asked(inner @ scale, (units * X, y), (units * V, noisy))
+    assert result.concerns[0].name == "label-noise"
+    assert "every input in units of its deviation" in result["DAT-02"].hypotheses[0].text
+
+
+def test_labels_that_the_network_foretells_are_not_doubted():
+    # A class scattered thinly among another: its neighbours mislead, its labels are right.
+    rng = np.random.default_rng(0)
+
+    def stripes(X):
+        return 10.0 * ((20 * X[:, 0]) % 2 < 0.15)[:, None] * [-1.0, 1.0] + [5.0, -5.0]
+
+    def drawn(n):
+        X = rng.uniform(0, 1, (n, 6))
+        return X, stripes(X).argmax(axis=1)
+
+    data, test = drawn(900), drawn(600)
+    result = audit(stripes, *data, test=test, only=["ACC-01", "DAT-02"])
+    assert result["ACC-01"].facts["accuracy"] == 1.0 and result.concerns == ()
+    assert "mislead here" in result["DAT-02"].reading
+    (alone,) = audit(stripes, *data, only=["DAT-02"]).concerns  # training rows may be known by heart
+    assert alone.name == "label-noise"
 
 
 def test_limits_are_data():

@@ -171,9 +171,11 @@ def audit(
     made = gate.failures(result)
     more = gate.files(result, made)
     _deliver(result, html=html, json=json, markdown=markdown, streamed=streams, more=more)
-    for condition, words in made:
-        if words:
-            say(f"failed: {condition.text}: {words}", err=True)
+    for note in dict.fromkeys(o.note for o in made if o.note):
+        say(f"baseline: {note}", err=True)
+    for outcome in made:
+        if outcome.words:
+            say(f"failed: {outcome.condition.text}: {outcome.words}", err=True)
     if result.failed:
         say(
             f"pindown: an error in pindown itself, at {', '.join(result.failed)}; all else is answered. "
@@ -274,7 +276,8 @@ class _Gate:
         """Return what became of every condition."""
         from pindown.findings.gates import outcomes, readings
 
-        return outcomes(readings(result.findings, result.judgement), self.conditions, self.baseline)
+        now = readings(result.findings, result.judgement, result.fingerprint)
+        return outcomes(now, self.conditions, self.baseline)
 
     def files(self, result: Audit, made: list[Outcome]) -> list[tuple[str, Callable[[str], str]]]:
         """Return what to write, and where to."""

@@ -100,12 +100,13 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "input-scaling", "DAT-03", "gain_surely", 0.03,
-        "by how much another scaling of the inputs surely raises the accuracy, or lowers overconfidence",
+        "by how much another scaling of the inputs surely raises the accuracy, or the part that it "
+        "takes away of a confidence many times too high",
         "the inputs are not scaled as the model expects: right on {given%} and {sure%} sure, after "
         "rescaling right on {scaled%} and {scaled_sure%} sure",
         "A model that is fed inputs of another scale than in training answers at random, or far too "
         "surely.",
-        "Scale the inputs before the model: {remedy}.",
+        "Change the inputs before they enter the model: {remedy}.",
         "no usual rescaling of the inputs makes it right more often",
         shown="gain",
         since="no scaling helps a model that is used as trained",
@@ -190,7 +191,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "robustness", "ROB-03", "turned_surely", 0.25,
         "share of right decisions surely turned by a change of 1% of the inputs' range",
-        "{turned%} of its right decisions can be turned by a change of {radius} in the inputs",
+        "{turned%} of its right decisions can be turned by a change of {share_of_range%} of the inputs' "
+        "range",
         "Changes that nobody sees turn decisions; where inputs come from strangers, they will.",
         "Train with adversarial examples or noise{next}.",
         "most decisions withstand small changes of the inputs",
@@ -328,6 +330,21 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
     for name, value in words.items():
         text = text.replace("{" + name + "}", value)
     return text
+
+
+def unchecked(judgement: Judged, findings: Sequence[Finding]) -> str:
+    """Return what could not be checked and why, in a sentence; empty if there is nothing.
+
+    >>> unchecked(Judged((), (), ("leak",)), [Finding("DAT-01", verdict="not run, because it is late")])
+    'Not checked: leak (it is late).'
+    """
+    said = {f.code: f.verdict.partition("because ")[2] for f in findings if not f.answered}
+    codes = {rule.name: rule.code for rule in RULES}
+    reasons: dict[str, list[str]] = {}
+    for name in judgement.open:
+        reasons.setdefault(said.get(codes[name]) or "nothing to compare it with", []).append(name)
+    told = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
+    return f"Not checked: {'; '.join(told)}." if told else ""
 
 
 def verdict(judgement: Judged, findings: Sequence[Finding]) -> str:

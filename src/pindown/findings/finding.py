@@ -87,6 +87,8 @@ class Finding:
         status: Whether there is an answer.
         sentence: The answer as a full sentence, for the description in a report.
         facts: Further numbers by name, which concerns and gates look at.
+        noise: What another seed or more time may change of the number, as a standard error, under the
+            empty name; of facts, where that is another, by theirs. Without: the number's own error.
         remedy: What would mend what it found, in words, if the answer says that.
         next: The command that goes on from here, if there is one.
     """
@@ -103,6 +105,7 @@ class Finding:
     status: Status = "answered"
     sentence: str = ""
     facts: Mapping[str, float] = field(default_factory=dict, hash=False)
+    noise: Mapping[str, float] = field(default_factory=dict, hash=False)
     remedy: str = ""
     next: str = ""
 

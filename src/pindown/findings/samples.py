@@ -23,6 +23,8 @@ from pindown.findings.tuning import (
     MODEL_PRODUCTS_PER_CHUNK,
     MULTIPLY_ADDS_PER_CHUNK,
     SECONDS_PER_LOOK,
+    UNLIKE_QUANTILES,
+    UNLIKE_UNITS,
 )
 from pindown.io.evaluated import Evaluated
 from pindown.model.graph import Model
@@ -82,6 +84,11 @@ class Observed:
     def n(self) -> int:
         """How many rows were seen."""
         return len(self.rows)
+
+    @property
+    def noise(self) -> dict[str, float]:
+        """What more time may change of a number of all rows: nothing, if all were seen."""
+        return {"": 0.0} if self.n == self.n_given else {}
 
     @property
     def seen(self) -> str:
@@ -250,6 +257,32 @@ def typical_range(X: Array) -> float:
         sides = X.max(axis=0) - X.min(axis=0)
     varying = sides[sides > 0]
     return float(np.median(varying)) if len(varying) else 1.0
+
+
+def ranges_of_a_table(X: Array) -> Array | None:
+    """Return how far every input goes, if these are of unlike units, so that none is typical; else None.
+
+    >>> ranges_of_a_table(np.array([[0.0, 5.0], [2.0, 500.0]]))
+    array([  2., 495.])
+    """
+    with np.errstate(over="ignore"):
+        sides = np.asarray(X.max(axis=0) - X.min(axis=0))
+    varying = sides[sides > 0]
+    if not len(varying):
+        return None
+    few, many = np.quantile(varying, UNLIKE_QUANTILES)
+    return sides if many > UNLIKE_UNITS * few else None
+
+
+def median_error(values: Array) -> float:
+    """Return half the distance between the order statistics one standard error from the median.
+
+    >>> median_error(np.arange(101.0))
+    5.0
+    """
+    n = len(values)
+    low, high = np.quantile(values, np.clip([0.5 - 0.5 / n**0.5, 0.5 + 0.5 / n**0.5], 0.0, 1.0))
+    return float(high - low) / 2
 
 
 def margins(outputs: Array, targets: Targets) -> Array:

@@ -5,6 +5,7 @@ Without data or a box, :func:`reference_box` says where to look.
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,11 +15,20 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pindown.affine import Array
 from pindown.box import as_box
 from pindown.deadline import OutOfTime, Stopwatch
 from pindown.findings.asked_model import AskedModel, Function
 from pindown.findings.question_budget import NotApplicable, TooLong, Turn
-from pindown.findings.samples import Observed, Sample, Targets, chunk_rows, one_pass, read_targets
+from pindown.findings.samples import (
+    Observed,
+    Sample,
+    Targets,
+    chunk_rows,
+    one_pass,
+    ranges_of_a_table,
+    read_targets,
+)
 from pindown.findings.tuning import (
     LAYER_NORM_SHARE,
     MAX_SIDES_IN_WORDS,
@@ -168,10 +178,33 @@ class Subject:
         """Whether the inputs look like images: their last two axes are long enough."""
         return are_images(self.values.input_shape)
 
+    def ranges(self, X: Array) -> Array | None:
+        """Return the range of every input of a table of unlike units; None where one is typical."""
+        pixels = self.images or self.values.in_features in _PIXELS
+        return None if pixels else ranges_of_a_table(X)
+
     @property
     def data_file(self) -> str:
         """What to call, in commands, the file of the rows that the model is judged on."""
         return "test.npz" if self.test is not None and self.labelled is self.test else "data.npz"
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of model, rows, targets and box; empty for a function in Python."""
+        given = self.asked.given.fingerprint
+        if not given:
+            return ""
+        start = None if self.before_training is None else self.before_training.given.fingerprint
+        digest = hashlib.sha256(repr((given, start)).encode())
+        arrays: list[Any] = [self.box.lower, self.box.upper]
+        for sample in (self.data, self.test):
+            arrays += [] if sample is None else [sample.X]
+            arrays += [] if sample is None or sample.targets is None else [sample.targets.values]
+            digest.update(b"." if sample is None or sample.targets is None else b":")
+        for array in arrays:
+            digest.update(repr((array.shape, str(array.dtype))).encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """Return what several questions need and only the first of them computes."""

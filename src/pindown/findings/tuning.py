@@ -55,6 +55,8 @@ DELTA = 0.05
 AFTER_SHARE = 0.45
 BEFORE_SHARE = 0.7
 NOISE_IN_STANDARD_ERRORS = 2.0
+# What a search of another length may change of a number that names no error, as a part of it.
+NOISE_OF_A_SEARCH = 0.1
 
 # What is said to be so "surely" is so by this many standard errors.
 SURE_IN_STANDARD_ERRORS = 3.0
@@ -64,6 +66,7 @@ ROWS_OF_A_LOOK = 50  # evaluated at most between two looks at the clock, where l
 CALIBRATION_BINS = 10
 MIN_CALIBRATION_ROWS = 50
 MAX_CHANCE = 0.001  # that a calibrated model makes as many mistakes
+MANY_TIMES_WRONG = 5.0  # as often as its confidence says
 CONFIDENT = 0.95
 
 # OUT-03, SEN-01: a box so many times as wide; noise as a part of the inputs' range.
@@ -72,6 +75,10 @@ UNFAMILIAR_REACH = 10.0
 UNFAMILIAR_SHARE = 0.8
 MAX_NOISY_ROWS = 300
 NOISE_LEVELS = (0.01, 0.03, 0.1)
+
+# Inputs of a table are of unlike units if these quantiles of their ranges are so many times apart.
+UNLIKE_QUANTILES = (0.1, 0.9)
+UNLIKE_UNITS = 10.0
 
 # ROB-03, SEN-02: the radius is a part of the inputs' range.
 ATTACK_RADIUS = 0.01
@@ -88,6 +95,7 @@ MAX_SLOPED_ROWS = 200
 # With fewer agreeing, rows between two overlapping classes are suspected.
 LABEL_ROWS = 3000
 MIN_LABEL_ROWS = 50
+METRIC_ROWS = 300  # by which it is decided how distances are measured
 NEIGHBOURS = 10
 NEIGHBOURS_AGREEING = 9
 NEIGHBOURS_WITH_LABEL = 1
@@ -95,11 +103,13 @@ NEIGHBOUR_SHARE = 0.9
 SUSPECTS_SHOWN = 12
 
 # DAT-03: rows that are scaled in other ways; how far beyond the range of the data counts as outside.
-# Overconfidence that a scaling may leave, and accuracy it may cost, to be the one of training; and how
-# far below its accuracy the confidence may then lie, as that of regularised networks does.
+# Overconfidence that a scaling may leave, and accuracy it may cost, to be the one of training; how far
+# below its accuracy the confidence may then lie, as that of regularised networks does; how many times as
+# small it must make the inputs, for to be too sure by less is no matter of their scale.
 SCALED_ROWS = 500
 MENDED_LEFT = 0.02
 MENDED_UNDER = 0.05
+MENDED_SHRINKS = 10.0
 MIN_SCALING_ROWS = 20
 SCALING_SHARE = 0.9
 RANGE_SLACK = 0.1
@@ -260,6 +270,8 @@ MAX_DEPTHS_LISTED = 8
 # many steps of its grid around it.
 MAX_CELLS_DRAWN = 200_000
 MAX_CELLS_AS_LINES = 3000
+FOLD_IMAGE_PIXELS = (640, 480, 360)  # tried until the image is small enough for the page
+MAX_FOLD_IMAGE_BYTES = 100_000
 MAX_DOTS = 300
 MAX_KNOTS = 2000
 MAX_CURVES = 4

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pindown.findings import Finding, Table
 from pindown.findings.comparison import Comparison
-from pindown.findings.concerns import MAX_SHOWN
+from pindown.findings.concerns import MAX_SHOWN, unchecked
 from pindown.findings.wording import count
 from pindown.report.pages import entry_text, reasons, sections
 from pindown.text import visible
@@ -55,7 +55,7 @@ def render_comment(audit: Audit, failures: Sequence[str] = ()) -> str:
 
 
 def _opening(audit: Audit) -> list[str]:
-    concerns, fine, unchecked = audit.judgement
+    concerns, fine, _ = audit.judgement
     lines = []
     for i, concern in enumerate(concerns[:MAX_SHOWN], 1):
         lines.append(f"{i}. **{escape(concern.title)}** ({concern.code}). {escape(concern.why)}")
@@ -67,8 +67,8 @@ def _opening(audit: Audit) -> list[str]:
         lines += [f"{count(len(later), 'more concern')} of less weight: {escape(titles)}.", ""]
     if fine:
         lines += [f"Fine: {escape('; '.join(words for words, _ in fine))}.", ""]
-    if unchecked:
-        lines += [f"Not checked, for want of what it takes: {escape(', '.join(unchecked))}.", ""]
+    if left_open := unchecked(audit.judgement, audit.findings):
+        lines += [escape(left_open), ""]
     return lines
 
 

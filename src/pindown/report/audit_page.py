@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pindown.findings import CATALOGUE, GROUPS, Finding, Quantity, Table
 from pindown.findings.asked_model import Function
-from pindown.findings.concerns import MAX_SHOWN
+from pindown.findings.concerns import MAX_SHOWN, unchecked
 from pindown.findings.pictures import PlaneMap
 from pindown.findings.wording import shape
 from pindown.network import ReluNetwork
@@ -55,6 +55,7 @@ def render_page(audit: Audit) -> str:
         ],
         opening=opening(audit),
         judgement=audit.judgement,
+        unchecked=unchecked(audit.judgement, audit.findings),
         most_concerns=MAX_SHOWN,
         unfolded=unfolded(audit),
         keys=key_numbers(audit),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pindown.findings.concerns import MAX_SHOWN
+from pindown.findings.concerns import MAX_SHOWN, unchecked
 from pindown.report.pages import reasons, sections
 from pindown.text import visible
 
@@ -43,7 +43,7 @@ def plain_text(audit: Audit, width: int = 100) -> str:
 
 def opening_lines(audit: Audit) -> list[str]:
     """Return what follows the verdict: the first concerns with what to do, and what is fine."""
-    concerns, fine, unchecked = audit.judgement
+    concerns, fine, _ = audit.judgement
     lines = [
         f"{i}. {c.title} [{c.code}]. {c.why} → {c.todo}" for i, c in enumerate(concerns[:MAX_SHOWN], 1)
     ]
@@ -51,8 +51,8 @@ def opening_lines(audit: Audit) -> list[str]:
         lines.append(f"Also: {'; '.join(f'{c.title} [{c.code}]' for c in concerns[MAX_SHOWN:])}.")
     if fine:
         lines.append(f"What is fine: {'; '.join(words for words, _ in fine)}.")
-    if unchecked:
-        lines.append(f"Not checked, for want of what it takes: {', '.join(unchecked)}.")
+    if left_open := unchecked(audit.judgement, audit.findings):
+        lines.append(left_open)
     return lines
 
 

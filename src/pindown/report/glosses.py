@@ -14,6 +14,7 @@ _TERMS: tuple[tuple[str, str, str], ...] = (
     (r"temperature|before the softmax", "temperature",
      "what scores are divided by before they become probabilities; above 1 it makes them less sure"),
     (r"scores?\b", "score", "what the model puts out for a class, before probabilities"),
+    (r"neighbours?\b", "neighbour", "one of the rows whose inputs are most alike"),
     (r"error rate", "error rate", "the share of new rows it is wrong on, if they are like these"),
     (r"certified|certainly keep", "certified", "proved for every input in reach, not tried on some"),
     (r"linf\b", "linf", "distance as the largest change of any one input"),

@@ -11,8 +11,8 @@ from pindown import ReluNetwork
 from pindown._audit import audit
 from pindown.compiling import by
 from pindown.findings.pictures import Curves, PlaneMap
+from pindown.findings.samples import median_error
 from pindown.findings.which_function import _cells as shared
-from pindown.findings.which_function.linear_regions import _median_error
 from pindown.geometry.complex.counting import count_regions
 from pindown.geometry.plots import folds as raster
 
@@ -154,7 +154,7 @@ def test_a_sample_of_the_rows_is_an_estimate_with_its_error(monkeypatch):
     relative = finding.number.standard_error / finding.number.value
     assert abs(measured - truth) <= 4 * relative * truth
     # The median of n normal numbers has the deviation sqrt(pi / 2n).
-    error = _median_error(rng.standard_normal(100_000))
+    error = median_error(rng.standard_normal(100_000))
     assert error == pytest.approx(np.sqrt(np.pi / 2 / 100_000), rel=0.3)
 
 

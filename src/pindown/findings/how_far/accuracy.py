@@ -62,6 +62,7 @@ def _classification(subject: Subject, sample: Sample, observed: Observed, target
         table=_class_table(predicted, targets),
         facts={"accuracy": share, "low": low, "high": high, "guess": base, "guess_over": base - share}
         | ({} if train is None else {"data": train, "gap_surely": train - high}),
+        noise=observed.noise,
         sentence=f"It is right on {percent(share)} of {observed.seen} of the {sample.name} "
         f"({interval}){gap}; guessing the most common class would be right on {percent(base)}.",
     )
@@ -100,6 +101,7 @@ def _regression(sample: Sample, observed: Observed, targets: Targets) -> Finding
         scale=f"Always answering the mean has RMSE {guess} and R² 0; R² 1 is a perfect fit.",
         facts={"rmse": rmse}
         | ({"r2": 1 - mse / spread, "unexplained": mse / spread} if spread > 0 else {}),
+        noise=observed.noise,
         sentence=f"Its root mean squared error is {number_text(rmse)} ({explained}) on "
         f"{observed.seen} of the {sample.name}.",
     )
@@ -149,8 +151,8 @@ def _won(median: float) -> str:
     return f"The right class {verb} by {number_text(abs(median))} in the median."
 
 
-def wilson_interval(successes: int, n: int) -> tuple[float, float]:
-    r"""Return the 95% score interval for a share.
+def wilson_interval(successes: int, n: int, z: float = _Z95) -> tuple[float, float]:
+    r"""Return the score interval for a share, of z standard errors; by default of 95%.
 
     .. math::
         \frac{\hat p + z^2 / 2n \pm z \sqrt{\hat p (1 - \hat p) / n + z^2 / 4 n^2}}{1 + z^2 / n}
@@ -161,7 +163,7 @@ def wilson_interval(successes: int, n: int) -> tuple[float, float]:
 
     Wilson 1927, "Probable inference, the law of succession, and statistical inference".
     """
-    p, z = successes / n, _Z95
+    p = successes / n
     center = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     low, high = max(0.0, center - half), min(1.0, center + half)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from pindown.findings.how_far.robustness import (
 )
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
-from pindown.findings.samples import paid_slices, typical_range
+from pindown.findings.samples import median_error, paid_slices, typical_range
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     ATTACK_RADIUS,
@@ -37,6 +38,9 @@ from pindown.findings.tuning import (
     SURE_IN_STANDARD_ERRORS,
 )
 from pindown.findings.wording import count, number_text, percent
+from pindown.model.graph import Model, Node
+from pindown.model.operations.dense import Scale
+from pindown.network import ReluNetwork
 from pindown.verification.classes import classifier, margin_slopes
 from pindown.verification.counterexamples import gradient_attack
 
@@ -60,15 +64,22 @@ def under_attack(subject: Subject) -> Finding:
     if not right.any():
         raise NotApplicable("no row of those drawn is classified correctly")
     X, y = found.X[right][:ATTACKED_ROWS], found.y[right][:ATTACKED_ROWS]
-    radius = ATTACK_RADIUS * typical_range(found.X)
-    turned = _attacked(subject, X, y, radius)
+    radius, model = ATTACK_RADIUS * typical_range(found.X), bounded_model(subject)
+    within, ranges = number_text(radius), subject.ranges(found.X)
+    typical = f"the range of a typical input ({number_text(typical_range(found.X))})"
+    if ranges is None:
+        turned = _attacked(subject, model, X, y, radius)
+    else:  # every input in units of its range; one that is constant stays
+        low, units = found.X.min(axis=0), np.where(ranges > 0, ranges, 1.0)
+        within, typical = f"{percent(ATTACK_RADIUS)} of every range", "the range of every input"
+        turned = _attacked(subject, _of_shares(model, ranges, low), (X - low) / units, y, ATTACK_RADIUS)
     n, share = len(turned), float(turned.mean())
     error = math.sqrt(share * (1 - share) / n)
     return Finding(
         verdict=f"{count(int(turned.sum()), 'row')} of {n:,} ({percent(share)}) that were right are "
-        f"turned by a change of at most {number_text(radius)} in any input",
+        f"turned by a change of at most {within}{' in any input' if ranges is None else ''}",
         number=Quantity(share, "estimate", "%", standard_error=error, n=n,
-                        label=f"of right decisions turned within {number_text(radius)}"),
+                        label=f"of right decisions turned within {within}"),
         hypotheses=(
             Assumption(f"{count(n, 'row')} drawn at random from those that are right", "checked"),
             Assumption("every change that is counted was evaluated", "checked"),
@@ -77,16 +88,28 @@ def under_attack(subject: Subject) -> Finding:
         reading="Gradients lead from each row to the nearest change of the decision. A turned row is a "
         "fact, with an input that shows it; a row that stays may still be turned by a better search. "
         "ROB-01 says what no attack can turn.",
-        scale=f"The radius is {percent(ATTACK_RADIUS)} of the range of a typical input "
-        f"({number_text(typical_range(found.X))}). Random noise of this size usually turns nothing "
-        "(SEN-01).",
-        next=verify_command(subject, _kept_row(found, right, turned), radius),
+        scale=f"The radius is {percent(ATTACK_RADIUS)} of {typical}. Random noise of this size usually "
+        "turns nothing (SEN-01).",
+        next="" if ranges is not None
+        else verify_command(subject, _kept_row(found, right, turned), radius),
         facts={
             "turned": share,
             "turned_surely": share - SURE_IN_STANDARD_ERRORS * error,
-            "radius": radius,
+            "radius": radius if ranges is None else ATTACK_RADIUS,
+            "share_of_range": ATTACK_RADIUS,
         },
+        noise={"share_of_range": 0.0},
     )  # fmt: skip
+
+
+def _of_shares(model: ReluNetwork | Model, ranges: Array, low: Array) -> ReluNetwork | Model:
+    """Return a model of inputs as shares of their ranges."""
+    if isinstance(model, ReluNetwork):
+        return model @ ReluNetwork.from_layers([(np.diag(ranges), low)])
+    shape = model.literal_shape
+    scale = Scale(ranges.reshape(shape), low.reshape(shape))
+    later = [node._replace(inputs=tuple(i + 1 for i in node.inputs)) for node in model.nodes]
+    return replace(model, nodes=(Node(scale, (0,), shape), *later))
 
 
 def _kept_row(found: RowsWithClasses, right: NDArray[np.bool_], turned: NDArray[np.bool_]) -> int:
@@ -100,9 +123,11 @@ def classified(subject: Subject, X: Array) -> Array:
     return np.c_[np.zeros(len(made)), made] if made.shape[1] == 1 else made
 
 
-def _attacked(subject: Subject, X: Array, y: NDArray[np.intp], radius: float) -> NDArray[np.bool_]:
+def _attacked(
+    subject: Subject, model: ReluNetwork | Model, X: Array, y: NDArray[np.intp], radius: float
+) -> NDArray[np.bool_]:
     """Return which of the first rows were turned, as many as the time allows."""
-    until, model = subject.turn.share(ATTACK_SHARE), bounded_model(subject)
+    until = subject.turn.share(ATTACK_SHARE)
     found: list[NDArray[np.bool_]] = []
     for part in paid_slices(len(X), ATTACKED_ROWS_PER_LOOK, SECONDS_PER_ATTACK_LOOK, until):
         with np.errstate(all="ignore"):
@@ -158,6 +183,7 @@ def slopes_at_data(subject: Subject) -> Finding:
                   for q, name in ((0.05, "5%"), (0.5, "median"), (0.95, "95%"))),
         ),
         facts={"slope": median, "straight_distance": near},
+        noise={"": median_error(lengths), "straight_distance": median_error(ahead)},
     )  # fmt: skip
 
 

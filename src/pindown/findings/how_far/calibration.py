@@ -19,6 +19,7 @@ from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     CALIBRATION_BINS,
     CONFIDENT,
+    MANY_TIMES_WRONG,
     MAX_CHANCE,
     MIN_CALIBRATION_ROWS,
     WORST_ROWS_SHOWN,
@@ -49,7 +50,7 @@ def calibration(subject: Subject) -> Finding:
     gap = float(np.mean(sure - right))
     error = float(np.std(sure - right, ddof=1) / math.sqrt(len(sure)))
     surely = _no_chance(sure, right)
-    times = float(np.mean(~right)) / max(float(np.mean(1.0 - sure)), 1e-9)  # in float64 it may be sure
+    times = times_wrong(sure, right)
     bins = reliability(sure, right)
     ece = expected_calibration_error(bins)
     temperature = best_temperature(observed.outputs, targets)
@@ -90,7 +91,18 @@ def calibration(subject: Subject) -> Finding:
             "calibration_error": ece,
             "temperature": temperature,
         },
+        noise=observed.noise or {"times_wrong": times / math.sqrt(max(1.0, float(np.sum(~right))))},
     )  # fmt: skip
+
+
+def times_wrong(sure: Array, right: NDArray[np.bool_]) -> float:
+    """Return how many times as often as its confidence says it is wrong."""
+    return float(np.mean(~right)) / max(float(np.mean(1.0 - sure)), 1e-9)  # in float64 it may be sure
+
+
+def understates(sure: Array, right: NDArray[np.bool_]) -> bool:
+    """Return whether it is wrong many times as often as it says, and that is no chance."""
+    return times_wrong(sure, right) > MANY_TIMES_WRONG and _no_chance(sure, right)
 
 
 def _no_chance(sure: Array, right: NDArray[np.bool_]) -> bool:

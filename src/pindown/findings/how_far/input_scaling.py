@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from pindown.affine import Array
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
+from pindown.findings.how_far.calibration import understates
 from pindown.findings.how_far.unfamiliar_inputs import evaluated_some
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
@@ -18,6 +20,7 @@ from pindown.findings.samples import confidences, predicted_classes
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     MENDED_LEFT,
+    MENDED_SHRINKS,
     MENDED_UNDER,
     MIN_SCALING_ROWS,
     RANGE_SLACK,
@@ -26,6 +29,8 @@ from pindown.findings.tuning import (
     SURE_IN_STANDARD_ERRORS,
 )
 from pindown.findings.wording import number_text, percent
+from pindown.model.graph import Model
+from pindown.model.operations.dense import Scale
 
 
 class _Way(NamedTuple):
@@ -71,8 +76,9 @@ class _Tried(NamedTuple):
         sure: Its mean confidence then.
         gain: How much more often it is right than before.
         surely: The same at least.
-        mended: By how much confidence comes down to accuracy, where that is about all there is.
-        mended_surely: The same at least.
+        mended: By how much confidence comes down to accuracy; 0 where that is no matter of scale.
+        part: Which part of the overconfidence that is.
+        error: Standard error of what it gains, or mends.
     """
 
     name: str
@@ -81,12 +87,13 @@ class _Tried(NamedTuple):
     gain: float
     surely: float
     mended: float
-    mended_surely: float
+    part: float
+    error: float
 
     @property
     def helps(self) -> float:
-        """By how much it surely helps; of confidence in the mean, if that is surely no chance."""
-        return max(self.surely, self.mended if self.mended_surely > 0.0 else 0.0)
+        """By how much it surely helps: accuracy gained, or the part of overconfidence taken away."""
+        return max(self.surely, self.part)
 
 
 @question(
@@ -106,7 +113,7 @@ def scale_of_inputs(subject: Subject) -> Finding:
     spread = data.spread
     constant = int(np.count_nonzero(spread == 0.0))
     outside = _outside(subject)
-    tried, given, sure = _tried(subject)
+    tried, given, sure, n = _tried(subject)
     best = max(tried, key=lambda way: round(way.helps, 2)) if tried else None  # of equals the usual one
     facts = {"outside": outside} if outside is not None else {}
     told = f"inputs from {number_text(low)} to {number_text(high)}"
@@ -117,18 +124,16 @@ def scale_of_inputs(subject: Subject) -> Finding:
         words, number = "", Quantity(high - low, "exact", label="range of all inputs")
     elif best.surely > 0:
         words = f"; right on {percent(given)}, and on {percent(best.share)} after this: {best.name}"
-        number = Quantity(best.gain, "estimate", "%", n=SCALED_ROWS, label="more right after scaling")
-    elif best.mended_surely > 0:
+        number = Quantity(best.gain, "estimate", "%", n=n, label="more right after scaling")
+    elif best.part > 0:
         words = (
             f"; {percent(sure)} sure and right on {percent(given)}, after this {percent(best.sure)} "
             f"sure and right on {percent(best.share)}: {best.name}"
         )
-        number = Quantity(
-            best.mended, "estimate", "%", n=SCALED_ROWS, label="less too sure after scaling"
-        )
+        number = Quantity(best.mended, "estimate", "%", n=n, label="less too sure after scaling")
     else:
         words = f"; no other scaling of {len(tried)} makes it right more often"
-        number = Quantity(max(best.gain, 0.0), "estimate", "%", label="more right after scaling")
+        number = Quantity(max(best.gain, 0.0), "estimate", "%", n=n, label="more right after scaling")
     if best is not None:
         facts |= {
             "gain": best.gain if best.surely > 0 else best.mended,
@@ -138,6 +143,7 @@ def scale_of_inputs(subject: Subject) -> Finding:
             "sure": sure,
             "scaled_sure": best.sure,
         }
+        number = replace(number, standard_error=best.error)
     return Finding(
         verdict=told + words,
         number=number,
@@ -151,6 +157,7 @@ def scale_of_inputs(subject: Subject) -> Finding:
             (("as given", given, sure), *((way.name, way.share, way.sure) for way in tried)),
         ) if tried else None,
         facts=facts,
+        noise={"outside": 0.0},
         remedy=best.name if best is not None and best.helps > 0 else "",
     )  # fmt: skip
 
@@ -165,54 +172,76 @@ def _outside(subject: Subject) -> float | None:
     return float(np.mean((low - slack > test.X) | (high + slack < test.X)))
 
 
-def _tried(subject: Subject) -> tuple[list[_Tried], float, float]:
-    """Return what scalings do, and how often it is right and how sure as given; nothing without classes.
+def _tried(subject: Subject) -> tuple[list[_Tried], float, float, int]:
+    """Return what scalings do, how often it is right as given, how sure, and of how many rows.
 
     A network without much of a bias answers alike at every scale and is only far too sure: then it is
     confidence that comes down to accuracy where the scale is right.
     """
     sample = subject.labelled
     if sample is None or sample.targets is None or not sample.targets.is_classification:
-        return [], math.nan, math.nan
+        return [], math.nan, math.nan, 0
     rows = np.sort(subject.rng("DAT-03").permutation(len(sample))[:SCALED_ROWS])
     if len(rows) < MIN_SCALING_ROWS:
-        return [], math.nan, math.nan
+        return [], math.nan, math.nan, 0
     X, y = sample.X[rows], sample.targets.values[rows]
     until = subject.turn.share(SCALING_SHARE)
     first = evaluated_some(subject, X, until)
-    n, over = len(first), confidences(first)
+    n, sure = len(first), confidences(first)
     right, low, high = predicted_classes(first) == y[:n], float(X.min()), float(X.max())
-    sure, over = float(over.mean()), over - right
+    too_sure = understates(sure, right)
     mean, spread = sample.mean, np.where(sample.spread > 0, sample.spread, 1.0)
     found: list[_Tried] = []
-    for way in _WAYS:
+    for way in (*_WAYS, *_left_out(subject.model)):
         if not way.sensible(low, high) or (found and until.passed):
             continue
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                outputs = evaluated_some(subject, way.change(X, mean, spread)[:n], until)
+                changed = way.change(X, mean, spread)[:n]
+                outputs = evaluated_some(subject, changed, until)
         except NotApplicable:
             continue
         m, confidence = len(outputs), confidences(outputs)
         now = predicted_classes(outputs) == y[:m]
         gained, lost = int(np.sum(now & ~right[:m])), int(np.sum(~now & right[:m]))
         error = math.sqrt(gained + lost) / m
-        gain = (gained - lost) / m
-        mended, mended_surely = _mended(over[:m], confidence - now, gain)
-        found.append(
-            _Tried(way.name, float(now.mean()), float(confidence.mean()), gain,
-                   gain - SURE_IN_STANDARD_ERRORS * error, mended, mended_surely)
-        )  # fmt: skip
-    return found, float(right.mean()), sure
+        gain, mended, part = (gained - lost) / m, 0.0, 0.0
+        surely = gain - SURE_IN_STANDARD_ERRORS * error
+        if too_sure and surely <= 0 and float(changed.std()) * MENDED_SHRINKS <= float(X.std()):
+            mended, part, spent = _mended(sure[:m] - right[:m], confidence - now, gain)
+            error = spent if part else error
+        seen = float(now.mean()), float(confidence.mean())
+        found.append(_Tried(way.name, *seen, gain, surely, mended, part, error))
+    return found, float(right.mean()), float(sure.mean()), n
 
 
-def _mended(before: Array, after: Array, gain: float) -> tuple[float, float]:
-    """Return by how much overconfidence goes away with a scaling, and at least; 0 if it does not.
+def _left_out(model: Model | None) -> list[_Way]:
+    """Return the way to leave a scaling out that the model begins with; none if it begins with none."""
+    factor, shift, kind = np.ones(()), np.zeros(()), ""
+    for i, node in enumerate(model.nodes if model is not None else ()):
+        scale = node.operation
+        if node.inputs != (i,) or not isinstance(scale, Scale):
+            break
+        times = np.ones(()) if scale.factor is None else scale.factor
+        factor, shift = factor * times, shift * times
+        shift = shift if scale.shift is None else shift + scale.shift
+        kind = scale.kind
+    if model is None or not kind or (factor == 0.0).any():
+        return []
+    f, b = (np.broadcast_to(v, (1, *model.input_shape)).reshape(1, -1) for v in (factor, shift))
+    name = f"leave out what scales them, for the model does that itself (it begins with {kind})"
+    return [_Way(name, lambda X, m, s: (X - b) / f, lambda low, high: True)]
+
+
+def _mended(before: Array, after: Array, gain: float) -> tuple[float, float, float]:
+    """Return by how much overconfidence goes away, which part that is, and the error; 0 if it stays.
 
     Of each row, confidence minus whether it is right; only where hardly any is left and no more wrong.
     """
     left, drop = float(after.mean()), before - after
     if len(drop) < 2 or not -MENDED_UNDER <= left <= MENDED_LEFT or gain < -MENDED_LEFT:
-        return 0.0, 0.0
-    error = float(np.std(drop, ddof=1)) / math.sqrt(len(drop))
-    return float(drop.mean()), float(drop.mean()) - SURE_IN_STANDARD_ERRORS * error
+        return 0.0, 0.0, 0.0
+    error, mean = float(np.std(drop, ddof=1)) / math.sqrt(len(drop)), float(drop.mean())
+    if mean <= SURE_IN_STANDARD_ERRORS * error:
+        return 0.0, 0.0, 0.0
+    return mean, min(1.0, mean / float(before.mean())), error

@@ -15,7 +15,7 @@ from pindown.findings.finding import Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
-from pindown.findings.samples import paid_slices, typical_range
+from pindown.findings.samples import median_error, paid_slices, typical_range
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     CERTIFIED_ROWS_PER_LOOK,
@@ -73,6 +73,7 @@ def certified_radius(subject: Subject) -> Finding:
     radius = _certified(subject, found, top, until)
     n = len(radius)
     median = float(np.median(radius))
+    error = max(median_error(radius), top / 2**RADIUS_HALVINGS)
     none = int(np.count_nonzero(radius == 0.0))
     seen = count(n, "row") if n == found.n_given else f"{n:,} of {found.n_given:,} rows"
     proved = f"under any change of all coordinates by up to {at_least(median)}"
@@ -104,6 +105,7 @@ def certified_radius(subject: Subject) -> Finding:
             subject, int(found.places[np.argmax(radius)]), 2 * float(radius.max()) or top / 100
         ),
         facts={"certified_radius": median, "certified_share_of_range": median / top},
+        noise={"": error, "certified_share_of_range": error / top},
         sentence=_kept(seen, median) if median > 0 else "",
     )
 

@@ -15,18 +15,21 @@ from numpy.typing import NDArray
 from pindown.affine import Array
 from pindown.evidence import Assumption
 from pindown.findings.finding import Entry, Finding, Quantity, Table
+from pindown.findings.how_far.accuracy import wilson_interval
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
 from pindown.findings.samples import Sample, Targets, predicted_classes
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     LABEL_ROWS,
+    METRIC_ROWS,
     MIN_LABEL_ROWS,
     NEIGHBOUR_SHARE,
     NEIGHBOURS,
     NEIGHBOURS_AGREEING,
     NEIGHBOURS_WITH_LABEL,
     ROWS_OF_A_LOOK,
+    SURE_IN_STANDARD_ERRORS,
     SUSPECTS_SHOWN,
 )
 from pindown.findings.wording import count, percent
@@ -118,11 +121,21 @@ def _leaked_rows(leaked: NDArray[np.bool_]) -> Table:
 
 
 class _Suspects(NamedTuple):
-    """Rows whose neighbours have another label: which, with what label, and of how many."""
+    """Rows whose neighbours have another label.
+
+    Attributes:
+        rows: Which.
+        others: Their neighbours' labels.
+        n: Of how many.
+        measure: How inputs were compared, in words.
+        trusted: How many more there were, of which the network has the label without having seen it.
+    """
 
     rows: NDArray[np.intp]
     others: NDArray[np.intp]
     n: int
+    measure: str
+    trusted: int = 0
 
 
 @question(
@@ -143,32 +156,47 @@ def suspicious_labels(subject: Subject) -> Finding:
     if not several:
         raise NotApplicable("all rows are of one class")
     looked = [(_suspects(subject, s), s) for s in several]
+    # Where the network has the labels of rows that it has not seen, it is neighbours that mislead.
+    misled = sum(found.trusted / found.n for found, s in looked if s is subject.test)
     # Wrong labels do harm in the data and in the test: the worse of the two is shown.
-    found, sample = max(looked, key=lambda one: len(one[0].rows) / one[0].n)
+    weighed = [
+        (_surely(found) - (0.0 if s is subject.test else misled), found, s) for found, s in looked
+    ]
+    surely, found, sample = max(weighed, key=lambda one: one[0])
     share = len(found.rows) / found.n
     error = math.sqrt(share * (1 - share) / found.n)
     agree = _network_agrees(subject, sample, found)
+    also = ", nor the network" if sample is subject.test else ""
     return Finding(
         verdict=f"{count(len(found.rows), 'row')} of {found.n:,} ({percent(share)}) of "
         f"the {sample.name} "
-        f"{'has' if len(found.rows) == 1 else 'have'} a label that nearly no neighbour shares{agree}",
+        f"{'has' if len(found.rows) == 1 else 'have'} a label that nearly no neighbour shares"
+        f"{also}{agree}",
         number=Quantity(share, "estimate", "%", standard_error=error, n=found.n,
                         label="of labels are suspicious"),
         hypotheses=(
-            Assumption("rows near each other in Euclidean distance, inputs as they are, are of one "
+            Assumption(f"rows near each other in Euclidean distance, {found.measure}, are of one "
                        "class; where they are not, mistakes are missed"),
             Assumption(f"{found.n:,} of {len(sample):,} rows were looked at", "checked"),
         ),
         reading=f"Of {NEIGHBOURS} nearest neighbours at least {NEIGHBOURS_AGREEING} share one other "
         f"label and at most {NEIGHBOURS_WITH_LABEL} the row's own. Look at these rows first: they are "
-        "mislabelled, or rare cases.",
+        "mislabelled, or rare cases. Test rows are not counted where the network, which has not seen "
+        "them, has their label, too"
+        + (f"; so often, on {percent(misled)}, neighbours mislead here." if misled else "."),
         scale="Clean data show about 0%: where classes overlap, neighbours disagree among themselves, "
         "and such rows are not counted. Of labels that are wrong at random most are found where classes "
         "are apart.",
         table=_suspect_table(sample, found) if len(found.rows) else None,
         facts={"suspicious": share, "suspicious_count": float(len(found.rows)),
-               "suspicious_surely": share - 2.0 * error},
+               "suspicious_surely": surely},
+        noise={"": 0.0} if found.n == len(sample) else {},
     )  # fmt: skip
+
+
+def _surely(found: _Suspects) -> float:
+    """Return the share of suspicious labels at least; also of few rows, unlike share minus error."""
+    return wilson_interval(len(found.rows), found.n, SURE_IN_STANDARD_ERRORS)[0]
 
 
 def _suspects(subject: Subject, sample: Sample) -> _Suspects:
@@ -177,9 +205,8 @@ def _suspects(subject: Subject, sample: Sample) -> _Suspects:
     rows = np.sort(subject.rng("DAT-02").permutation(len(sample))[:LABEL_ROWS])
     if len(rows) < MIN_LABEL_ROWS:
         raise NotApplicable(f"neighbours say something from {MIN_LABEL_ROWS} rows on")
-    X, y = sample.X[rows], sample.targets.values[rows]
-    with np.errstate(over="ignore"):
-        X = (X - X.mean(axis=0)) / (float(np.abs(X).max()) or 1.0)
+    y = sample.targets.values[rows]
+    X, measure = _measured(sample, rows, y)
     until, found, others, n = subject.turn.share(NEIGHBOUR_SHARE), [], [], 0
     for start in range(0, len(rows), ROWS_OF_A_LOOK):
         if n and until.passed:
@@ -192,7 +219,33 @@ def _suspects(subject: Subject, sample: Sample) -> _Suspects:
         found.append(rows[part[doubtful]])
         others.append(best[doubtful])
         n += len(part)
-    return _Suspects(np.concatenate(found), np.concatenate(others), n)
+    result = _Suspects(np.concatenate(found), np.concatenate(others), n, measure)
+    return _distrusted(subject, sample, result) if sample is subject.test else result
+
+
+def _measured(sample: Sample, rows: NDArray[np.intp], y: NDArray[np.intp]) -> tuple[Array, str]:
+    """Return inputs to compare: as they are, or by their deviations where labels then agree more."""
+    X = sample.X[rows]
+    spread = np.where(sample.spread[None] > 0, sample.spread[None], 1.0)
+    with np.errstate(over="ignore"):
+        plain, scaled = X - X.mean(axis=0), (X - X.mean(axis=0)) / spread
+        plain = plain / (float(np.abs(plain).max()) or 1.0)
+    part = np.arange(min(METRIC_ROWS, len(rows)))
+    agree = [np.mean(_votes(Z, y, part).argmax(axis=1) == y[part]) for Z in (plain, scaled)]
+    if agree[1] > agree[0]:
+        return scaled, "every input in units of its deviation"
+    return plain, "inputs as they are"
+
+
+def _distrusted(subject: Subject, sample: Sample, found: _Suspects) -> _Suspects:
+    """Return suspicious rows without those of which the network has the label as well."""
+    observed = subject.observe(sample)
+    assert sample.targets is not None
+    right = observed.rows[predicted_classes(observed.outputs) == sample.targets.values[observed.rows]]
+    kept = ~np.isin(found.rows, right)
+    return found._replace(
+        rows=found.rows[kept], others=found.others[kept], trusted=int(np.count_nonzero(~kept))
+    )
 
 
 def _votes(X: Array, y: NDArray[np.intp], part: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -167,7 +167,9 @@ def noise_on_inputs(subject: Subject) -> Finding:
     rng = subject.rng("SEN-01")
     n = subject.affordable(MAX_NOISY_ROWS, 1 + len(NOISE_LEVELS), UNFAMILIAR_SHARE)
     X = sample.X[rng.permutation(len(sample))[:n]]
-    until, size = subject.turn.share(UNFAMILIAR_SHARE), typical_range(sample.X)
+    until = subject.turn.share(UNFAMILIAR_SHARE)
+    ranges = subject.ranges(sample.X)
+    size = typical_range(sample.X) if ranges is None else ranges
     clean = evaluated_some(subject, X, until)
     X = X[: len(clean)]
     noisy = [
@@ -188,7 +190,8 @@ def noise_on_inputs(subject: Subject) -> Finding:
                         standard_error=math.sqrt(values[0] * (1 - values[0]) / n) if decides else None,
                         label=f"{what} at {percent(NOISE_LEVELS[0])} noise"),
         hypotheses=(Assumption(f"Gaussian noise, independent in every input, on {count(n, 'row')}"),),
-        reading="Noise of 1% has a standard deviation of 1% of the range of a typical input. What "
+        reading="Noise of 1% has a standard deviation of 1% of the range of "
+        f"{'a typical' if ranges is None else 'every'} input. What "
         "measurement noise does is about this; what an adversary can do with as little is far worse "
         "(ROB-03).",
         scale="100% would not notice the noise at all." if decides else "0% would not notice it at all.",

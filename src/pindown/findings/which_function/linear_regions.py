@@ -17,7 +17,7 @@ from pindown.findings.finding import Entry, Finding, Quantity, Table
 from pindown.findings.pictures import Histogram, Mark
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
-from pindown.findings.samples import paid_slices
+from pindown.findings.samples import median_error, paid_slices
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     FLOPS_PER_SECOND,
@@ -186,7 +186,7 @@ def distance_to_folds(subject: Subject) -> Finding:
             median,
             "exact" if whole else "estimate",
             "%" if share else "",
-            standard_error=None if whole else _median_error(distance) / unit,
+            standard_error=None if whole else median_error(distance) / unit,
             n=None if whole else n,
             label=f"{beside.strip()}, in the median" if beside else "median distance",
         ),
@@ -245,13 +245,6 @@ def _spread(X: Array, rng: np.random.Generator) -> float:
     gaps = np.linalg.norm(X[first] - X[second], axis=1)
     gaps = gaps[gaps > 0]
     return float(np.median(gaps)) if len(gaps) else 0.0
-
-
-def _median_error(values: Array) -> float:
-    """Return half the distance between the order statistics one standard error from the median."""
-    n = len(values)
-    low, high = np.quantile(values, np.clip([0.5 - 0.5 / n**0.5, 0.5 + 0.5 / n**0.5], 0.0, 1.0))
-    return float(high - low) / 2
 
 
 def _nearest_layers(layers: NDArray[np.intp]) -> str:

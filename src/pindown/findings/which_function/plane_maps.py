@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.findings.pictures import Dot, MapArea, PlaneMap
-from pindown.findings.tuning import LABEL_GRID, LABEL_ROOM, MAX_CELLS_AS_LINES, VALUE_BANDS
+from pindown.findings.tuning import (
+    FOLD_IMAGE_PIXELS,
+    LABEL_GRID,
+    LABEL_ROOM,
+    MAX_CELLS_AS_LINES,
+    MAX_FOLD_IMAGE_BYTES,
+    VALUE_BANDS,
+)
 from pindown.findings.wording import number_text
 from pindown.geometry.complex.polyhedral import PolyhedralComplex
 from pindown.geometry.facts.plane_areas import Areas, class_areas, level_areas
@@ -130,7 +137,10 @@ def _fold_lines(cells: PolyhedralComplex, grid: Grid) -> str:
 def _fold_image(cells: PolyhedralComplex) -> str:
     from pindown.geometry.plots.folds import lines_image
 
-    image = lines_image(cells.vertices[cells.edges], cells.box)
+    for pixels in FOLD_IMAGE_PIXELS:
+        image = lines_image(cells.vertices[cells.edges], cells.box, pixels=pixels)
+        if len(image) <= MAX_FOLD_IMAGE_BYTES:
+            break
     return base64.b64encode(image).decode("ascii")
 
 
