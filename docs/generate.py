@@ -177,9 +177,10 @@ def shown(one: Result, chapter: Chapter) -> list[str]:
         if first.id != one.id:
             return [f"The picture of {first.id} shows this too.", ""]
         return [f"![{one.title}](../gallery/{one.picture}.png)", ""]
-    for path in sorted((HERE / "images" / "reproduction").glob(f"{one.experiment or '-'}.*")):
+    ledger = (HERE / "reproduction.md").read_text(encoding="utf-8")
+    for drawn in re.findall(rf"\]\((images/reproduction/{one.experiment or '-'}\.\w+)\)", ledger):
         told = f"What `pindown reproduce {one.experiment}` draws, from the [ledger](../reproduction.md#{one.experiment}):"
-        return [told, "", f"![{one.title}](../images/reproduction/{path.name})", ""]
+        return [told, "", f"![{one.title}](../{drawn})", ""]
     return []
 
 
