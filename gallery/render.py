@@ -27,16 +27,18 @@ SECTIONS = {
     "From functions to networks": "from_function_to_network depth_of_a_maximum depth_separation "
     "sums_of_steps",
     "Why did training choose it?": "two_neurons fourier_bias optimiser_gap double_descent "
-    "early_stopping penalties first_signals implicit_gradient tangent_kernel low_frequencies_first",
+    "early_stopping nearest_solution noise_as_ridge penalties first_signals "
+    "implicit_gradient tangent_kernel low_frequencies_first",
     "How far can it be trusted?": "audit certified_squares nearest_adversarial_example "
     "certified_accuracy noise_is_harmless bounds_and_data",
     "What does it look at?": "activation_maps fourier_mask texture_and_shape",
     "Learners that know what they found": "detector kernel_probabilities perceptron_mistakes "
-    "support_vectors three_margins margin_losses kernels_as_filters mercer kernel_components "
+    "support_vectors three_margins margin_losses kernels_as_filters mercer kernel_speed "
+    "kernel_components "
     "segmented_regression gate_from_bad_labels max_pooling "
     "sparse_codes distillation early_exits information_dial gan_game promised_steps",
     "Is it symmetric?": "invariant_kernel equivariant_maps equivariant_layers group_from_data "
-    "orbit_signature averaging_window illumination mirror_symmetry",
+    "orbit_signature averaging_window gabor_waves illumination mirror_symmetry",
 }
 
 
