@@ -17,7 +17,8 @@ from pindown.model.operations.relu import Relu
 from pindown.model.operations.smooth import Tanh
 from pindown.model.operations.windows import Window
 from pindown.relaxation import bounds
-from pindown.relaxation.difference_models import ReluDifference, difference_model
+from pindown.relaxation.difference_models import difference_model
+from pindown.relaxation.relu_difference import ReluDifference
 
 
 def drawn_boxes(rng, n):
@@ -53,6 +54,69 @@ def test_planes_lie_above_and_below_in_rationals():
                 ]
                 assert lines[0] <= value <= lines[1]
                 assert Fraction(float(box.lower[0, i])) <= value <= Fraction(float(box.upper[0, i]))
+
+
+def test_mixtures_of_planes_lie_above_and_below_in_rationals():
+    rng = np.random.default_rng(6)
+    n = 40
+    for _ in range(20):
+        z, delta = drawn_boxes(rng, n)
+        mix = np.where(
+            rng.random((1, 1, 4, n)) < 0.3, rng.integers(0, 2, (1, 1, 4, n)), rng.random((1, 1, 4, n))
+        )
+        made = ReluDifference().relaxation(z, delta).with_slopes(mix)
+        for i in range(n):
+            form = np.zeros((1, 2, n))
+            form[0, 0, i], form[0, 1, i] = 1.0, -1.0
+            (own, apart), offset = made.upper(form)
+            low, high = ([float(end[0, i]) for end in pair] for pair in (z, delta))
+            for point in [(low[p], high[q]) for p in (0, 1) for q in (0, 1)] + [
+                (rng.uniform(*low), rng.uniform(*high)) for _ in range(4)
+            ]:
+                t, d = map(Fraction, map(float, point))
+                value = max(t, 0) - max(t - d, 0)
+                for row, sign in ((0, 1), (1, -1)):
+                    slopes = (Fraction(float(part[0, row, i])) for part in (own, apart))
+                    line = sum(s * x for s, x in zip(slopes, (t, d), strict=True))
+                    assert sign * value <= line + Fraction(float(offset[0, row]))
+
+
+def test_mixtures_are_chosen_by_their_gradient():
+    rng = np.random.default_rng(7)
+    z, delta = drawn_boxes(rng, 30)
+    made = ReluDifference().relaxation(z, delta)
+    mix = rng.uniform(0.2, 0.8, (1, 1, 4, 30))
+    form = rng.normal(size=(1, 1, 30))
+    points = [rng.uniform(*box)[:, None] for box in (z, delta)]
+    step = 1e-6
+
+    def total(mix):
+        return form * made.with_slopes(mix).forward(form, *points)
+
+    gradient = made.with_slopes(mix).slope_gradient(form, *points)
+    for k in range(4):
+        moved = mix.copy()
+        moved[:, :, k] += step
+        change = (total(moved) - total(mix)) / step
+        size = np.abs(total(mix)).max()
+        np.testing.assert_allclose(gradient[:, :, k], change, rtol=1e-3, atol=1e-7 * size)
+
+
+def test_optimised_bounds_are_tighter():
+    rng = np.random.default_rng(8)
+    net = ReluNetwork.from_layers(
+        [(rng.normal(size=(m, n)), rng.normal(size=m)) for n, m in ((4, 20), (20, 20), (20, 2))]
+    )
+    moved = ReluNetwork.from_layers(
+        [(W * (1 + 1e-3 * rng.normal(size=W.shape)), b) for W, b in net.layers]
+    )
+    tied = difference_model(model_of_network(net), model_of_network(moved))
+    widths = {}
+    for method in ("linear", "optimised"):
+        low, high = bounds(tied, -0.3 * np.ones(4), 0.3 * np.ones(4), method=method)
+        widths[method] = float(np.maximum(high, -low).max())
+    points = rng.uniform(-0.3, 0.3, (2000, 4))
+    assert np.abs(net(points) - moved(points)).max() <= widths["optimised"] < 0.95 * widths["linear"]
 
 
 def test_planes_are_exact_where_signs_are_known():

@@ -523,6 +523,10 @@ MAX_ROWS_TOGETHER = 64
 ROWS_SHARE = 0.75
 # Steps uphill, in shares of the width of a ball.
 ASCENT_STEPS = (1.0, 0.5, 0.25, 0.25, 0.1, 0.1, 0.05, 0.05)
+# Corners of a ball to begin at: those where the largest linear bounds on the gap are attained.
+ROW_CORNERS = 4
+# Gradient steps on the planes around differences of units: of pruned copies bounds are a tenth lower.
+ROW_DIFFERENCE_STEPS = 20
 # Classes that a row is led to at most, and turns of the search after every one was tried.
 ROW_TARGETS = 4
 ROW_SEARCH_TURNS = 2

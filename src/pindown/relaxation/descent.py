@@ -25,8 +25,7 @@ from numpy.typing import DTypeLike
 
 from pindown.affine import Array
 from pindown.deadline import NEVER, Deadline
-from pindown.model.operations.operation import charged, dot, in_float32
-from pindown.model.operations.relu import Triangles
+from pindown.model.operations.operation import Adjustable, charged, dot, in_float32
 from pindown.relaxation.relaxed_model import Choice, Estimate, RelaxedModel
 from pindown.relaxation.tuning import MULTIPLIER_STEP, SLOPE_STEP, STEP_DECAY, WEIGHT_STEP
 from pindown.rounding import TINY, add_up
@@ -122,14 +121,13 @@ class Descent:
 
     def _move(self, found: Estimate, points: dict[int, Array], rate: float) -> None:
         for i, slopes in self.choice.slopes.items():
-            (j,) = self.relaxed.model.nodes[i - 1].inputs
-            if i not in found.forms or j not in points:
+            inputs = self.relaxed.model.nodes[i - 1].inputs
+            if i not in found.forms or any(j not in points for j in inputs):
                 continue
-            form, triangles = found.forms[i]
-            if not isinstance(triangles, Triangles):
+            form, made = found.forms[i]
+            if not isinstance(made, Adjustable):
                 continue
-            gradient = np.minimum(form, 0.0) * points[j]
-            gradient *= triangles.open_sign[:, None]
+            gradient = made.slope_gradient(form, *(points[j] for j in inputs))
             step = self._adam(("slope", i), gradient.shape).step(np.nan_to_num(gradient, copy=False))
             step *= SLOPE_STEP * rate
             np.clip(slopes - step, 0.0, 1.0, out=slopes)

@@ -26,11 +26,11 @@ from pindown.model.graph import Model
 from pindown.model.operations.affine_operation import AffineOperation
 from pindown.model.operations.dense import Add
 from pindown.model.operations.moves import Concat, Constant, Fill, Move
-from pindown.model.operations.operation import Interval, dot_up
-from pindown.model.operations.relu import Relu, Triangles
+from pindown.model.operations.operation import Adjustable, Interval, dot_up
+from pindown.model.operations.relu import Relu
 from pindown.relaxation.descent import Descent
-from pindown.relaxation.difference_models import ReluDifference
 from pindown.relaxation.relaxed_model import Choice, RelaxedModel
+from pindown.relaxation.relu_difference import ReluDifference
 from pindown.relaxation.tuning import (
     INNER_SLOPE_STEPS,
     MODEL_BLOCK_ENTRIES,
@@ -246,14 +246,14 @@ def upper_ends(
 
 
 def usual_slopes(relaxed: RelaxedModel, index: int, n: int, q: int) -> dict[int, Array]:
-    """Return the slopes below the ReLUs under a tensor that bounds begin with, ``(n, q, *shape)``."""
+    """Return what bounds of a tensor begin with of all that may be chosen, ``(n, q, ...)`` by node."""
     slopes = {}
-    for i, node in enumerate(relaxed.model.nodes[:index], 1):
-        if isinstance(node.operation, Relu):
+    for i in range(1, index + 1):
+        if isinstance(relaxed.model.nodes[i - 1].operation, (Relu, ReluDifference)):
             made = relaxed.relaxation(i)
-            if isinstance(made, Triangles) and ((made.box.lower < 0) & (made.box.upper > 0)).any():
-                shape = made.lower.shape[1:]
-                slopes[i] = np.broadcast_to(made.lower[:, None], (n, q, *shape)).copy()
+            own = made.slopes(n, q) if isinstance(made, Adjustable) else None
+            if own is not None:
+                slopes[i] = own
     return slopes
 
 

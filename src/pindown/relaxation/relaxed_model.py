@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.model.graph import Model
-from pindown.model.operations.operation import Interval, Relaxation, charged, dot_up
-from pindown.model.operations.relu import Triangles
+from pindown.model.operations.operation import Adjustable, Interval, Relaxation, charged, dot_up
 from pindown.relaxation.linear import LinearForms
 from pindown.relaxation.lp_balls import Balls
 from pindown.rounding import TINY
@@ -201,7 +200,7 @@ class RelaxedModel:
 
     def _chosen(self, i: int, choice: Choice | None, *, single: bool = False) -> Relaxation:
         made = self.single(i) if single else self.relaxation(i)
-        if choice is None or i not in choice.slopes or not isinstance(made, Triangles):
+        if choice is None or i not in choice.slopes or not isinstance(made, Adjustable):
             return made
         return made.with_slopes(choice.slopes[i])
 
@@ -271,7 +270,8 @@ class Choice(NamedTuple):
     """What of a bound is free.
 
     Attributes:
-        slopes: Of nodes that are ReLUs: slopes below them, ``(n, q, *shape)``.
+        slopes: Of nodes that may be put between other linear functions, as ReLUs: slopes below them,
+            ``(n, q, *shape)``, or what else is chosen, ``(n, q, ...)``.
         multipliers: Of tensors with assumed signs: what is added to forms of them, ``(n, q, *shape)``;
             of the sign that was assumed.
     """

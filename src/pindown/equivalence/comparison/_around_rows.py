@@ -31,6 +31,8 @@ from pindown.deadline import Deadline, Stopwatch
 from pindown.equivalence.comparison._joint_bounds import Joint, Labels
 from pindown.equivalence.tuning import (
     MAX_ROWS_TOGETHER,
+    ROW_CORNERS,
+    ROW_DIFFERENCE_STEPS,
     ROW_SEARCH_TURNS,
     ROW_SLOPE_STEPS,
     ROW_TARGETS,
@@ -41,6 +43,7 @@ from pindown.equivalence.tuning import (
 from pindown.network import ReluNetwork
 from pindown.progress import Report, silent
 from pindown.relaxation.differential import gap_bounds
+from pindown.relaxation.linear import LinearForms, largest
 from pindown.relaxation.lp_balls import Balls
 from pindown.rounding import add_down, add_up
 from pindown.verification.falsification import Falsifier
@@ -248,14 +251,39 @@ def _linear_bounds(run: RowRun, rows: Rows, steps: int = 0) -> None:
 
 
 def _tied_bounds(run: RowRun) -> None:
-    """Bound the difference itself, units at equal places tied."""
+    """Bound the difference itself, units at equal places tied, and look where it would be largest."""
     dense = run.networks is not None and run.networks[0].widths == run.networks[1].widths
     for some in run.batches(_gaps_first(run), "differences of units"):
         ends = run.balls.lower[some], run.balls.upper[some]
         if dense and run.networks is not None:
-            run.take_gap(some, gap_bounds(*run.networks, *ends, deadline=run.deadline)[0])
+            upper, forms = gap_bounds(*run.networks, *ends, deadline=run.deadline)
         else:
-            run.take_gap(some, run.joint.tied_gap(*ends, deadline=run.deadline))
+            upper, forms = run.joint.gap_forms(*ends, deadline=run.deadline)
+        run.take_gap(some, upper)
+        _from_corners(run, some, forms)
+
+
+def _from_corners(run: RowRun, some: Rows, forms: LinearForms) -> None:
+    """Go uphill from the corners where the largest linear bounds on the gap are attained."""
+    lower, upper = (end[some] for end in run.inside)
+    chosen = np.argsort(-largest(forms, lower, upper), axis=1)[:, :ROW_CORNERS]
+    slope = np.take_along_axis(forms.weight, chosen[:, :, None], axis=1)
+    n, q, d = slope.shape
+    low, high = (np.repeat(end[:, None], q, axis=1).reshape(n * q, d) for end in (lower, upper))
+    corners = np.where(slope.reshape(n * q, d) > 0, high, low)
+    points = run.joint.ascended(corners, low, high, run.deadline)
+    best = np.argmax(run.joint.gaps(points).reshape(n, q), axis=1)
+    run.take_points(some, points.reshape(n, q, d)[np.arange(n), best])
+
+
+def _optimised_differences(run: RowRun) -> None:
+    """Choose slopes and planes anew where the bound is far above what was found."""
+    rows = _gaps_first(run)
+    rows = rows[run.gap_upper[rows] > 2.0 * run.gap_lower[rows]]
+    for some in run.batches(rows, "optimised differences"):
+        ends = run.balls.lower[some], run.balls.upper[some]
+        upper = run.joint.tied_gap(*ends, steps=ROW_DIFFERENCE_STEPS, deadline=run.deadline)
+        run.take_gap(some, upper)
 
 
 def _gaps_first(run: RowRun) -> Rows:
@@ -384,6 +412,10 @@ def _tied(run: RowRun) -> bool:
     return run.joint.tied is not None
 
 
+def _one_structure(run: RowRun) -> bool:
+    return _wide(run) and run.joint.tied is not None
+
+
 AROUND_ROWS = (
     RowMethod("the rows themselves", lambda run: True, _at_rows, at_once=True),
     RowMethod("equal graphs", lambda run: True, _identical, at_once=True),
@@ -398,4 +430,5 @@ AROUND_ROWS = (
     ),
     RowMethod("optimised slopes", _asked, lambda run: _linear_bounds(run, run.open, ROW_SLOPE_STEPS)),
     RowMethod("complete search", _asked, _complete_search),
+    RowMethod("optimised differences", _one_structure, _optimised_differences),
 )

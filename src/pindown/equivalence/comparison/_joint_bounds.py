@@ -111,16 +111,31 @@ class Joint:
         low, high = output_bounds(relaxed, self.gap_rows, "linear", deadline)
         return np.maximum(np.maximum(high, -low).max(axis=1), 0.0)
 
-    def tied_gap(self, lower: Array, upper: Array, *, deadline: Deadline = NEVER) -> Array:
+    def tied_gap(
+        self, lower: Array, upper: Array, *, steps: int = 0, deadline: Deadline = NEVER
+    ) -> Array:
         """Return upper bounds on the gap on n boxes, (n,), by differences carried along, or infinite.
 
         What is proved: on every box, of the model :attr:`tied`, no output is larger in absolute value.
+
+        Args:
+            lower: Lower corners, (n, d).
+            upper: Upper corners.
+            steps: Gradient steps on the slopes and planes between which operations are put.
+            deadline: When to stop tightening.
         """
         if self.tied is None:
             return np.full(len(lower), np.inf)
         made = RelaxedModel.by_intervals(self.tied, Interval(lower, upper))
         tighten(made, deadline=deadline)
         low, high = output_bounds(made, None, "linear", deadline)
+        if steps and not deadline.passed:
+            form = np.concatenate([np.eye(self.k), -np.eye(self.k)]).reshape(
+                1, -1, *self.tied.output_shape
+            )
+            forms = np.broadcast_to(form, (len(lower), *form.shape[1:]))
+            ends = upper_ends(made, len(made.values) - 1, forms, steps=steps, deadline=deadline)
+            high, low = np.minimum(high, ends[:, : self.k]), np.maximum(low, -ends[:, self.k :])
         return np.maximum(np.maximum(high, -low).max(axis=1), 0.0)
 
     def gap_forms(

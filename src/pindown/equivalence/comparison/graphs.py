@@ -3,8 +3,9 @@ r"""Two graphs of operations beside each other: what changed in the files, and w
 Operations are aligned by their kind and the shape of what they make, in order. An affine operation that
 is gone right behind another one whose numbers changed was *fused* into it.
 
-*Blame*: where both graphs are of one structure, let :math:`a_i` be the first model with layer i of the
-second, and :math:`b_i` the second with layer i of the first. On rows of data,
+*Blame*: where both graphs are of one structure, or are but for tensors that one of them rounds to
+integers (:mod:`~pindown.relaxation.paired_graphs`), let :math:`a_i` be the first model with layer i of
+the second, and :math:`b_i` the second with layer i of the first. On rows of data,
 
 .. math::
     \text{alone}_i = \max_x \|a(x) - a_i(x)\|_\infty, \qquad
@@ -30,7 +31,9 @@ from pindown.model.gradients import outputs
 from pindown.model.graph import Model, Node
 from pindown.model.operations.affine_operation import AffineOperation
 from pindown.model.operations.integer_weights import IntegerWeights
+from pindown.model.operations.integers import Dequantize, Quantize
 from pindown.model.operations.operation import Operation
+from pindown.relaxation.paired_graphs import Rounded, paired_graphs, plain
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class LayerBlame:
         alone: The largest gap on the rows if only this layer is changed.
         without: The largest gap on the rows if only this layer is changed back.
         change: The largest change of a number in it.
-        stored: How the second model stores its weight, if as integers: their type and their scale.
+        stored: How the second model stores its weight, or rounds the tensor, if as integers: their type
+            and their scale.
     """
 
     layer: str
@@ -91,13 +95,16 @@ def blame_of(
 
     Args:
         a: A model.
-        b: One of the same structure; else nothing is returned.
+        b: One of the same structure, or one that rounds tensors besides; else nothing is returned.
         X: Rows, (n, d).
         gap: The gap of the two at each, (n,): the rows of the largest count.
         deadline: When to stop; layers that were not reached are left out.
     """
     if len(a.nodes) != len(b.nodes) or not all(map(_alike, a.nodes, b.nodes)):
-        return ()
+        pair = paired_graphs(a, b)
+        if pair is None:
+            return ()
+        a, b = pair
     rows = X[np.sort(np.argsort(-gap, kind="stable")[:BLAME_ROWS])]
     truth, found = outputs(a, rows), []
     for i, (p, q) in enumerate(zip(a.nodes, b.nodes, strict=True)):
@@ -119,24 +126,22 @@ def _with(model: Model, i: int, operation: Operation) -> Model:
 
 
 def _alike(p: Node, q: Node) -> bool:
-    kinds = (type(_plain(node.operation)) for node in (p, q))
+    kinds = (type(plain(node.operation)) for node in (p, q))
     return next(kinds) is next(kinds) and p.inputs == q.inputs and p.shape == q.shape
 
 
-def _plain(operation: Operation) -> Operation:
-    """Return the operation that one with integers as weights stands for."""
-    return operation.inner if isinstance(operation, IntegerWeights) else operation
-
-
 def _stored(operation: Operation) -> str:
-    """Say how a weight is stored, if as integers."""
-    if not isinstance(operation, IntegerWeights):
+    """Say how a weight is stored, or a tensor rounded, if as integers."""
+    grid: Quantize | Dequantize
+    if isinstance(operation, Rounded):
+        grid, what = operation.to, "tensor"
+    elif isinstance(operation, IntegerWeights):
+        grid, what = operation.weight, "weight"
+    else:
         return ""
-    scale = np.ravel(operation.weight.scale)
+    scale = np.ravel(grid.scale)
     several = f"{len(scale):,} scales from {scale.min():.3g} to {scale.max():.3g}"
-    return f"{operation.weight.kind} weight, " + (
-        f"scale {scale[0]:.3g}" if len(scale) == 1 else several
-    )
+    return f"{grid.kind} {what}, " + (f"scale {scale[0]:.3g}" if len(scale) == 1 else several)
 
 
 def _aligned(a: Model, b: Model) -> Iterator[tuple[tuple[Node, ...], tuple[Node, ...]]]:
@@ -181,9 +186,12 @@ def _changed(pairs: list[tuple[Operation, Operation]]) -> list[str]:
 
 def _change(p: Operation, q: Operation) -> float:
     """Return the largest change of a number from one operation to another; infinite if more differs."""
-    p, q = _plain(p), _plain(q)
+    p, q = plain(p), plain(q)
     if p is q:
         return 0.0
+    rounded = [operation for operation in (p, q) if isinstance(operation, Rounded)]
+    if len(rounded) == 1:
+        return 0.5 * float(np.max(rounded[0].to.scale))
     if type(p) is not type(q):
         return np.inf
     sizes = [0.0]

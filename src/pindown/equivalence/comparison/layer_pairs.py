@@ -37,7 +37,7 @@ from pindown.model.operations.integer_weights import IntegerWeights
 from pindown.model.operations.moves import Concat, Constant, Move
 from pindown.model.operations.operation import Operation
 from pindown.model.operations.products import Multiply
-from pindown.relaxation.difference_models import changed_fields
+from pindown.relaxation.paired_graphs import changed_fields
 
 Ids = NDArray[np.int64]
 

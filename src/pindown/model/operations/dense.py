@@ -227,8 +227,10 @@ class Scale(AffineOperation):
         """Bound a pure shift by one rounding."""
         if self.factor is not None:
             return super().interval(*boxes)
+        if self.shift is None:
+            return boxes[0]
         low, high = (aligned(end, self._rank) for end in boxes[0])
-        return Interval(add_down(low, self.shift), add_up(high, self.shift))  # type: ignore[arg-type]
+        return Interval(add_down(low, self.shift), add_up(high, self.shift))
 
     def lower(self, lowering: Lowering, *inputs: Expression) -> Expression:
         """Scale and shift the expression."""

@@ -211,6 +211,22 @@ class Relaxation(ABC):
         return None
 
 
+class Adjustable(Relaxation):
+    """Linear functions with numbers that may be chosen anew for every form: any in [0, 1] will do."""
+
+    @abstractmethod
+    def slopes(self, n: int, q: int) -> Array | None:
+        """Return the numbers that :meth:`upper` takes, ``(n, q, ...)``; None if there is no choice."""
+
+    @abstractmethod
+    def with_slopes(self, slopes: Array) -> Relaxation:
+        """Return the same with other numbers, cut to [0, 1]."""
+
+    @abstractmethod
+    def slope_gradient(self, form: Array, *points: Array) -> Array:
+        """Return how fast the bound of a form grows in each number, at points ``(n, q, *shape)``."""
+
+
 @dataclass(frozen=True, eq=False)
 class ConstantBounds(Relaxation):
     """The interval of an operation, as functions with slope zero."""

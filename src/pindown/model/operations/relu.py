@@ -27,6 +27,7 @@ from pindown.model._expression import Expression
 from pindown.model._lowering import Lowering
 from pindown.model.operations.elementwise import Elementwise, Lines
 from pindown.model.operations.operation import (
+    Adjustable,
     Interval,
     Numbers,
     Pulled,
@@ -124,7 +125,7 @@ class Relu(Elementwise):
 
 
 @dataclass(frozen=True, eq=False)
-class Triangles(Relaxation):
+class Triangles(Adjustable):
     """Entry by entry ``lower * z <= relu(z) <= slope * z + shift``.
 
     Attributes:
@@ -147,12 +148,24 @@ class Triangles(Relaxation):
     def _below(self, form: Array) -> Array:
         return self.lower if self.lower.ndim == form.ndim else self.lower[:, None]
 
+    def slopes(self, n: int, q: int) -> Array | None:
+        """Return the slopes below, of each of q forms."""
+        if not self.open_sign.any():
+            return None
+        return np.broadcast_to(self.lower[:, None], (n, q, *self.lower.shape[1:])).copy()
+
     def with_slopes(self, slopes: Array) -> Triangles:
         """Return other lines below where the sign is open: slopes ``(n, q, *shape)`` cut to [0, 1]."""
         lower = np.where(self.open_sign[:, None], np.clip(slopes, 0.0, 1.0), self.lower[:, None])
         made = Triangles(lower, self.slope, self.shift, self.box)
         vars(made)["open_sign"] = self.open_sign
         return made
+
+    def slope_gradient(self, form: Array, *points: Array) -> Array:
+        """Return the derivative in the slopes: what is taken of the line below times its input."""
+        gradient = np.minimum(form, 0.0) * points[0]
+        gradient *= self.open_sign[:, None]
+        return np.asarray(gradient)
 
     def upper(self, form: Array) -> Pulled:
         """Take the upper line where the coefficient is positive, the lower one where it is negative."""
