@@ -9,8 +9,9 @@ from pindown.deadline import NEVER
 from pindown.model.from_network import model_of_network
 from pindown.probes import attack
 from pindown.relaxation.lp_balls import NORMS, Balls, lengths
+from pindown.verification import annealed_descents as module
 from pindown.verification import minimum_distance
-from pindown.verification.annealed_descents import annealed_descents, annealed_step
+from pindown.verification.annealed_descents import HARD, Pass, annealed_descents, annealed_step
 from pindown.verification.classes import classifier
 from pindown.verification.counterexamples import asked_of
 
@@ -26,6 +27,25 @@ def descended(net, X, radius, norm="linf", passes=1, steps=20):
 def test_steps_shrink_from_the_radius_along_a_cosine():
     steps = [annealed_step(k, 10) for k in range(10)]
     assert steps[0] == 1.0 and steps == sorted(steps, reverse=True) and 0 < steps[-1] < 0.05
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_wide_passes_lead_outside_and_come_back(norm, monkeypatch):
+    """Down a plane that is too far away: out of the ball, then back to where it is lowest inside."""
+    seen, gradients = [], module.gradients
+
+    def watched(model, points, forms):
+        seen.append(lengths(points, norm)[0])
+        return gradients(model, points, forms)
+
+    monkeypatch.setattr(module, "gradients", watched)
+    monkeypatch.setattr(module, "FIRST_PASSES", (Pass(False, HARD, True),))
+    net = ReluNetwork.from_layers([(np.eye(2), [50.0, 50.0]), ([[1.0, 2.0]], [-170.0])])
+    found = descended(net, np.zeros((1, 2)), 1.0, norm)
+    assert max(seen) > 1.3 and max(seen[11:]) <= 1 + 1e-6 and len(seen) == 20
+    assert lengths(found.points, norm)[0] <= 1 + 1e-12
+    assert found.margin[0] == pytest.approx(-net(found.points)[0, 0], rel=1e-5)
+    assert found.margin[0] == pytest.approx(20 - {"l1": 2, "l2": 5**0.5, "linf": 3}[norm], abs=0.02)
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -12,6 +12,10 @@ the cross-entropy. Steps as long as the radius jump over folds that short ones a
 mnist_256x4 within 0.05 thirty of them break 74 of 200 images, a hundred short ones 33. Inputs that are
 broken drop out, and after two passes over all of them only those that came nearest are tried again.
 
+Later passes begin on **wider balls**, which shrink to the asked one in the first half of the steps, as
+the radii of fast minimum norm do: a way around a fold may lead outside. Of 1,000 training digits they
+break 332 within 0.05 and 496 within 1.0 in l2, where plain passes break 325 and 481.
+
 **Fast minimum norm (FMN)** goes the same way and lets every radius follow what it finds: it shrinks to a
 little less than the change that succeeded, and grows a little while none does.
 
@@ -41,9 +45,11 @@ from pindown.verification._goals import into, uniform
 from pindown.verification.classes import Classes
 from pindown.verification.tuning import (
     ANNEALED_LAST_STEP,
+    ANNEALED_REACH,
     ANNEALED_SHARE,
     ANNEALED_SOFT_STEP,
     ANNEALED_WHOLE_PASSES,
+    ANNEALED_WIDE_SHARE,
     FMN_FIRST_SHRINK,
     FMN_LAST_SHRINK,
     FMN_STEPS,
@@ -63,14 +69,16 @@ class Pass(NamedTuple):
     Attributes:
         random: Whether it begins at a random point of the ball instead of the input.
         aim: What is lowered.
+        wide: Whether it begins on a wider ball.
     """
 
     random: bool
     aim: int
+    wide: bool = False
 
 
-FIRST_PASSES = (Pass(False, 0), Pass(False, 1), Pass(False, SOFT))
-LATER_PASSES = (Pass(True, HARD), Pass(True, 0), Pass(True, SOFT), Pass(True, 1))
+FIRST_PASSES = (Pass(False, 0), Pass(False, 1), Pass(False, SOFT), Pass(False, HARD, True))
+LATER_PASSES = tuple(Pass(True, aim, True) for aim in (SOFT, 0, HARD, 1))
 
 
 class Descended(NamedTuple):
@@ -134,7 +142,7 @@ def annealed_descents(
             break
         few = balls.take(left)
         start = uniform(few, rng) if kind.random else few.center
-        state.descend(left, few, start, kind.aim, steps, rng, deadline)
+        state.descend(left, few, start, kind, steps, rng, deadline)
     return Descended(state.points, state.reached, state.margin, state.first, state.used)
 
 
@@ -150,6 +158,15 @@ def annealed_step(step: int, steps: int) -> float:
     [1.0, 0.86, 0.51, 0.15]
     """
     return ANNEALED_LAST_STEP + (1.0 - ANNEALED_LAST_STEP) * 0.5 * (1.0 + cos(pi * step / steps))
+
+
+def annealed_reach(step: int, steps: int) -> float:
+    """Return the radius of the ball of a wide pass in radii: it shrinks to 1, and stays there.
+
+    >>> [annealed_reach(step, 8) for step in range(6)]
+    [2.0, 1.75, 1.5, 1.25, 1.0, 1.0]
+    """
+    return 1.0 + (ANNEALED_REACH - 1.0) * max(0.0, 1.0 - step / (ANNEALED_WIDE_SHARE * steps))
 
 
 def stepped(balls: Balls, points: Array, slopes: Array, share: float) -> Array:
@@ -185,28 +202,36 @@ class _State:
         left: Classes,
         balls: Balls,
         points: Array,
-        aim: int,
+        kind: Pass,
         steps: int,
         rng: np.random.Generator,
         deadline: Deadline,
     ) -> None:
         """Go down from points of some inputs until they reach their goals."""
-        small = _in_float32(balls)
-        points, scale = in_float32(points), ANNEALED_SOFT_STEP if aim == SOFT else 1.0
+        small, reach = _in_float32(balls), 1.0
+        points, scale = in_float32(points), ANNEALED_SOFT_STEP if kind.aim == SOFT else 1.0
         for step in range(steps):
-            made, slopes = gradients(self.quick, points, self.forms(left, aim))
+            made, slopes = gradients(self.quick, points, self.forms(left, kind.aim))
             self.used += 1
-            self.note(left, balls, points, made)
+            if reach == 1.0:  # else points may lie outside
+                self.note(left, balls, points, made)
             kept = np.flatnonzero(~self.reached[left])
             left, balls, small = left[kept], balls.take(kept), small.take(kept)
             points, slopes = points[kept], slopes[kept]
             if not len(left) or deadline.passed:
                 return
             flat = np.flatnonzero(~slopes.any(axis=1))
-            points = stepped(small, points, slopes, scale * annealed_step(step, steps))
+            reach = annealed_reach(step, steps) if kind.wide else 1.0
+            where = small if reach == 1.0 else _in_float32(self.wider(balls, reach))
+            points = stepped(where, points, slopes, scale * annealed_step(step, steps) / reach)
             if len(flat):  # nothing shows the way: start anew
                 points[flat] = in_float32(uniform(balls.take(flat), rng))
+        points = into(small, points)
         self.note(left, balls, points, outputs(self.quick, points))
+
+    def wider(self, balls: Balls, reach: float) -> Balls:
+        """Return balls with so many times the radius."""
+        return Balls.around(balls.center, reach * balls.radius, balls.norm, self.asked.box)
 
     def forms(self, left: Classes, aim: int) -> Callable[[Array, slice], Array]:
         """Return the forms of the outputs of some inputs that descents lower."""
