@@ -38,6 +38,7 @@ GUIDES = {
     "robustness": ("robustness", "verification"),
     "fourier-masks": ("fourier", "probes"),
     "probes": ("probes", "fourier-masks"),
+    "gan": ("gan", "mutual-autoencoder"),
     "symmetry": ("symmetry", "equivariant-layers"),
     "equivariant-layers": ("graphs", "signatures"),
     "signatures": ("signatures plasticity", "learning-symmetry"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -143,6 +143,68 @@ def own_randomness(seed: int, threads: int | None) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
+
+
+def layer_outputs(
+    module: torch.nn.Module, X: Any, layers: Sequence[str] | None = None, *, together: int | None = None
+) -> dict[str, torch.Tensor]:
+    """Return what layers of a module make of inputs, in evaluation mode, without gradients.
+
+    Args:
+        module: The module.
+        X: Inputs (n, ...), an array or a tensor; it is taken to the module's type and device.
+        layers: Names of submodules; if left out, all without children that give a tensor with a row
+            for each input.
+        together: Inputs in one pass; all if left out.
+
+    Returns:
+        The outputs (n, ...) of each, on the processor, in the order of the module. Of a layer that is
+        called several times the last call counts.
+
+    Raises:
+        ValueError: If a layer is unknown, or gives no such tensor.
+
+    >>> import torch
+    >>> net = torch.nn.Sequential(torch.nn.Identity(), torch.nn.Flatten())
+    >>> {name: tuple(made.shape) for name, made in layer_outputs(net, torch.ones(2, 3, 4)).items()}
+    {'0': (2, 3, 4), '1': (2, 12)}
+    """
+    from pindown.extras import torch
+
+    named = dict(module.named_modules())
+    chosen = [n for n, m in named.items() if not list(m.children())] if layers is None else list(layers)
+    unknown = [name for name in chosen if name not in named]
+    if unknown:
+        raise ValueError(
+            f"layers must name submodules ({', '.join(filter(None, named))}); got {unknown}."
+        )
+    some = next((p for p in module.parameters() if p.is_floating_point()), None)
+    inputs = torch.as_tensor(X) if some is None else torch.as_tensor(X).to(some)
+    now: dict[str, torch.Tensor] = {}
+    made: dict[str, list[torch.Tensor]] = {name: [] for name in chosen}
+
+    def keep(name: str) -> Callable[[Any, Any, Any], None]:
+        def note(_part: Any, _inputs: Any, output: Any) -> None:
+            if torch.is_tensor(output) and output.ndim and len(output) == len(few):
+                now[name] = output.detach().cpu().clone()  # what follows may work in place
+
+        return note
+
+    handles = [named[name].register_forward_hook(keep(name)) for name in chosen]
+    try:
+        with in_evaluation(module), torch.no_grad():
+            for few in inputs.split(together or max(1, len(inputs))):
+                now.clear()
+                module(few)
+                for name in layers or ():
+                    if name not in now:
+                        raise ValueError(f"layer {name!r} gives no tensor with a row for each input.")
+                for name, output in now.items():
+                    made[name].append(output)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {name: torch.cat(parts) for name, parts in made.items() if parts}
 
 
 def is_module(model: Any) -> bool:

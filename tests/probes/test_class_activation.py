@@ -105,3 +105,48 @@ def test_single_precision_and_no_bias():
     net[6] = nn.Linear(5, 4, bias=False)
     found = class_activation_maps(net, images(), layer="3")
     np.testing.assert_allclose(found.maps.mean(axis=(1, 2)), found.scores, rtol=1e-4, atol=1e-5)
+
+
+class Residual(nn.Module):
+    """A small residual network for colour images of any size."""
+
+    def __init__(self, head):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 8, 7, stride=2, padding=3, bias=False), nn.BatchNorm2d(8))
+        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.a = nn.Conv2d(8, 8, 3, padding=1)
+        self.b = nn.Conv2d(8, 8, 3, padding=1)
+        self.head = head
+
+    def forward(self, x):
+        x = self.pool(torch.relu(self.stem(x)))
+        return self.head(torch.relu(x + self.b(torch.relu(self.a(x)))))
+
+
+MEAN = (nn.AdaptiveAvgPool2d(1), nn.Flatten())
+HEADS = {
+    "linear": ("head.0", lambda: (nn.Identity(), *MEAN, nn.Linear(8, 5))),
+    "places": ("head.0", lambda: (nn.Identity(), MEAN[0], nn.Conv2d(8, 5, 1), MEAN[1])),
+    "scores": ("head.1", lambda: (nn.Conv2d(8, 5, 1), nn.ReLU(), *MEAN)),
+}
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_networks_of_other_forms_on_larger_images(kind):
+    """Colour images of 96 by 64, more than fit in one pass; heads of three kinds."""
+    torch.manual_seed(5)
+    layer, head = HEADS[kind]
+    net = Residual(nn.Sequential(*head())).double()
+    net.stem[1].running_mean.uniform_(-1, 1)
+    X = np.random.default_rng(5).random((67, 3, 96, 64))
+    found = class_activation_maps(net, X, layer=layer)
+    assert found.maps.shape == (67, 24, 16) and found.resized(96, 64).shape == (67, 96, 64)
+    with torch.no_grad():
+        scores = net.eval()(torch.from_numpy(X)).numpy()
+    np.testing.assert_array_equal(found.classes, scores.argmax(axis=1))
+    np.testing.assert_allclose(found.maps.mean(axis=(1, 2)) + found.offsets, scores.max(axis=1))
+    some = class_activation_maps(net, X[:3], layer=layer, method="grad-cam", classes=[0, 4, 2])
+    whole = class_activation_maps(net, X[:3], layer=layer, classes=[0, 4, 2])
+    np.testing.assert_allclose(some.maps, np.maximum(whole.maps, 0) / (24 * 16), atol=1e-14)
+    with pytest.raises(ValueError, match="0 to 4"):
+        class_activation_maps(net, X[:1], layer=layer, classes=5)

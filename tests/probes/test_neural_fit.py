@@ -9,6 +9,7 @@ from scipy.stats import pearsonr
 from pindown.probes import (
     behavioural_consistency,
     brain_likeness,
+    layer_features,
     neural_predictivity,
     response_reliability,
 )
@@ -129,3 +130,29 @@ def test_mean_over_benchmarks():
 def test_refuses(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_features_of_a_layer_predict_what_it_drives():
+    """Units that read one layer of a network on colour images: that layer's features predict them."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 6, 5, stride=4), torch.nn.BatchNorm2d(6), torch.nn.ReLU(inplace=True),
+        torch.nn.Conv2d(6, 4, 3), torch.nn.Flatten(), torch.nn.Linear(4 * 13 * 9, 2),
+    )  # fmt: skip
+    X = (
+        np.random.default_rng(0).standard_normal((130, 3, 64, 48))
+        + np.linspace(-1, 1, 130)[:, None, None, None]
+    )
+    before = layer_features(net, X, "1")
+    with torch.no_grad():
+        exact = net.eval()[:2](torch.from_numpy(X).float()).double().numpy()
+    np.testing.assert_allclose(before, exact.reshape(130, -1), atol=1e-6)  # not rectified in place
+    mean = layer_features(net, X, "1", average=True)
+    np.testing.assert_allclose(mean, exact.mean(axis=(2, 3)), atol=1e-6)
+    responses = mean @ np.random.default_rng(1).standard_normal((6, 4))
+    assert neural_predictivity(mean, responses).value > 0.99
+    with pytest.raises(ValueError, match="name submodules"):
+        layer_features(net, X, "7")
+    with pytest.raises(ValueError, match="no tensor"):
+        layer_features(torch.nn.LSTM(3, 2), np.zeros((2, 4, 3), np.float32), "")

@@ -110,3 +110,24 @@ def test_standard_error_is_the_spread_of_repeated_experiments():
         found.append(shape_bias(np.choose(kind, [drawn.shapes, drawn.textures, neither]), drawn))
     spread = np.std([run.value for run in found], ddof=1)
     assert np.mean([run.standard_error for run in found]) == pytest.approx(spread, rel=0.15)
+
+
+def test_modules_for_colour_images_of_any_size():
+    """A module that follows texture, grey images in three channels; it stays in its mode."""
+    torch = pytest.importorskip("torch")
+
+    class ByTexture(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.same = torch.nn.Conv2d(3, 3, 1, bias=False)
+            torch.nn.init.dirac_(self.same.weight)
+
+        def forward(self, images):
+            assert images.shape[1:] == (3, 96, 96) and images.dtype == torch.float32
+            assert not self.training and (images[:, 0] == images[:, 2]).all()
+            classes = by_texture(self.same(images)[:, :1].numpy())
+            return torch.nn.functional.one_hot(torch.from_numpy(classes), 4).float()
+
+    drawn, module = make_cue_images(80, conflict=True, size=96, random_state=2), ByTexture()
+    found = shape_bias(module, drawn)
+    assert found.value == 0.0 and found.texture == 80 and module.training

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.bias.tuning import CURVATURE_BIAS, EDGE_BIAS, INTERVAL_LEVEL, MIN_POINTS, SHARED_NEIGHBOURS
 from pindown.evidence import Kind
-from pindown.torch_modules import in_evaluation
+from pindown.torch_modules import layer_outputs
 from pindown.validation import choice, number, table
 
 
@@ -155,32 +155,12 @@ def layer_dimensions(
     """
     from pindown.extras import torch
 
-    named = dict(module.named_modules())
-    chosen = (
-        list(layers) if layers is not None else [n for n, m in named.items() if not list(m.children())]
-    )
-    unknown = [name for name in chosen if name not in named]
-    if unknown:
-        raise ValueError(
-            f"layers must name submodules ({', '.join(filter(None, named))}); got {unknown}."
-        )
-    outputs: dict[str, Array] = {}
-    handles = []
-    for name in chosen:
-
-        def keep(_: Any, __: Any, output: Any, name: str = name) -> None:
-            outputs[name or "output"] = output.detach().reshape(len(output), -1).double().numpy()
-
-        handles.append(named[name].register_forward_hook(keep))
-    X = torch.as_tensor(X)
-    try:
-        with in_evaluation(module), torch.no_grad():
-            module(X)
-    finally:
-        for handle in handles:
-            handle.remove()
-    clouds = {"input": X.detach().reshape(len(X), -1).double().numpy(), **outputs}
-    return {name: intrinsic_dimension(cloud, method=method) for name, cloud in clouds.items()}
+    clouds = {"input": torch.as_tensor(X).detach()}
+    clouds |= {name or "output": made for name, made in layer_outputs(module, X, layers).items()}
+    return {
+        name: intrinsic_dimension(cloud.reshape(len(cloud), -1).double().numpy(), method=method)
+        for name, cloud in clouds.items()
+    }
 
 
 def _log_ratios(points: Array) -> Array:

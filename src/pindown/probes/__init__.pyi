@@ -43,6 +43,7 @@ from pindown.probes.filtered_stimuli import make_filtered_stimuli as make_filter
 from pindown.probes.neural_fit import NeuralFit as NeuralFit
 from pindown.probes.neural_fit import behavioural_consistency as behavioural_consistency
 from pindown.probes.neural_fit import brain_likeness as brain_likeness
+from pindown.probes.neural_fit import layer_features as layer_features
 from pindown.probes.neural_fit import neural_predictivity as neural_predictivity
 from pindown.probes.neural_fit import response_reliability as response_reliability
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from pindown.affine import Array
 from pindown.evidence import Kind
-from pindown.probes.tuning import ACTIVATION_IDENTITY_ERROR
+from pindown.probes.tuning import ACTIVATION_IDENTITY_ERROR, DIFFERENTIATED_ROWS
 from pindown.validation import choice
 
 
@@ -76,8 +76,9 @@ def class_activation_maps(
         layer: Name or module whose outputs (n, channels, h, w) are the features. For ``"cam"`` it is the
             one before the average over places, its rectifier included.
         classes: One class per image, or one for all; those with the largest scores if None.
-        method: ``"cam"`` needs an average over places and then one linear layer, and checks that the
-            maps' means are the scores; ``"grad-cam"`` needs neither.
+        method: ``"cam"`` needs an average over places, with one linear layer or convolution of single
+            places after it or none, and checks that the maps' means are the scores; ``"grad-cam"`` needs
+            none of that.
 
     Raises:
         ValueError: If shapes or classes do not fit, or the network has not that form.
@@ -101,22 +102,39 @@ def class_activation_maps(
     name = _name_of(model, layer)
     network = copy.deepcopy(model).eval().requires_grad_(False)
     images = _images(network, X)
-    features, scores = _run(network, network.get_submodule(name), images)
-    chosen = _classes(classes, scores)
-    at = torch.arange(len(images)), chosen
+    wanted = None if classes is None else _classes(classes, len(images))
+    parts = []
+    for start in range(0, len(images), DIFFERENTIATED_ROWS):
+        few = slice(start, start + DIFFERENTIATED_ROWS)
+        chosen = None if wanted is None else wanted[few]
+        parts.append(_mapped(network, network.get_submodule(name), images[few], chosen, method))
+    maps, own, scores, offsets = (np.concatenate(each) for each in zip(*parts, strict=True))
+    kind: Kind = "exact" if method == "cam" else "heuristic"
+    return ActivationMaps(maps, own, scores, offsets, method, kind)
+
+
+def _mapped(
+    network: nn.Module, layer: nn.Module, images: Tensor, classes: NDArray[np.int64] | None, method: str
+) -> tuple[Array, NDArray[np.int64], Array, Array]:
+    """Return maps, their classes, scores and offsets of some images."""
+    features, scores = _run(network, layer, images)
+    k = scores.shape[1]
+    if classes is not None and classes.max() >= k:
+        raise ValueError(f"classes must be integers from 0 to {k - 1}; got {classes.max()}.")
+    chosen = (
+        scores.detach().argmax(1) if classes is None else torch.from_numpy(classes).to(scores.device)
+    )
+    own = scores.detach()[torch.arange(len(images)), chosen]
     if method == "cam":
-        head = _head(network, features.shape[1])
-        weights, offsets = head.weight[chosen], _bias(head)[chosen]
+        weight, bias = _head(network, features.shape[1], k)
+        weights, offsets = weight[chosen], bias[chosen]
         maps = torch.einsum("nk,nkhw->nhw", weights, features.detach())
-        _check_identity(maps, weights, features.detach(), scores.detach()[at] - offsets)
+        _check_identity(maps, weights, features.detach(), own - offsets)
     else:
-        (slopes,) = torch.autograd.grad(scores[at].sum(), features)
+        (slopes,) = torch.autograd.grad(scores[torch.arange(len(images)), chosen].sum(), features)
         maps = torch.relu(torch.einsum("nk,nkhw->nhw", slopes.mean((2, 3)), features.detach()))
-        offsets = torch.full_like(scores.detach()[at], float("nan"))
-    return ActivationMaps(
-        _numbers(maps), chosen.cpu().numpy(), _numbers(scores.detach()[at]), _numbers(offsets), method,
-        "exact" if method == "cam" else "heuristic",
-    )  # fmt: skip
+        offsets = torch.full_like(own, float("nan"))
+    return _numbers(maps), chosen.cpu().numpy(), _numbers(own), _numbers(offsets)
 
 
 def _name_of(model: nn.Module, layer: str | nn.Module) -> str:
@@ -161,29 +179,30 @@ def _run(network: nn.Module, layer: nn.Module, images: Tensor) -> tuple[Tensor, 
     return seen[0], scores
 
 
-def _classes(classes: ArrayLike | None, scores: Tensor) -> Tensor:
-    n, k = scores.shape
-    if classes is None:
-        return scores.detach().argmax(1)
+def _classes(classes: ArrayLike, n: int) -> NDArray[np.int64]:
     values = np.broadcast_to(np.asarray(classes), (n,)) if np.ndim(classes) == 0 else np.asarray(classes)
-    if values.shape != (n,) or values.dtype.kind not in "iu" or values.min() < 0 or values.max() >= k:
-        raise ValueError(f"classes must be integers from 0 to {k - 1}, one or {n}; got {classes!r}.")
-    return torch.from_numpy(values.astype(np.int64)).to(scores.device)
+    if values.shape != (n,) or values.dtype.kind not in "iu" or values.min() < 0:
+        raise ValueError(f"classes must be integers from 0, one or {n}; got {classes!r}.")
+    return values.astype(np.int64)
 
 
-def _head(network: nn.Module, channels: int) -> nn.Linear:
-    """Return the last linear layer."""
-    layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
-    if not layers or layers[-1].in_features != channels:
-        raise ValueError(
-            f"method='cam' needs an average over places and one linear layer of {channels} inputs after "
-            f"the features; this model has none. Use method='grad-cam'."
-        )
-    return layers[-1]
-
-
-def _bias(head: nn.Linear) -> Tensor:
-    return torch.zeros_like(head.weight[:, 0]) if head.bias is None else head.bias
+def _head(network: nn.Module, channels: int, classes: int) -> tuple[Tensor, Tensor]:
+    """Return weights (classes, channels) and biases of what makes scores of the features' means."""
+    heads = [
+        part for part in network.modules()
+        if isinstance(part, nn.Linear)
+        or (isinstance(part, nn.Conv2d) and part.kernel_size == (1, 1) and part.groups == 1)
+    ]  # fmt: skip
+    if heads and tuple(heads[-1].weight.shape[:2]) == (classes, channels):
+        weight = heads[-1].weight.reshape(classes, channels)
+        return weight, torch.zeros_like(weight[:, 0]) if heads[-1].bias is None else heads[-1].bias
+    if channels == classes:  # the features are the scores of every place
+        weight = torch.eye(classes).to(next(iter(network.parameters()), torch.zeros(1)))
+        return weight, torch.zeros_like(weight[0])
+    raise ValueError(
+        f"method='cam' needs an average over places and one linear layer of {channels} inputs after "
+        f"the features; this model has none. Use method='grad-cam'."
+    )
 
 
 def _check_identity(maps: Tensor, weights: Tensor, features: Tensor, shares: Tensor) -> None:

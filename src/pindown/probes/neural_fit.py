@@ -24,7 +24,8 @@ from numpy.typing import ArrayLike
 from pindown.affine import Array
 from pindown.errors import ParameterError
 from pindown.evidence import Kind
-from pindown.probes.tuning import MIN_STIMULI, RIDGE_STRENGTHS
+from pindown.probes.tuning import DIFFERENTIATED_ROWS, MIN_STIMULI, RIDGE_STRENGTHS
+from pindown.torch_modules import layer_outputs
 from pindown.validation import array, choice, integer
 
 
@@ -68,7 +69,7 @@ def neural_predictivity(
     """Predict responses from features by cross-validated regression, and correlate.
 
     Args:
-        features: A network's features, (stimuli, features).
+        features: A network's features, (stimuli, features); of torch modules :func:`layer_features`.
         responses: Recorded responses to the same stimuli, (stimuli, units) or (stimuli,).
         method: Partial least squares, or ridge regression with its strength chosen inside.
         n_components: Components of partial least squares; fewer if there are fewer features or stimuli.
@@ -108,6 +109,33 @@ def neural_predictivity(
     known = corrected[~np.isnan(corrected)]
     value = float(np.median(known)) if len(known) else math.nan
     return NeuralFit(value, found, corrected, len(X), method)
+
+
+def layer_features(module: Any, X: Any, layer: str, *, average: bool = False) -> Array:
+    """Return what a layer of a torch module makes of images, for :func:`neural_predictivity`.
+
+    Args:
+        module: Any torch module; it runs in evaluation mode and is left as it was.
+        X: Images, as the module takes them, (n, ...).
+        layer: Name of the layer, as in ``module.named_modules()``.
+        average: Whether to average over places, if the layer gives (n, channels, places...).
+
+    Returns:
+        The features, (n, features).
+
+    Raises:
+        ValueError: If there is no such layer, or it gives no tensor with a row for each image.
+
+    Example:
+        >>> from torch import nn
+        >>> net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU())
+        >>> images = np.zeros((5, 1, 40, 40))
+        >>> layer_features(net, images, "1").shape, layer_features(net, images, "1", average=True).shape
+        ((5, 5776), (5, 4))
+    """
+    made = layer_outputs(module, X, [layer], together=DIFFERENTIATED_ROWS)[layer]
+    values = np.asarray(made.double().numpy()).reshape(len(made), *made.shape[1:2], -1)
+    return np.asarray(values.mean(axis=2) if average else values.reshape(len(made), -1))
 
 
 def response_reliability(repeats: ArrayLike, *, random_state: int = 0, n_halvings: int = 20) -> Array:

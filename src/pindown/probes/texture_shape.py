@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pindown.affine import Array
 from pindown.evidence import Kind
-from pindown.probes.tuning import MIN_IMAGE_SIZE, OUTLINE_SCALES
+from pindown.probes.tuning import DIFFERENTIATED_ROWS, MIN_IMAGE_SIZE, OUTLINE_SCALES
+from pindown.torch_modules import is_module, layer_outputs
 from pindown.validation import integer
 
 SHAPES = ("disc", "square", "triangle", "cross")
@@ -124,8 +125,8 @@ def shape_bias(
     """Measure how often a classifier follows the shape where shape and texture disagree.
 
     Args:
-        decisions: The class of each image, (n,), or a function from images to classes or to scores
-            (n, classes).
+        decisions: The class of each image, (n,), a function from images to classes or to scores
+            (n, classes), or a torch module, which sees as many channels as its first convolution takes.
         stimuli: The images and what their cues say; images without conflict are left out.
         class_map: Map from the classifier's classes to those of the cues, such as a thousand to four;
             classes that are not in it count as neither.
@@ -140,7 +141,10 @@ def shape_bias(
 
     Geirhos et al. 2019; Lecture course, section on texture and shape.
     """
-    given = decisions(stimuli.images) if callable(decisions) else decisions
+    if is_module(decisions):
+        given: Any = _scores(decisions, stimuli.images)
+    else:
+        given = decisions(stimuli.images) if callable(decisions) else decisions
     if hasattr(given, "detach"):
         given = given.detach().cpu().numpy()
     answers = np.asarray(given)
@@ -159,6 +163,16 @@ def shape_bias(
     either = by_shape + by_texture
     value = by_shape / either if either else math.nan
     return ShapeBias(value, by_shape, by_texture, int(conflict.sum()) - either)
+
+
+def _scores(module: Any, images: Array) -> Any:
+    """Return what a module makes of grey images, in as many channels as it takes."""
+    from pindown.extras import torch
+
+    first = next((part for part in module.modules() if isinstance(part, torch.nn.Conv2d)), None)
+    channels = 1 if first is None else first.in_channels
+    seen = np.repeat(images, channels, axis=1)
+    return layer_outputs(module, seen, [""], together=DIFFERENTIATED_ROWS)[""]
 
 
 def _outline(shape: int, size: int, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -37,6 +37,7 @@ FIELDS = {
     "robustness": "Adversarial robustness",
     "fourier": "Frequencies",
     "probes": "What networks look at",
+    "gan": "Generative adversarial networks",
     "symmetry": "Groups, invariance and equivariance",
     "graphs": "Sets and graphs",
     "signatures": "Invariant signatures",
