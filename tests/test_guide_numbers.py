@@ -137,6 +137,12 @@ def entropy_of_the_grammar() -> str:
     return str(grammar_entropy())
 
 
+def bands_found_through_noise() -> str:
+    from tests.probes.test_filtered_stimuli_closed_loop import random_bands_found
+
+    return f"{random_bands_found(1000) + random_bands_found(5000)} 40"
+
+
 COMPUTED = {
     f.__name__: f
     for f in (
@@ -149,6 +155,7 @@ COMPUTED = {
         low_for_a_cube,
         share_excluded,
         entropy_of_the_grammar,
+        bands_found_through_noise,
     )
 }
 
