@@ -261,7 +261,7 @@ def run() -> list[tuple[str, str]]:
         table.append(
             (
                 family,
-                f"{len(decided)} of {len(mine)} decided in {most:g} s each, {len(written)} certificates, "
+                f"{len(decided)} of {len(mine)} decided in {most:g} s, {len(written)} certificates, "
                 f"{sum(row['accepted'] for row in written)} accepted; checking / proving (CPU): "
                 f"median {ratios[middle]:.2f}, largest {ratios[-1]:.1f} ({beyond[-1]:.1f} without "
                 f"start-up, {begin:.2f} s); kB: median {sizes[middle]:.1f}, largest {sizes[-1]:.0f}",
