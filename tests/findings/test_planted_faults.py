@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork, audit, shrink
+from pindown.findings.concerns import unchecked
 from pindown.findings.how_far.calibration import _no_chance
 from pindown.geometry import Box
 
@@ -216,6 +217,19 @@ def test_labels_that_the_network_foretells_are_not_doubted():
     assert "mislead here" in result["DAT-02"].reading
     (alone,) = audit(stripes, *data, only=["DAT-02"]).concerns  # training rows may be known by heart
     assert alone.name == "label-noise"
+
+
+def test_of_one_row_nothing_is_concluded():
+    X, y = three_classes(1, 0)
+    result = audit(bayes_network(extra=12), X, y, only=["ACC-01", "UNIT-01", "DAT"])
+    assert result["UNIT-01"].facts["dead"] >= 0.5 and result.concerns == ()
+
+
+def test_what_could_not_be_checked_says_why(rows):
+    result = audit(bayes_network(), *rows[0], only=["ACC-01", "CAL-01", "ROB-03"], budget=1e-9)
+    words = unchecked(result.judgement, result.findings)
+    assert "leak, input-scaling, input-range, label-noise, dead-units (not asked)" in words
+    assert "(the budget of 1e-09 s was used up)" in words
 
 
 def test_limits_are_data():

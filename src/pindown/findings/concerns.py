@@ -200,12 +200,13 @@ RULES: tuple[Rule, ...] = (
         since="a quarter of decisions at one percent of the range",
     ),
     Rule(
-        "dead-units", "UNIT-01", "dead", 0.25,
+        "dead-units", "UNIT-01", "dead_on_many_rows", 0.25,
         "share of units that are never on for any row of the data",
         "{dead%} of the units ({dead_count} of {units}) are dead on the data",
         "They cost memory and time and do nothing on these rows.",
         "{shrink}",
         "few units are dead on the data",
+        shown="dead",
         since="a quarter of the units is worth removing",
     ),
     Rule(
@@ -339,10 +340,12 @@ def unchecked(judgement: Judged, findings: Sequence[Finding]) -> str:
     'Not checked: leak (it is late).'
     """
     said = {f.code: f.verdict.partition("because ")[2] for f in findings if not f.answered}
+    asked = {f.code for f in findings}
     codes = {rule.name: rule.code for rule in RULES}
     reasons: dict[str, list[str]] = {}
     for name in judgement.open:
-        reasons.setdefault(said.get(codes[name]) or "nothing to compare it with", []).append(name)
+        unknown = "nothing to compare it with" if codes[name] in asked else "not asked"
+        reasons.setdefault(said.get(codes[name]) or unknown, []).append(name)
     told = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
     return f"Not checked: {'; '.join(told)}." if told else ""
 

@@ -91,6 +91,9 @@ ATTACK_SHARE = 0.9
 SECONDS_PER_ATTACK_LOOK = 2.0
 MAX_SLOPED_ROWS = 200
 
+# UNIT-01: on fewer rows that a unit is off says little.
+MIN_ROWS_FOR_DEAD = 50
+
 # DAT-02: neighbours that are asked, that must agree on another label, and that may share the row's own.
 # With fewer agreeing, rows between two overlapping classes are suspected.
 LABEL_ROWS = 3000

@@ -60,7 +60,8 @@ def _classification(subject: Subject, sample: Sample, observed: Observed, target
         scale=f"Always guessing the most common class is right on {percent(base)}; 100% on data the "
         "network was trained on says little.",
         table=_class_table(predicted, targets),
-        facts={"accuracy": share, "low": low, "high": high, "guess": base, "guess_over": base - share}
+        facts={"accuracy": share, "low": low, "high": high, "guess": base}
+        | ({"guess_over": base - share} if base < 1.0 else {})  # of one class there is nothing to guess
         | ({} if train is None else {"data": train, "gap_surely": train - high}),
         noise=observed.noise,
         sentence=f"It is right on {percent(share)} of {observed.seen} of the {sample.name} "

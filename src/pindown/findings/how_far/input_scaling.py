@@ -198,6 +198,7 @@ def _tried(subject: Subject) -> tuple[list[_Tried], float, float, int]:
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 changed = way.change(X, mean, spread)[:n]
+                shrinks = float(changed.std()) * MENDED_SHRINKS <= float(X.std())
                 outputs = evaluated_some(subject, changed, until)
         except NotApplicable:
             continue
@@ -207,7 +208,7 @@ def _tried(subject: Subject) -> tuple[list[_Tried], float, float, int]:
         error = math.sqrt(gained + lost) / m
         gain, mended, part = (gained - lost) / m, 0.0, 0.0
         surely = gain - SURE_IN_STANDARD_ERRORS * error
-        if too_sure and surely <= 0 and float(changed.std()) * MENDED_SHRINKS <= float(X.std()):
+        if too_sure and surely <= 0 and shrinks:
             mended, part, spent = _mended(sure[:m] - right[:m], confidence - now, gain)
             error = spent if part else error
         seen = float(now.mean()), float(confidence.mean())

@@ -23,7 +23,7 @@ from pindown.findings.pictures import StackedBars
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
 from pindown.findings.subject import Subject
-from pindown.findings.tuning import NOISE_OF_A_SEARCH, SECONDS_PER_PARAMETER
+from pindown.findings.tuning import MIN_ROWS_FOR_DEAD, NOISE_OF_A_SEARCH, SECONDS_PER_PARAMETER
 from pindown.findings.wording import count, memory, percent, shape
 from pindown.geometry import interval_bounds
 from pindown.io.evaluated import Evaluated
@@ -241,7 +241,8 @@ def units_on_the_data(subject: Subject) -> Finding:
         "that these rows do not use.",
         figure=_bars("Units of each layer by what they do on the data", _ON_DATA, counts),
         table=_layer_table("What the units of each layer do on the data", _ON_DATA, counts),
-        facts={"dead": dead / size, "dead_count": float(dead), "units": float(size)},
+        facts={"dead": dead / size, "dead_count": float(dead), "units": float(size)}
+        | ({"dead_on_many_rows": dead / size} if observed.n >= MIN_ROWS_FOR_DEAD else {}),
         noise={name: NOISE_OF_A_SEARCH * n for name, n in (("", dead / size), ("dead_count", dead))}
         if observed.n < observed.n_given
         else {},
