@@ -14,7 +14,7 @@ test: $(VENV)/.installed-test
 
 # Before a commit, in a minute or so: formats, types, what changed files are tested by, and a quick core.
 check: lint
-	$(BIN)/python -m pytest -q -x -p no:cacheprovider --timeout 60 $$($(BIN)/python -m tests.touched)
+	$(BIN)/python -m pytest -q -x -p no:cacheprovider $$($(BIN)/python -m tests.touched)
 
 # All that needs no torch.
 test-core: $(VENV)/.installed-core
