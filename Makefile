@@ -70,9 +70,11 @@ START ?= 0
 soundness: $(VENV)/.installed-test
 	$(BIN)/python -m tests.soundness.attack --seed $(SEED) --count $(COUNT) --start $(START) --jobs 2
 
-# All published results at quick scale, and the page that sets them beside what was published.
+# All published results at SCALE (quick, decisive), and the page that sets them beside what was published. Large runs
+# are taken up where they stopped; what the page needs of each stays in reproduction/results.
+SCALE ?= quick
 experiments: $(VENV)/.installed-all
-	$(BIN)/pindown reproduce --all --jobs 2 --resume --out pindown-experiments --ledger docs/reproduction.md
+	$(BIN)/pindown reproduce --all --scale $(SCALE) --jobs 2 --resume --out reproduction/results --ledger docs/reproduction.md
 
 gallery: $(VENV)/.installed-all
 	$(BIN)/python gallery/render.py

@@ -80,17 +80,20 @@ def verdicts() -> str:
     page = (ROOT / "docs/reproduction.md").read_text("utf-8")
     rows = re.findall(r"^\| \[[\w-]+\]\(#[\w-]+\) \| .*? \| (.*?)(?: ◇)? \|", page, re.MULTILINE)
     run = [verdict for verdict in rows if verdict != "declared"]
-    return f"{len(rows)} {len(run)} {len(rows) - len(run)} {run.count('not reproduced')}"
+    counts = [run.count(verdict) for verdict in ("not reproduced", "underpowered")]
+    return f"{len(rows)} {len(run)} {len(rows) - len(run)} {counts[0]} {counts[1]}"
 
 
 def sharp_against_corrected() -> str:
     """Return the least and the largest ratio of the corrected and the sharp spectral bound."""
-    rows = [
+    table = [
         line.strip("| ").split(" | ")
         for line in experiment_section("pac-bayes-clusters").splitlines()
-        if re.match(r"\| \d", line)
+        if line.startswith("| ")
     ]
-    ratios = [float(row[9]) / float(row[11]) for row in rows]
+    header, rows = table[0], table[2:]
+    at = [header.index(f"spectral, {form}") for form in ("corrected", "sharp")]
+    ratios = [float(row[at[0]]) / float(row[at[1]]) for row in rows]
     return f"{min(ratios):.3g} {max(ratios):.3g}"
 
 

@@ -69,7 +69,13 @@ def folder(tmp_path):
 
 
 def registered():
-    return [made(), made("digits", data=MNIST), made("wrong"), made("broken"), made("later")]
+    return [
+        made(),
+        made("digits", data=MNIST),
+        made("wrong", "not reproduced"),
+        made("broken"),
+        made("later"),
+    ]
 
 
 def test_the_page_holds_every_verdict_table_and_figure(folder, tmp_path):

@@ -1,5 +1,6 @@
 """All experiments in one go: failures do not stop the rest, and the command says what came of each."""
 
+import dataclasses
 import json
 
 import pytest
@@ -46,9 +47,10 @@ def test_a_run_that_succeeds_forgets_its_earlier_failure(three, tmp_path):
     assert not (tmp_path / "bad" / ERROR).exists()
 
 
-def test_a_scale_that_one_lacks_stops_that_one_only(three, tmp_path):
-    finished = reproduce_all(three[:1], out=tmp_path, scale="huge")
-    assert finished[0].failed and "has the scales" in str(finished[0])
+def test_those_that_lack_a_scale_are_left_out(three, tmp_path):
+    larger = dataclasses.replace(three[0], settings={**three[0].settings, "decisive": {}})
+    finished = reproduce_all([larger, three[2]], out=tmp_path, scale="decisive")
+    assert [one.id for one in finished] == ["one"] and not finished[0].failed
 
 
 @pytest.fixture
@@ -122,5 +124,5 @@ def test_the_list_has_everything_and_can_be_searched(monkeypatch, capsys, tmp_pa
     assert table[1].rstrip().endswith("declared")
     assert "1 declared" in table[2]
     header = run().splitlines()[0].split()
-    # What a paper scale takes is shown, for an experiment estimates it.
-    assert header == ["id", "title", "source", "scales", "quick", "paper", "status"]
+    # What a scale takes is shown, and the smallest that can say no.
+    assert header == ["id", "title", "source", "quick", "decisive", "paper", "decides", "status"]

@@ -3,10 +3,11 @@
 There is a folder for each source, and a module in it for each result. To add one, write a module with
 ``EXPERIMENT = Experiment(...)`` whose id is the module's name with hyphens; modules that begin with an
 underscore hold what several share. Modules are imported when their experiments are used. What is
-published but not run is in ``declared.py``; :func:`write_ledger` puts all of it on one page.
+published but not run is in ``not_run.py``; :func:`write_ledger` puts all of it on one page.
 """
 
-from pindown_reproduction.experiment import Declared, Experiment, Outcome
+from pindown_reproduction.experiment import Cause, Declared, Experiment, Outcome, Power
+from pindown_reproduction.judgement import judge
 from pindown_reproduction.ledger import Ledger, read_ledger
 from pindown_reproduction.ledger_page import write_ledger
 from pindown_reproduction.not_run import DECLARED
@@ -19,12 +20,15 @@ __version__ = "0.1.0"
 __all__ = [
     "DECLARED",
     "EXPERIMENTS",
+    "Cause",
     "Declared",
     "Experiment",
     "Finished",
     "Ledger",
     "Outcome",
+    "Power",
     "Reproduction",
+    "judge",
     "read_ledger",
     "reproduce",
     "reproduce_all",

@@ -59,6 +59,7 @@ def reproduce_all(
     *,
     out: Path,
     scale: str = "quick",
+    seed: int = 0,
     n_jobs: int | None = 1,
     cluster: str | None = None,
     resume: bool = False,
@@ -72,7 +73,8 @@ def reproduce_all(
     Args:
         experiments: What to run.
         out: Folder for all of them.
-        scale: A key of their settings; experiments without it stop with an error.
+        scale: A key of their settings; experiments without it are left out.
+        seed: Which repetition, as in :func:`reproduce`.
         n_jobs: Processes.
         cluster: Where cells run, as in :func:`reproduce`.
         resume: Take over cells of earlier runs.
@@ -81,9 +83,10 @@ def reproduce_all(
     Returns:
         What came of each, in the order they finished.
     """
+    experiments = [experiment for experiment in experiments if scale in experiment.settings]
     order = sorted(experiments, key=lambda e: -e.seconds.get(scale, _UNKNOWN))
     beside = scale == "quick" and cluster is None
-    inner: dict[str, Any] = {"n_jobs": 1 if beside else n_jobs}
+    inner: dict[str, Any] = {"n_jobs": 1 if beside else n_jobs, "seed": seed}
     if cluster is not None:
         inner["cluster"] = cluster
     tasks = [(experiment, scale, str(out), resume, inner) for experiment in order]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -17,11 +18,13 @@ from pindown.json_files import CHECKSUM, sealed
 from pindown.parallel import each, workers
 from pindown_reproduction.experiment import Cell, Experiment, Outcome
 from pindown_reproduction.figures import figure_of, svg_of
+from pindown_reproduction.judgement import judge
 from pindown_reproduction.storage import (
     CELL_SCHEMA,
     SCHEMA,
     cell_file,
     read_cell,
+    run_file,
     write_whole,
 )
 
@@ -34,12 +37,13 @@ class Reproduction:
 
     Attributes:
         experiment: What was run.
-        scale: ``"quick"`` or ``"paper"``.
+        scale: ``"quick"``, ``"decisive"`` or ``"paper"``.
         outcome: Published beside measured.
         seconds: How long the cells took, those taken from an earlier run included.
         folder: Where results, table and figure are.
         cpu_seconds: Processor time of the cells; None if an earlier run did not note it.
         notes: What was found about cells of an earlier run: damaged ones, and those without a checksum.
+        seed: Which repetition of the run it is.
     """
 
     experiment: Experiment
@@ -49,6 +53,7 @@ class Reproduction:
     folder: Path
     cpu_seconds: float | None = None
     notes: tuple[str, ...] = ()
+    seed: int = 0
 
     def __str__(self) -> str:
         said = f"{self.experiment.id} ({self.scale}): {self.outcome.verdict}. {self.outcome.words}"
@@ -60,6 +65,7 @@ def reproduce(
     *,
     scale: str = "quick",
     out: Path,
+    seed: int = 0,
     n_jobs: int | None = None,
     cluster: Any = None,
     resume: bool = False,
@@ -69,12 +75,14 @@ def reproduce(
 
     Every finished cell is a file of its own, so that Ctrl-C, a crash or a full disk loses nothing that
     was done: ``resume`` goes on, and ``results.json``, ``table.md`` and the figure come out as if
-    nothing had happened. How long it took is in ``timing.json``.
+    nothing had happened. How long it took is in ``timing.json``. A run of another scale or seed takes
+    their place; what the ledger needs of each run stays in ``runs``.
 
     Args:
         experiment: What to run.
         scale: A key of its settings.
         out: Folder for the results and the cells.
+        seed: 0 for the seeds as declared; any other number draws everything anew that is drawn.
         n_jobs: Processes, -1 for all cores; None: as an enclosing ``pindown.parallel.workers`` says,
             else one, or all of the cluster.
         cluster: Where cells run: ``"local"``, a Dask scheduler's address, ``"ray"``; None: here.
@@ -82,22 +90,22 @@ def reproduce(
         progress: Called with a message, cells done and cells in all.
 
     Raises:
-        ValueError: If there is no such scale.
+        ValueError: If there is no such scale, or the seed is negative.
         OSError: If another run is writing to the folder, or it is full or cannot be written to.
     """
-    if scale not in experiment.settings:
-        known = ", ".join(experiment.settings)
-        raise ValueError(f"{experiment.id} has the scales {known}; got {scale!r}.")
-    cells = experiment.cells(experiment.settings[scale])
+    if seed < 0:
+        raise ValueError(f"a seed is a whole number from 0 on; got {seed}.")
+    cells = experiment.cells_of(scale, seed)
     folder = Path(out) / experiment.id
     with writing_to(folder):
-        (folder / "cells").mkdir(parents=True, exist_ok=True)
+        for name in ("cells", "runs"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
     with only_writer(folder):
         records, notes = _finished(cells, folder) if resume else ({}, ())
         with nullcontext() if cluster is None else workers(n_jobs, cluster=cluster):
             _run_cells(experiment, cells, records, folder, n_jobs if cluster is None else None, progress)
         results = [(cell, records[i]["result"]) for i, cell in enumerate(cells)]
-        outcome = experiment.compare(results)
+        outcome = judge(experiment, results)
         used: list[Any] = [record.get("cpu_seconds") for record in records.values()]
         run = Reproduction(
             experiment,
@@ -107,10 +115,12 @@ def reproduce(
             folder=folder,
             cpu_seconds=None if None in used else sum(used),
             notes=notes,
+            seed=seed,
         )
         with writing_to(folder), together():
             _write(run, results)
             _write_timing(run, [records[i] for i in range(len(cells))])
+            _write_run(run, results)
     return run
 
 
@@ -170,20 +180,8 @@ def _run_cell(run: Callable[[Cell], Mapping[str, Any]], cell: Cell) -> str:
 
 def _write(run: Reproduction, results: list[tuple[Cell, Mapping[str, Any]]]) -> None:
     """Write what does not depend on how long it took, nor on where it ran."""
-    outcome, experiment = run.outcome, run.experiment
-    content = {
-        "schema": SCHEMA,
-        "experiment": experiment.id,
-        "source": experiment.source,
-        "published": experiment.published,
-        "rule": experiment.rule,
-        "scale": run.scale,
-        "verdict": outcome.verdict,
-        "words": outcome.words,
-        "columns": outcome.columns,
-        "rows": outcome.rows,
-        "cells": [{"cell": cell, "result": result} for cell, result in results],
-    }
+    experiment = run.experiment
+    content = _content(run, results)
     text = json.dumps(sealed(content), indent=2, ensure_ascii=False)
     write_whole(run.folder / "results.json", text + "\n")
     write_whole(run.folder / "table.md", markdown(run))
@@ -191,11 +189,42 @@ def _write(run: Reproduction, results: list[tuple[Cell, Mapping[str, Any]]]) -> 
         write_whole(run.folder / "figure.svg", svg_of(figure_of(experiment, results), experiment.id))
 
 
+def _content(run: Reproduction, results: list[tuple[Cell, Mapping[str, Any]]]) -> dict[str, Any]:
+    outcome, experiment = run.outcome, run.experiment
+    return {
+        "schema": SCHEMA,
+        "experiment": experiment.id,
+        "source": experiment.source,
+        "published": experiment.published,
+        "rule": experiment.rule,
+        "scale": run.scale,
+        "seed": run.seed,
+        "verdict": outcome.verdict,
+        "words": outcome.words,
+        "columns": outcome.columns,
+        "rows": outcome.rows,
+        "cells": [{"cell": cell, "result": result} for cell, result in results],
+    }
+
+
+def _write_run(run: Reproduction, results: list[tuple[Cell, Mapping[str, Any]]]) -> None:
+    """Write what the ledger reads: the results, and when and how long it was run."""
+    when = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "seconds": run.seconds,
+        "cpu_seconds": run.cpu_seconds,
+    }
+    record = sealed({**_content(run, results), **when})
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    write_whole(run_file(run.folder, run.scale, run.seed), text + "\n")
+
+
 def _write_timing(run: Reproduction, records: list[Record]) -> None:
     content = {
         "schema": SCHEMA,
         "experiment": run.experiment.id,
         "scale": run.scale,
+        "seed": run.seed,
         "seconds": run.seconds,
         "cpu_seconds": run.cpu_seconds,
         "cells": [

@@ -28,6 +28,15 @@ def cell_file(folder: Path, cell: Cell) -> Path:
     return folder / "cells" / f"{name}.json"
 
 
+def run_file(folder: Path, scale: str, seed: int) -> Path:
+    """Return where a run is kept for the ledger.
+
+    >>> run_file(Path("out"), "quick", 2).as_posix()
+    'out/runs/quick-2.json'
+    """
+    return folder / "runs" / f"{scale}-{seed}.json"
+
+
 def read_cell(path: Path, cell: Cell) -> Mapping[str, Any] | None:
     """Return a cell that was finished earlier; None if there is none.
 

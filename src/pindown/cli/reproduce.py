@@ -23,7 +23,14 @@ Id = Annotated[
 ShowList = Annotated[bool, typer.Option("--list", help="List all experiments, run or declared.")]
 All = Annotated[bool, typer.Option("--all", help="Run all, and go on where one fails.")]
 Scale = Annotated[
-    Literal["quick", "paper"], typer.Option(help="quick: minutes on two cores; paper: as published.")
+    Literal["quick", "decisive", "paper"],
+    typer.Option(
+        help="quick: minutes on two cores; decisive: large enough for a no, at most about an hour; "
+        "paper: as published."
+    ),
+]
+Seed = Annotated[
+    int, typer.Option(help="0: the seeds as declared; any other number draws everything anew.")
 ]
 Folder = Annotated[Path, typer.Option("--out", help="Folder for results, table and figure.")]
 Jobs = Annotated[
@@ -41,6 +48,7 @@ Page = Annotated[
 FAILED = 1  # some of all stopped with an error
 _WIDE = 220  # columns of a list that is not on a screen
 _NARROW = 140  # columns below which a table would fold into splinters
+_TIMED = ("quick", "decisive", "paper")
 _MINUTES, _HOURS = 100.0, 100.0 * 60  # seconds from which a time is told in minutes, in hours
 
 
@@ -49,6 +57,7 @@ def reproduce(
     show_list: ShowList = False,
     run_all: All = False,
     scale: Scale = "quick",
+    seed: Seed = 0,
     out: Folder = Path("pindown-experiments"),
     jobs: Jobs = None,
     cluster: Cluster = None,
@@ -65,7 +74,11 @@ def reproduce(
         raise ValueError(f"--jobs takes a number of processes, or -1 for all cores; got {jobs}.")
     if run_all and experiment is not None:
         raise ValueError(f"--all runs all of them; leave out {experiment!r}, or leave out --all.")
-    how: dict[str, Any] = {"scale": scale, "out": out, "n_jobs": jobs or 1, "resume": resume}
+    if seed < 0:
+        raise ValueError(f"--seed takes a whole number from 0 on; got {seed}.")
+    how: dict[str, Any] = {
+        "scale": scale, "seed": seed, "out": out, "n_jobs": jobs or 1, "resume": resume,
+    }  # fmt: skip
     if cluster is not None:
         how |= {"n_jobs": jobs, "cluster": cluster}
     code = 0
@@ -202,7 +215,7 @@ def _catalogue(words: list[str]) -> list[dict[str, Any]]:
         cells = {scale: len(one.cells(settings)) for scale, settings in one.settings.items()}
         about = {"id": one.id, "title": one.title, "source": one.source, "status": "run"}
         found.append({**about, "published": one.published, "rule": one.rule, "cells": cells,
-                      "expected_cpu_seconds": seconds})  # fmt: skip
+                      "expected_cpu_seconds": seconds, "decides_at": one.decides_at()})  # fmt: skip
     for other in DECLARED.values():
         about = {"id": other.id, "title": other.title, "source": other.source, "status": "declared"}
         found.append({**about, "published": other.published, "why": other.why, "needs": other.needs,
@@ -220,7 +233,7 @@ def _print_table(listed: list[dict[str, Any]]) -> None:
     if not screen.is_terminal:  # a file or a pipe has no width to fit
         screen = Screen(markup=False, width=_WIDE, color_system=None)
     entries = [_entry(one) for one in listed]
-    columns = ("id", "title", "source", "scales", "quick", "paper", "status")
+    columns = ("id", "title", "source", *_TIMED, "decides", "status")
     names = [name for name in columns if any(entry[name] for entry in entries)]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
@@ -233,24 +246,29 @@ def _print_table(listed: list[dict[str, Any]]) -> None:
             table.add_row(*(entry[name] for name in names))
     if table.row_count:
         screen.print(table)
-    quick = sum(one.get("expected_cpu_seconds", {}).get("quick") or 0.0 for one in listed)
+    quick, decisive = (
+        sum(one.get("expected_cpu_seconds", {}).get(scale) or 0.0 for one in listed)
+        for scale in ("quick", "decisive")
+    )
     run = sum(one["status"] == "run" for one in listed)
     declared = len(listed) - run
-    screen.print(f"{run} run, {declared} declared; all quick ones take {_duration(quick)} of one core.")
+    screen.print(
+        f"{run} run, {declared} declared; all quick ones take {_duration(quick)} of one core, "
+        f"all decisive ones {_duration(decisive) or 'nothing'}."
+    )
 
 
 def _entry(one: dict[str, Any]) -> dict[str, str]:
     """Return what the table shows of an experiment, by column."""
     seconds, runs = one.get("expected_cpu_seconds", {}), one["status"] == "run"
-    times = {s: _duration(seconds.get(s)) if runs else "" for s in ("quick", "paper")}
+    # A scale that is there but was never measured is told apart from one that is not there.
+    times = {s: (_duration(seconds.get(s)) or "?" if s in one.get("cells", ()) else "") for s in _TIMED}
     about = {name: str(one[name]) for name in ("id", "title", "source", "status")}
-    return {**about, "scales": ", ".join(one.get("cells", ())), **times}
+    return {**about, **times, "decides": (one["decides_at"] or "none") if runs else ""}
 
 
 def _numbers(entry: dict[str, str]) -> str:
-    if not entry["scales"]:
-        return entry["status"]
-    times = [f"{scale} {entry[scale]}" for scale in ("quick", "paper") if entry[scale]]
+    times = [f"{scale} {entry[scale]}" for scale in _TIMED if entry[scale]]
     return "; ".join([entry["status"], *([", ".join(times)] if times else [])])
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results, stream
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ def run(cell: Cell) -> dict[str, Any]:
     """Measure errors and norms at one number of features."""
     from pindown.bias.least_squares import double_descent_curve
 
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(stream(cell, 0))
     direction = rng.standard_normal(_INPUTS) / np.sqrt(_INPUTS)
 
     def draw_data(n: int, noise: float) -> tuple[Any, Any]:
@@ -132,6 +132,7 @@ EXPERIMENT = Experiment(
         },
     },
     seconds={"quick": 4.4},
+    power=Power(seeds=10, repeats="repeats", why="Medians over draws of the features."),
     cells=cells,
     run=run,
     compare=compare,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results
 from pindown_reproduction.figures import panels
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ EXPERIMENT = Experiment(
         "paper": {"activations": _ACTIVATIONS, "harmonics": 64},
     },
     seconds={"quick": 0.1},
+    power=Power(seeds=0, why="Spectra are computed; nothing is drawn."),
     cells=cells,
     run=run,
     compare=compare,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results, SourceData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -160,6 +160,7 @@ EXPERIMENT = Experiment(
         "paper": {"windows": [12, 16, 24], "seeds": 20, "images": 40, "templates": 10},
     },
     seconds={"quick": 0.57},
+    power=Power(why="The rule is about every run."),
     remark="The control images were changed after a first run.",
     cells=cells,
     run=run,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -174,6 +174,7 @@ EXPERIMENT = Experiment(
         "paper": {"functions": 20, "steps": [0.01, 0.02, 0.05, 0.1], "seeds": 10, "time": 20.0},
     },
     seconds={"quick": 46},
+    power=Power(why="The rule is about every function and network."),
     cells=cells,
     run=run,
     compare=compare,

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import (
+    Cell,
+    Experiment,
+    Outcome,
+    Power,
+    Results,
+    SourceData,
+    stream,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,13 +45,14 @@ def cells(settings: Mapping[str, Any]) -> list[Cell]:
 
 def run(cell: Cell) -> dict[str, Any]:
     """Estimate the dimension of a cube, or of the layers of a network."""
-    return _cube(cell["cube"]) if "cube" in cell else _network(cell)
+    return _cube(cell) if "cube" in cell else _network(cell)
 
 
-def _cube(dimension: int) -> dict[str, Any]:
+def _cube(cell: Cell) -> dict[str, Any]:
     from pindown.bias import intrinsic_dimension
 
-    rng = np.random.default_rng(dimension)
+    dimension = cell["cube"]
+    rng = np.random.default_rng(stream(cell, dimension))
     frame, _ = np.linalg.qr(rng.standard_normal((_AMBIENT, dimension)))
     found = intrinsic_dimension(rng.uniform(size=(_POINTS, dimension)) @ frame.T)
     return {"dimension": found.value, "interval": list(found.interval)}
@@ -167,6 +176,9 @@ EXPERIMENT = Experiment(
         },
     },
     seconds={"quick": 19},
+    power=Power(
+        why="Four networks for each number of digits; on digits the effect can be seen, not refuted."
+    ),
     remark="Small dense networks on digits, not deep convolutional ones on photographs.",
     cells=cells,
     run=run,

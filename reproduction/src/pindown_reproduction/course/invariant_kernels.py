@@ -15,7 +15,7 @@ import numpy as np
 from pindown.affine import Array
 from pindown.symmetry.groups import Group, cyclic, dihedral
 from pindown.symmetry.sample_gain import invariance_gain
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -145,6 +145,7 @@ EXPERIMENT = Experiment(
         "paper": {"ns": [20, 40, 80, 160, 320], "seeds": 40},
     },
     seconds={"quick": 2.2},
+    power=Power(seeds=10, why="Means over twenty draws of target and data."),
     remark="The smoother of two targets tried; with the rougher one four points failed.",
     cells=cells,
     run=run,

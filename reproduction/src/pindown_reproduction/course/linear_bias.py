@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown_reproduction.course.steepest_descent import separable_points
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,10 +100,11 @@ EXPERIMENT = Experiment(
     rule="Reproduced if for every depth the cosine with the max-margin direction is above 0.99 and the "
     "margin above 99 % of the largest.",
     settings={
-        "quick": {"depths": [1, 2, 3], "seeds": 2, "steps": 20_000},
+        "quick": {"depths": [1, 2, 3], "seeds": 3, "steps": 20_000},
         "paper": {"depths": [1, 2, 3, 4, 5], "seeds": 5, "steps": 200_000},
     },
-    seconds={"quick": 12},
+    seconds={"quick": 18},
+    power=Power(why="The rule is about every network."),
     cells=cells,
     run=run,
     compare=compare,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -186,6 +186,7 @@ EXPERIMENT = Experiment(
         "paper": {"seeds": 20, "samples": 1500, "epochs": 300},
     },
     seconds={"quick": 6.7},
+    power=Power(why="The rule is about every run."),
     remark="The step of Oja's rule was raised after a first run.",
     cells=cells,
     run=run,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.affine import Array
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -143,6 +143,7 @@ EXPERIMENT = Experiment(
         "paper": {"widths": [30, 100, 300, 1000], "seeds": 5, "steps": 5000},
     },
     seconds={"quick": 13},
+    power=Power(why="The rule is about every run."),
     remark="The order is reproduced; the source gives no level.",
     cells=cells,
     run=run,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -181,6 +181,7 @@ EXPERIMENT = Experiment(
         "paper": {"seeds": 20, "orbits": [5, 10, 20, 40, 100], "thresholds": [1, 2, 4, 8, 16, 32]},
     },
     seconds={"quick": 2.3},
+    power=Power(why="Curves are means over seeds, distances hold in every run."),
     cells=cells,
     run=run,
     compare=compare,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results, stream
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ def _linear(cell: Cell) -> dict[str, Any]:
     from pindown.probes import mean_noise_probability, noise_versus_adversarial
 
     d, draws = int(cell["d"]), int(cell["draws"])
-    rng = np.random.default_rng(d)
+    rng = np.random.default_rng(stream(cell, d))
     w, x = rng.standard_normal(d), rng.standard_normal(d)
     plane = ReluNetwork.from_layers([(w[None], [0.0])])
     found = noise_versus_adversarial(plane, x, probability=_RATE)
@@ -170,7 +170,7 @@ EXPERIMENT = Experiment(
     rule="Reproduced if all counted shares lie within four standard errors of the probabilities, and on "
     "every trained network noise that flips one draw in ten is longer, in the median, than the attack.",
     settings={
-        "quick": {"dimensions": [1, 10, 100, 1000], "draws": 4000, "seeds": [0, 1], "inputs": 40},
+        "quick": {"dimensions": [1, 10, 100, 1000], "draws": 4000, "seeds": [0, 1, 2], "inputs": 40},
         "paper": {
             "dimensions": [1, 10, 100, 1000, 10000],
             "draws": 100_000,
@@ -179,6 +179,9 @@ EXPERIMENT = Experiment(
         },
     },
     seconds={"quick": 2},
+    power=Power(
+        why="Shares are within four standard errors of 4,000 draws, or not; networks of three seeds."
+    ),
     cells=cells,
     run=run,
     compare=compare,

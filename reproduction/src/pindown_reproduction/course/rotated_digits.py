@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results, SourceData
 from pindown_reproduction.figures import panels
 
 if TYPE_CHECKING:
@@ -201,9 +201,11 @@ EXPERIMENT = Experiment(
     "filters are closer to whole orbits.",
     settings={
         "quick": {"data": "digits", "train": 1200, "width": 100, "steps": 1500, "seeds": 3},
+        "decisive": {"data": "mnist", "train": 5000, "width": 100, "steps": 3000, "seeds": 3},
         "paper": {"data": "mnist", "train": 20000, "width": 200, "steps": 15000, "seeds": 5},
     },
-    seconds={"quick": 19},
+    seconds={"quick": 19, "decisive": 200},
+    power=Power(why="The rule is about every run."),
     cells=cells,
     run=run,
     compare=compare,

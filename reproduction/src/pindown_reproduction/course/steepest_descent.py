@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.affine import Array
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,6 +108,7 @@ EXPERIMENT = Experiment(
     "be the largest of its norm, and more of it than the other two methods on the same data.",
     settings={"quick": {"seeds": 3, "steps": 20_000}, "paper": {"seeds": 10, "steps": 200_000}},
     seconds={"quick": 4.7},
+    power=Power(why="The rule is about every run."),
     cells=cells,
     run=run,
     compare=compare,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.affine import Array
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -200,6 +200,7 @@ EXPERIMENT = Experiment(
         "paper": {"pairs": 300, "noises": [0.0, 0.01, 0.05, 0.1], "seeds": 30, "gramian seeds": 10},
     },
     seconds={"quick": 18},
+    power=Power(seeds=5, why="Four of five recoveries is the least the rule asks for."),
     cells=cells,
     run=run,
     compare=compare,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results, SourceData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -126,6 +126,7 @@ EXPERIMENT = Experiment(
         "paper": {"images": 10_000, "size": 32, "epochs": 20, "seeds": 10},
     },
     seconds={"quick": 26},
+    power=Power(why="The rule is about every network."),
     remark="Drawn textures are easier than drawn outlines, so this shows the measure and the effect,"
     " not its size in photographs.",
     cells=cells,

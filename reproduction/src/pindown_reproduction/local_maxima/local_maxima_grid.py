@@ -15,7 +15,7 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.datasets.synthetic import gaussian_grid, grid_modes
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import SEED_STRIDE, Cell, Experiment, Outcome, Power, Results
 from pindown_reproduction.local_maxima._detectors import PRESET_NAMES, fitted, seen, verdict_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def run(cell: Cell) -> dict[str, Any]:
         )
     if cell["ablation"] != "c":
         result["towards"] = towards_modes(detector, outside)
-    if cell["seed"] == 0:
+    if cell["seed"] % SEED_STRIDE == 0:
         result["picture"] = _fields(detector, cell["ablation"])
     return result
 
@@ -206,6 +206,13 @@ EXPERIMENT = Experiment(
             "members": 1,
             "epochs": {"paper": 15, "auto": 60, "networks": 60},
         },
+        "decisive": {
+            "presets": ["paper"],
+            "seeds": 5,
+            "points": 1600,
+            "members": 1,
+            "epochs": {"paper": 60, "auto": 60, "networks": 60},
+        },
         "paper": {
             "presets": ["paper", "auto", "networks"],
             "seeds": 10,
@@ -214,7 +221,15 @@ EXPERIMENT = Experiment(
             "epochs": {"paper": 100, "auto": None, "networks": None},
         },
     },
-    seconds={"quick": 49},
+    seconds={"quick": 49, "decisive": 1900},
+    power=Power(
+        seeds=5,
+        least={"points": 1_600, "epochs": 60},
+        why="A hundred points for each of sixteen modes, and four times as many steps as the quick "
+        "run: after "
+        "those the scores no longer change much. Nine of ten seeds need five to be told apart from "
+        "half.",
+    ),
     cells=cells,
     run=run,
     compare=compare,

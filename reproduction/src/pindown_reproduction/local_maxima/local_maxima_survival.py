@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pindown.affine import Array
 from pindown.datasets.public_data import SurvivalTable, has_data, load_survival
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results, SourceData
 from pindown_reproduction.local_maxima._detectors import PRESET_NAMES, PRESETS, fitted, seen, verdict_of
 
 FOLDS = 10  # a tenth of the rows is for testing, as published
@@ -195,6 +195,9 @@ EXPERIMENT = Experiment(
         },
     },
     seconds={"quick": 13},
+    power=Power(
+        why="The folds are the draws; tables of other patients cannot refute what was found in those."
+    ),
     cells=cells,
     run=run,
     compare=compare,

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from pindown.datasets.files import load_arrays
 from pindown.datasets.public_data import read_idx
-from pindown_reproduction.experiment import Outcome, Results
+from pindown_reproduction.experiment import Outcome, Power, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,6 +33,10 @@ STEP_SIZES = {
 QUICK_STEPS = {
     "NAG": (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5),
     "adaptive": (1e-2, 3e-3, 1e-3, 3e-4, 1e-4),
+}
+DECISIVE_STEPS = {
+    "NAG": (1e-2, 3e-3, 1e-3, 3e-4),
+    "adaptive": (1e-2, 3e-3, 1e-3, 3e-4),
 }
 # What is compared: the name, the method, and its momentum (for RMSProp, the decay of its average).
 CONTENDERS = {
@@ -393,15 +397,55 @@ def contender_run(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def best_runs(results: Results, **wanted: Any) -> dict[str, Run]:
-    """Return the run of every contender with the lowest training loss, for cells with these settings."""
-    best: dict[str, Run] = {}
+    """Return, for every contender, the means over seeds at the step size of the lowest training loss.
+
+    Step sizes at which a seed exploded do not count; cells are those with the wanted settings.
+    """
+    runs: dict[tuple[str, float], list[Run]] = {}
     for cell, found in results:
-        name = cell["contender"]
-        if any(cell[key] != value for key, value in wanted.items()) or not math.isfinite(found["train"]):
-            continue
-        if name not in best or found["train"] < best[name]["train"]:
-            best[name] = {**found, "lr": cell["lr"]}
+        if all(cell[key] == value for key, value in wanted.items()):
+            runs.setdefault((cell["contender"], cell["lr"]), []).append(found)
+    best: dict[str, Run] = {}
+    for (name, lr), found_here in runs.items():
+        mean = _mean_run(found_here)
+        if math.isfinite(mean["train"]) and not (name in best and best[name]["train"] <= mean["train"]):
+            best[name] = {**mean, "lr": lr}
     return best
+
+
+def _mean_run(runs: Sequence[Run]) -> Run:
+    """Return the mean of what runs measured: numbers, and curves of the same points."""
+    mean = dict(runs[0])
+    for key, value in runs[0].items():
+        if isinstance(value, int | float | list) and len(runs) > 1:
+            shapes = {np.shape(run[key]) for run in runs}
+            values = np.mean([run[key] for run in runs], axis=0) if len(shapes) == 1 else value
+            mean[key] = values.tolist() if isinstance(values, np.ndarray) else values
+    return mean
+
+
+def untuned(results: Results) -> list[str]:
+    """Return a reason why nothing can be said if a best step size is at an end of its grid."""
+    shared = [key for key in ("hidden_layers", "width", "side", "shift") if key in results[0][0]]
+    ends: list[str] = []
+    for values in dict.fromkeys(tuple(cell[key] for key in shared) for cell, _ in results):
+        wanted = dict(zip(shared, values, strict=True))
+        mine = [pair for pair in results if all(pair[0][k] == v for k, v in wanted.items())]
+        ends += at_the_end(mine, best_runs(mine))
+    names = ", ".join(dict.fromkeys(ends))
+    return [f"the best step size is at an end of the grid for {names}"] if ends else []
+
+
+def autoencoder_power(**least: float) -> Power:
+    """Return what comparisons of optimisers on autoencoders need."""
+    return Power(
+        least=least,
+        why="ADAM's averages remember ten, a hundred and a thousand steps: five thousand iterations are "
+        "five of the longest. A thousand images are more than a network of a hundred units can learn by "
+        "heart in them, so that training and test loss are told apart. The source has 100,000 "
+        "iterations.",
+        unfit=untuned,
+    )
 
 
 def at_the_end(results: Results, best: Mapping[str, Run]) -> list[str]:

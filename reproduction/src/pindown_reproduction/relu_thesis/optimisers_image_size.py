@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pindown_reproduction.experiment import Experiment, Outcome, Results, SourceData
 from pindown_reproduction.relu_thesis._optimisers import (
+    DECISIVE_STEPS,
     QUICK_STEPS,
     Claim,
     at_the_end,
+    autoencoder_power,
     autoencoder_setting,
     best_runs,
     contender_run,
@@ -48,6 +50,16 @@ EXPERIMENT = Experiment(
             "batch": None,
             "step_sizes": QUICK_STEPS,
         },
+        "decisive": {
+            "nets": [(3, 60)],
+            "sides": [17, 12],
+            "seeds": 3,
+            "train": 1000,
+            "test": 1000,
+            "iterations": 5000,
+            "batch": None,
+            "step_sizes": DECISIVE_STEPS,
+        },
         "paper": {
             "nets": [(3, 1000)],
             "sides": [17, 12],
@@ -58,7 +70,8 @@ EXPERIMENT = Experiment(
             "batch": None,
         },
     },
-    seconds={"quick": 42},
+    seconds={"quick": 42, "decisive": 5000},
+    power=autoencoder_power(iterations=5_000, train=1_000),
     cells=cells,
     run=contender_run,
     compare=compare,

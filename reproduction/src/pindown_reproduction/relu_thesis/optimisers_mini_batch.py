@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from pindown_reproduction.experiment import Experiment, Outcome, Results, SourceData
 from pindown_reproduction.relu_thesis._optimisers import (
+    DECISIVE_STEPS,
     QUICK_STEPS,
     Claim,
     Run,
     at_the_end,
+    autoencoder_power,
     autoencoder_setting,
     best_runs,
     contender_run,
@@ -93,6 +95,16 @@ EXPERIMENT = Experiment(
             "batch": 100,
             "step_sizes": QUICK_STEPS,
         },
+        "decisive": {
+            "nets": [(1, 30), (5, 100)],
+            "sides": [22],
+            "seeds": 3,
+            "train": 5000,
+            "test": 1000,
+            "iterations": 5000,
+            "batch": 100,
+            "step_sizes": DECISIVE_STEPS,
+        },
         "paper": {
             "nets": [(1, 300), (5, 1000)],
             "sides": [22],
@@ -103,7 +115,8 @@ EXPERIMENT = Experiment(
             "batch": 100,
         },
     },
-    seconds={"quick": 96},
+    seconds={"quick": 96, "decisive": 2000},
+    power=autoencoder_power(iterations=5_000, train=5_000),
     cells=cells,
     run=contender_run,
     compare=compare,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.affine import Array
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results
 from pindown_reproduction.relu_thesis._optimisers import Claim, settle
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def two_clusters(n: int, separation: float, points: int, seed: int) -> tuple[Arr
 
 def cells(settings: Mapping[str, Any]) -> list[Cell]:
     """One cell per depth, separation and seed."""
-    shared = {key: settings[key] for key in ("inputs", "points", "width", "nearby")}
+    names = ("inputs", "points", "width", "nearby", "change")
+    shared = {key: settings[key] for key in names if key in settings}
     return [
         {"depth": depth, "separation": a, "seed": seed, **shared}
         for depth in settings["depths"]
@@ -85,7 +86,9 @@ def _train(cell: Mapping[str, Any], neighbour: int) -> tuple[Array, Array, Any, 
         if neighbour:
             change = torch.randn(layer.weight.shape, generator=nearby)
             with torch.no_grad():
-                layer.weight += _NEARBY * change * layer.weight.norm() / change.norm()
+                layer.weight += (
+                    cell.get("change", _NEARBY) * change * layer.weight.norm() / change.norm()
+                )
         layers += [layer, nn.ReLU()]
     model = nn.Sequential(*layers[:-1])
     path = TrainingPathGeometry(model)
@@ -184,6 +187,15 @@ EXPERIMENT = Experiment(
             "width": 400,
             "nearby": 2,
         },
+        "decisive": {
+            "depths": [2, 4, 8],
+            "separations": [2.0],
+            "seeds": 5,
+            "inputs": 20,
+            "points": 1000,
+            "width": 800,
+            "nearby": 2,
+        },
         "paper": {
             "depths": [2, 3, 4, 5, 6, 7, 8],
             "separations": [2.0, 4.0, 6.0, 8.0, 10.0],
@@ -194,7 +206,13 @@ EXPERIMENT = Experiment(
             "nearby": 25,
         },
     },
-    seconds={"quick": 36},
+    seconds={"quick": 36, "decisive": 140},
+    power=Power(
+        least={"width": 800},
+        why="How far weights go depends on the width, so it has to be that of the source; the data "
+        "are the "
+        "source's, drawn anew for each seed.",
+    ),
     cells=cells,
     run=run,
     compare=compare,

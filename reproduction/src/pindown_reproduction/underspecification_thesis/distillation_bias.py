@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pindown.affine import Array
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results, SourceData
 from pindown_reproduction.local_maxima._detectors import verdict_of
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ EXPERIMENT = Experiment(
         "paper": {"data": "mnist", "repetitions": 100},
     },
     seconds={"quick": 5.4},
+    power=Power(why="The mean over repetitions is what the figure shows."),
     cells=cells,
     run=run,
     compare=compare,

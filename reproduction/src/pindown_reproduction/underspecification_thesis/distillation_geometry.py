@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results, stream
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,7 +44,7 @@ def run(cell: Cell) -> dict[str, Any]:
     task = power_angle_task(cell["exponent"], cell["dimension"])
     risks = []
     for seed in range(cell["repetitions"]):
-        X = task.draw(cell["n"], np.random.default_rng([seed, int(100 * cell["exponent"])]))
+        X = task.draw(cell["n"], np.random.default_rng(stream(cell, seed, int(100 * cell["exponent"]))))
         risks.append(task.transfer_risk(minimum_norm(X, task.logits(X)).weights).value)
     assert task.profile is not None
     return {
@@ -129,6 +129,7 @@ EXPERIMENT = Experiment(
         },
     },
     seconds={"quick": 0.48},
+    power=Power(seeds=10, repeats="repetitions", why="The rule weighs standard errors of its own."),
     remark="The source prints a figure, so shapes are compared, not numbers.",
     cells=cells,
     run=run,

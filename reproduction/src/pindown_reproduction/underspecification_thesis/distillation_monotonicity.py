@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results, stream
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,8 +43,10 @@ def run(cell: Cell) -> dict[str, Any]:
     task, name = power_angle_task(_EXPONENT, _DIMENSION), cell["learner"]
     fixed = {"distillation": distilled, "hard targets": hard_target}
     learner: Any = fixed[name] if isinstance(name, str) else unbiased(name)
-    found = monotonicity(learner, task, _INPUTS, repetitions=cell["repetitions"], random_state=0)
-    rng, risks = np.random.default_rng(1), []
+    found = monotonicity(
+        learner, task, _INPUTS, repetitions=cell["repetitions"], random_state=cell.get("seed", 0)
+    )
+    rng, risks = np.random.default_rng(stream(cell, 1)), []
     for _ in range(cell["repetitions"]):
         X = task.draw(_INPUTS, rng)
         risks.append(task.transfer_risk(learner(X, task.logits(X), rng)).value)
@@ -114,6 +116,7 @@ EXPERIMENT = Experiment(
     "index of distillation is exactly 1.",
     settings={"quick": {"repetitions": 1000}, "paper": {"repetitions": 20_000}},
     seconds={"quick": 8.4},
+    power=Power(seeds=100, repeats="repetitions", why="The source has 1,000 samples."),
     cells=cells,
     run=run,
     compare=compare,

@@ -19,7 +19,7 @@ from pindown.equivalence.flat_directions import functional_dimension
 from pindown.equivalence.identifiable import identifiable_network
 from pindown.equivalence.weight_symmetry import apply, random_symmetry
 from pindown.network import ReluNetwork
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results
 from pindown_reproduction.underspecification_thesis._random_networks import (
     fit_student,
     parameters,
@@ -181,6 +181,7 @@ EXPERIMENT = Experiment(
         },
     },
     seconds={"quick": 6.6},
+    power=Power(why="The rule is about every network and student."),
     cells=cells,
     run=run,
     compare=compare,

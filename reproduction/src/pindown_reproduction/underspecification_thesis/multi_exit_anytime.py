@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pindown_reproduction.experiment import Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Experiment, Outcome, Results
 from pindown_reproduction.underspecification_thesis._multi_exit import (
+    DATA,
+    DECISIVE,
     LOSSES,
     PAPER,
+    POWER,
     QUICK,
     curves_figure,
     seeds_of,
@@ -53,11 +56,16 @@ EXPERIMENT = Experiment(
     rule="Reproduced if distillation beats the exit-wise loss at the first exit on average and in "
     "at least two of three seeds, and on average over the first half, and one more exit never costs the "
     "exit-wise ensemble more than 1 point.",
-    settings={"quick": {**QUICK, "seeds": 3}, "paper": {**PAPER, "seeds": 10}},
-    seconds={"quick": 150},
+    settings={
+        "quick": {**QUICK, "seeds": 3},
+        "decisive": {**DECISIVE, "seeds": 3},
+        "paper": {**PAPER, "seeds": 10},
+    },
+    seconds={"quick": 150, "decisive": 1100},
+    power=POWER,
     cells=cells,
     run=trained,
     compare=compare,
     draw=draw,
-    data=SourceData("CIFAR-100", ("cifar-100",)),
+    data=DATA,
 )

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 from pindown_reproduction.underspecification_thesis._multi_exit import (
+    DATA,
+    DECISIVE,
     PAPER,
+    POWER,
     QUICK,
     cells_by,
     curves_figure,
@@ -71,13 +74,15 @@ EXPERIMENT = Experiment(
     rule="Reproduced if the gain, averaged over exits and seeds, is between -1 and 2 points.",
     settings={
         "quick": {**QUICK, "labels": 7, "seeds": 3},
+        "decisive": {**DECISIVE, "labels": 30, "seeds": 5},
         "paper": {**PAPER, "labels": 30, "pool": 420, "seeds": 5},
     },
-    seconds={"quick": 68},
+    seconds={"quick": 68, "decisive": 600},
+    power=POWER,
     remark="The source reads its number off a figure; the spread over seeds is large.",
     cells=cells,
     run=trained,
     compare=compare,
     draw=draw,
-    data=SourceData("CIFAR-100", ("cifar-100",)),
+    data=DATA,
 )

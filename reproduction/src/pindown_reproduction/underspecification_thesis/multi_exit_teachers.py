@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 from pindown_reproduction.underspecification_thesis._multi_exit import (
+    DATA,
+    DECISIVE,
     PAPER,
+    POWER,
     QUICK,
     cells_by,
     curves_figure,
@@ -77,12 +80,14 @@ EXPERIMENT = Experiment(
     "beat the exit-wise loss on average over the first half of the exits.",
     settings={
         "quick": {**QUICK, "seeds": 3},
+        "decisive": {**DECISIVE, "seeds": 3},
         "paper": {**PAPER, "labels": 200, "pool": 250, "seeds": 5},
     },
-    seconds={"quick": 170},
+    seconds={"quick": 170, "decisive": 1300},
+    power=POWER,
     cells=cells,
     run=trained,
     compare=compare,
     draw=draw,
-    data=SourceData("CIFAR-100", ("cifar-100",)),
+    data=DATA,
 )

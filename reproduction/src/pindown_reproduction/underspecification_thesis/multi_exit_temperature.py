@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
 from pindown_reproduction.underspecification_thesis._multi_exit import (
+    DATA,
+    DECISIVE,
     PAPER,
+    POWER,
     QUICK,
     cells_by,
     draw_curves,
@@ -97,7 +100,8 @@ EXPERIMENT = Experiment(
     "temperature 1 less 0.5 points, and mean tempered confidence over the second half of training is "
     "between mu - 0.15 and mu + 0.05 in every run whose temperature rose.",
     settings={
-        "quick": {**QUICK, "seeds": 2, "variants": [None, 1.0, 2.0, 4.0]},
+        "quick": {**QUICK, "seeds": 3, "variants": [None, 1.0, 2.0, 4.0]},
+        "decisive": {**DECISIVE, "seeds": 3, "variants": [None, 1.0, 2.0, 4.0]},
         "paper": {
             **PAPER,
             "labels": 200,
@@ -106,10 +110,11 @@ EXPERIMENT = Experiment(
             "variants": [None, 1.0, 2.0, 3.0, 4.0],
         },
     },
-    seconds={"quick": 130},
+    seconds={"quick": 170, "decisive": 1500},
+    power=POWER,
     cells=cells,
     run=trained,
     compare=compare,
     draw=draw,
-    data=SourceData("CIFAR-100", ("cifar-100",)),
+    data=DATA,
 )

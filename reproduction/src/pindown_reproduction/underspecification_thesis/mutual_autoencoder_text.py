@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, SourceData
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results, SourceData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SHOWN = 500  # training sentences that are reconstructed
+_TIE = 0.01  # that words may fall from one target to the next and count as the same
 _POINTS = 0.05  # that a plain autoencoder may do better than the commonest words
 
 
@@ -93,7 +95,8 @@ def compare(results: Results) -> Outcome:
         name = "plain" if target is None else target
         rows.append((name, least, told, exact, match, base, example))
     asked = sorted(target for target in targets if target is not None)
-    rises = len(asked) > 1 and words[asked[-1]] > words[asked[0]]
+    shares = [words[target] for target in asked]
+    rises = len(asked) > 1 and all(a <= b + _TIE for a, b in pairwise(shares)) and shares[-1] > shares[0]
     path = ", ".join(f"{100 * words[target]:.0f} % at M = {target:g}" for target in asked)
     text = f"Words that come back: {path or 'not run'}."
     if None in words:
@@ -126,7 +129,9 @@ EXPERIMENT = Experiment(
     source="Phuong 2021, Figure 4.4 and Table 4.1",
     published="Exactly reconstructed sentences and matching words both rise with M; a plain autoencoder "
     "returns unrelated sentences, M = 5 paraphrases, M = 10 near copies. No numbers are printed.",
-    rule="Reproduced if more words come back at the largest M than at the smallest, and the plain "
+    rule="Reproduced if words that come back rise with M (none falls by more than a point, and more "
+    "come "
+    "back at the largest M than at the smallest), and the plain "
     "autoencoder is at most five points better than the commonest word of every place.",
     settings={
         "quick": {
@@ -136,6 +141,15 @@ EXPERIMENT = Experiment(
             "forms": 1,
             "steps": 400,
             "plain_steps": 120,  # collapse is quick, and more steps do not undo it
+            "proposals": None,
+        },
+        "decisive": {
+            "targets": [None, 0.0, 2.0, 4.0],
+            "seeds": 3,
+            "sentences": 2000,
+            "forms": 1,
+            "steps": 400,
+            "plain_steps": 120,
             "proposals": None,
         },
         "paper": {
@@ -148,8 +162,11 @@ EXPERIMENT = Experiment(
             "proposals": 5,
         },
     },
-    seconds={"quick": 51},
-    remark="One seed; a shorter run was not monotone.",
+    seconds={"quick": 51, "decisive": 150},
+    power=Power(
+        why="Three seeds: words that come back differ by a few points from run to run.",
+    ),
+    remark="A shorter run was not monotone.",
     cells=cells,
     run=run,
     compare=compare,

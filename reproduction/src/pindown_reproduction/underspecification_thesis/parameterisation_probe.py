@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pindown.affine import Array
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results, stream
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,7 +57,7 @@ def _reachability(cell: Cell) -> dict[str, Any]:
     from pindown.bias.two_layer import TwoLayerLimit, balanced_neurons
 
     starts = [
-        balanced_neurons(cell["width"], 2, scale=1e-2, random_state=seed)
+        balanced_neurons(cell["width"], 2, scale=1e-2, random_state=seed + cell.get("seed", 0))
         for seed in range(cell["starts"])
     ]
     W, a = flows(
@@ -68,7 +68,7 @@ def _reachability(cell: Cell) -> dict[str, Any]:
     ends = np.bincount(classes, minlength=4)
     margin = outputs.min(axis=1) / ((W**2).sum(axis=(1, 2)) + (a**2).sum(axis=1))
     margins = [margin[classes == at] for at in range(4)]
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(stream(cell, 0))
     volume = np.zeros(4)
     for _ in range(20 * cell["starts"]):  # random weights: which classes they fit, whatever the margin
         W, a = rng.standard_normal((cell["width"], 2)), rng.choice([-1.0, 1.0], cell["width"])
@@ -115,7 +115,7 @@ def _redundancy(cell: Cell) -> dict[str, Any]:
     """Return the steps that plain gradient descent takes to the goal, from the same first function."""
     steps = []
     for seed in range(cell["seeds"]):
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(stream(cell, seed))
         X = rng.standard_normal((10, 3))
         y = np.where(X @ rng.standard_normal(3) > 0, 1.0, -1.0)
         steps.append(_steps_to_goal(y[:, None] * X, cell["depth"], cell["copies"]))

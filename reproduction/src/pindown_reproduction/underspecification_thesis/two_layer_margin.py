@@ -15,7 +15,7 @@ import numpy as np
 
 from pindown.affine import Array
 from pindown.datasets.synthetic import orthogonally_separable
-from pindown_reproduction.experiment import Cell, Experiment, Outcome, Results
+from pindown_reproduction.experiment import Cell, Experiment, Outcome, Power, Results
 
 if TYPE_CHECKING:
     import torch
@@ -169,6 +169,7 @@ EXPERIMENT = Experiment(
         "paper": {"seeds": 10, "width": 100, "epochs": 500, "steps": 10_000},
     },
     seconds={"quick": 18},
+    power=Power(least={"epochs": 500}, why="Data, sizes and epochs are the source's."),
     cells=cells,
     run=run,
     compare=compare,
