@@ -71,13 +71,7 @@ def run(cell: Cell) -> dict[str, Any]:
             drawn = np.argpartition(keys, cell["batch"], axis=1)[:, : cell["batch"]]
             chosen = np.take_along_axis(shifts, drawn, axis=1)
         w = w - cell["step"] * slopes(w[:, None], chosen).mean(axis=1)
-    at = np.linspace(-2.5, -1.5, 201)
-    curvature = np.gradient(slopes(at[:, None], shifts[0]).mean(axis=1), at)
-    return {
-        "escaped": float(np.mean(w > 0)),
-        "mean": float(w.mean()),
-        "edge": float(cell["step"] * curvature.max() / 2.0),  # above 1 descent on all samples leaves
-    }
+    return {"escaped": float(np.mean(w > 0)), "mean": float(w.mean())}
 
 
 def compare(results: Results) -> Outcome:
@@ -99,7 +93,7 @@ def compare(results: Results) -> Outcome:
     return Outcome(
         verdict="reproduced" if holds else "not reproduced",
         words=words,
-        columns=("step", "jitter", "batch", "published", "left the sharp well", "step / largest stable"),
+        columns=("step", "jitter", "batch", "published", "left the sharp well", "step x jitter"),
         rows=tuple(
             (
                 c["step"],
@@ -107,7 +101,7 @@ def compare(results: Results) -> Outcome:
                 c["batch"],
                 "leaves" if c["batch"] == 1 else "stays",
                 f"{f['escaped']:.0%}",
-                f.get("edge", float("nan")),
+                c["step"] * c["jitter"],
             )
             for c, f in results
         ),
@@ -170,10 +164,11 @@ EXPERIMENT = Experiment(
     "shows there.",
     cause=Cause(
         "the source",
-        "It names no step. Single samples leave a sharp minimum only where the step is near the "
-        "largest at "
-        "which descent on all samples stays; with a third of it they stay in every run, as full "
-        "batches do.",
+        "It names neither step nor noise, and their product decides: within 4,000 steps single "
+        "samples leave "
+        "in half of the runs or more where it is 0.04 or above, and in none where it is 0.03 or "
+        "below; full "
+        "batches never do.",
         "the last two columns of the table",
     ),
     cells=cells,

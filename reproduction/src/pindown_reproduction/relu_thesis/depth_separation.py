@@ -193,7 +193,7 @@ EXPERIMENT = Experiment(
         "the source",
         "In the plane a zonotope with m generators has 2 m vertices, not m, and the function is flat "
         "around it: one piece more. Counting gives 2 m w^k + 1 in every panel.",
-        "the table; the erratum on Theorem 2.3.10 and Proposition 2.3.9",
+        "the table; the erratum on Theorem 2.3.10",
     ),
     cells=cells,
     run=run,

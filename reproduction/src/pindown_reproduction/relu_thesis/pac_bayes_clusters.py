@@ -113,7 +113,8 @@ EXPERIMENT = Experiment(
     },
     seconds={"quick": 7.5, "decisive": 150},
     power=protocol.POWER,
-    remark="All values are vacuous. Printed forms win in 2 of 6 settings, corrected ones at the same"
+    remark="All values are vacuous. At quick scale printed forms win in 2 of 6 settings, corrected "
+    "ones at the same"
     " margin in 6 of 6 (1.7 to 5 times lower), sharp ones in 6 of 6 (3.6 to 8 times). At the "
     "smallest margin that is nice, 69 to 100 % of the sample already counts as wrong, so the "
     "win of the corrected form means little; what helps is the prior around the start. The "
