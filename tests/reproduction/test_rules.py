@@ -302,7 +302,7 @@ FOURIER = {
 }  # fmt: skip
 MASK = {
     "clean": 0.9, "masked": 0.9, "complement": 0.1, "random": 0.5, "kept": 0.9, "frequencies": 0.4,
-    "single": 0.1, "entropy": 0.5,
+    "single": 0.1, "single masked": 0.9, "single complement": 0.3, "entropy": 0.5,
 }  # fmt: skip
 
 
@@ -681,6 +681,7 @@ RULES = {
             every(complement=0.8),
             every(random=0.95),
             every(entropy=0.95),
+            every(single=0.5),
         ],
     ),
     "harmonic-distortion": (

@@ -22,6 +22,7 @@ from pindown.datasets.sparse_codes import (
 from pindown.learn.sparse_coding.gradient_descent import dead_fraction, loss_and_gradient
 from pindown.learn.sparse_coding.support_recovery import recovery_certificate, recovery_threshold
 from pindown_reproduction.experiment import (
+    Cause,
     Cell,
     Experiment,
     Outcome,
