@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pindown.lazy import homes_of
 
-_ROOT = Path(__file__).parents[2]  # what pindown is a folder of
+_PACKAGE = Path(__file__).parents[1]
 _FIRST = re.compile(r'\A(?:#.*\n|\s)*r?"""(.*?)"""', re.DOTALL)
 _PASSED_OVER = re.compile(
     r"^[ ]*(?:>>>|\.\.\.)[^\n]*$"  # sessions
@@ -46,7 +46,7 @@ def _plain(docstring: str) -> str:
 
 def _place(module: str) -> Path:
     """Return the file of a module, or of a package's list."""
-    place = _ROOT.joinpath(*module.split("."))
+    place = _PACKAGE.joinpath(*module.split(".")[1:])
     return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
 
 
