@@ -46,7 +46,7 @@ def test_bias_on_the_digits_that_ship_with_scikit_learn(tmp_path):
 
 
 def test_monotonicity(tmp_path):
-    run = small(monotonicity.EXPERIMENT, tmp_path, repetitions=60)
+    run = small(monotonicity.EXPERIMENT, tmp_path, repetitions=100)
     rows = {row[0]: row for row in run.outcome.rows}
     assert run.outcome.verdict == "reproduced" and len(rows) == 7
     assert rows["distillation"][2].startswith("1.000")

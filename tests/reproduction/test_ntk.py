@@ -17,16 +17,16 @@ def small(module, settings, folder):
 
 
 def test_a_network_beats_its_kernels(tmp_path):
-    run = small(ntk_versus_network, {"widths": [60], "seeds": 1, "steps": 1200}, tmp_path)
+    run = small(ntk_versus_network, {"widths": [60], "seeds": 3, "steps": 1200}, tmp_path)
     assert run.outcome.verdict == "reproduced" and (run.folder / "figure.svg").exists()
-    (row,) = run.outcome.rows
-    network, start, after, infinite = map(float, row[2:6])
-    # The kernel has learned the features: after training it is nearly as good as the network.
-    assert network < infinite < start and after < 0.6 * start
+    for row in run.outcome.rows:
+        network, start, after, infinite = map(float, row[2:6])
+        # The kernel has learned the features: after training it is nearly as good as the network.
+        assert network < infinite < start and after < 0.6 * start
 
 
 def test_low_frequencies_come_first(tmp_path):
-    run = small(ntk_spectral_bias, {"width": 1024, "seeds": 1}, tmp_path)
+    run = small(ntk_spectral_bias, {"width": 1024, "seeds": 3}, tmp_path)
     assert run.outcome.verdict == "reproduced" and (run.folder / "figure.svg").exists()
     rows = {row[0]: row for row in run.outcome.rows}
     assert rows["without biases, seed 0, frequency 3"][2:4] == ("never", "never")

@@ -262,7 +262,8 @@ def _entry(one: dict[str, Any]) -> dict[str, str]:
     """Return what the table shows of an experiment, by column."""
     seconds, runs = one.get("expected_cpu_seconds", {}), one["status"] == "run"
     # A scale that is there but was never measured is told apart from one that is not there.
-    times = {s: (_duration(seconds.get(s)) or "?" if s in one.get("cells", ()) else "") for s in _TIMED}
+    times = dict.fromkeys(_TIMED, "")
+    times |= {scale: _duration(seconds[scale]) or "not timed" for scale in one.get("cells", ())}
     about = {name: str(one[name]) for name in ("id", "title", "source", "status")}
     return {**about, **times, "decides": (one["decides_at"] or "none") if runs else ""}
 
