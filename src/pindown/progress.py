@@ -6,10 +6,11 @@ much is done, and how much there is in all (None if nobody knows).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from pindown.deadline import Deadline
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,16 +56,16 @@ def progress_bar(
     columns = (BarColumn(bar_width=24), TextColumn("{task.description}"), TimeElapsedColumn())
     bar = Progress(*columns, console=screen, transient=True)
     task = bar.add_task("", total=None)
-    due, shown = time.monotonic() + patience, ""
+    due, shown = Deadline.after(patience), ""
 
     def report(what: str, done: float, total: float | None) -> None:
         nonlocal due, shown
         another = bool(shown) and what != shown  # what comes next may last: it is told at once
-        if time.monotonic() < due and not another:
+        if not (due.passed or another):
             return
         bar.start()
         bar.update(task, description=what, completed=done, total=total)
-        due, shown = time.monotonic() + _PAUSE, what
+        due, shown = Deadline.after(_PAUSE), what
 
     try:
         yield report

@@ -59,7 +59,7 @@ HIGHER_SADDLE = 1e-6
 POLISHED_DISTANCE = 1e-3
 # Training of linear networks: the step as a share of the longest for which the soft margin surely
 # rises, and the longest turn relative to the weights (near zero the curvature allows any length).
-LINEAR_PACE, LONGEST_TURN = 1.0, 0.1
+LINEAR_PACE, MAX_TURN = 1.0, 0.1
 
 # Two-layer networks.
 # Step as a share of one over the curvature bound: neurons near zero must not jump over sectors.

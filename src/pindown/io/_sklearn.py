@@ -37,7 +37,7 @@ _ACCEPTED = (
 )
 _SECOND_CLASS = "Of two classes the model returns one number, that of the second class ({})."
 _NO_MISSING = "The inputs have no missing values: the imputer is left out."
-_SMALLEST = 1e-300  # a row of zeros is divided by this instead of zero, and stays one
+_MIN_DIVISOR = 1e-300  # a row of zeros is divided by this instead of zero, and stays one
 
 
 def model_from_estimator(estimator: Any) -> Model:
@@ -183,7 +183,7 @@ def _scaler(graph: Builder, x: Tensor, scaler: Any) -> Tensor:
 def _normalizer(graph: Builder, x: Tensor, normalizer: Any) -> Tensor:
     if normalizer.norm in ("l1", "l2"):
         return graph.add(LpNormalize(1, int(normalizer.norm[1])), x)
-    size = graph.add(Clip(_SMALLEST, math.inf), graph.add(ReduceMax((1,)), graph.add(Abs(), x)))
+    size = graph.add(Clip(_MIN_DIVISOR, math.inf), graph.add(ReduceMax((1,)), graph.add(Abs(), x)))
     return graph.add(Multiply(), x, graph.add(Reciprocal(), size))
 
 

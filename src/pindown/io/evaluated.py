@@ -23,7 +23,7 @@ from pindown.errors import ModelFileError, UnsupportedModelError
 from pindown.io.files import read_bytes, read_gzip
 from pindown.network import as_rows, row_chunks
 
-_SMALLEST = 1e-300  # what a probability of zero is taken for
+_MIN_PROBABILITY = 1e-300  # what a probability of zero is taken for
 _BYTES_PER_ENTRY = 64  # of an input on its way through something unknown
 
 
@@ -36,7 +36,7 @@ class Evaluated:
         input_shape: The shape of one input.
         out_features: Numbers in one output.
         notes: What had to be assumed, in plain words.
-        fingerprint: Of the file it came from; empty if it came from none.
+        fingerprint: Fingerprint of the file it came from; empty if it came from none.
 
     >>> model = evaluated(lambda X: X.sum(axis=1, keepdims=True), (3,))
     >>> model([[1.0, 2.0, 3.0]])
@@ -192,7 +192,7 @@ def _then(model: Evaluated, change: Callable[[Array], Array]) -> Callable[[Array
 
 
 def _log(p: Array) -> Array:
-    return np.log(np.maximum(p, _SMALLEST))
+    return np.log(np.maximum(p, _MIN_PROBABILITY))
 
 
 def _logit(p: Array) -> Array:

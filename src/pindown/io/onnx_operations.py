@@ -17,7 +17,7 @@ _CONSTANTS_FROM = {"Gemm": 1, "Conv": 1, "Div": 1, "Gather": 1, "Reshape": 1, "S
 
 # Operations that move numbers, of constants also where no other operation is of constants alone.
 _MOVING = {"Identity", "Flatten", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Gather", "Slice"}
-_SMALLEST = 1e-120  # weights below, and divisors above its inverse, are beyond the checker
+_MIN_WEIGHT = 1e-120  # weights below, and divisors above its inverse, are beyond the checker
 
 # Operations that may give a tensor more axes.
 _MORE_AXES = {"Reshape", "Unsqueeze", "Gather", "Expand"}
@@ -84,7 +84,7 @@ def operations_of(path: str | PathLike[str]) -> OnnxOperations:
 
 def _is_extreme(values: NDArray[np.float64]) -> bool:
     sizes = np.abs(values[values != 0])
-    return bool(((sizes < _SMALLEST) | (sizes > 1 / _SMALLEST)).any())
+    return bool(((sizes < _MIN_WEIGHT) | (sizes > 1 / _MIN_WEIGHT)).any())
 
 
 def _is_unusual(
@@ -93,7 +93,7 @@ def _is_unusual(
     """Return whether an operation is used in an unusual way.
 
     Args:
-        name: Of the operation.
+        name: Name of the operation.
         inputs: Their names.
         given: Attributes.
         sizes: How many axes constants have.

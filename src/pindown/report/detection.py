@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Half of all rows lie within 0.6745 standard deviations of the middle if they are normal.
 _NORMAL_QUARTILE = 0.6745
-_FARTHEST = 1e30  # standard deviations worth telling apart
+_MAX_DEVIATIONS = 1e30  # standard deviations worth telling apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Detection:
         image_shape: Shape of a row that is an image, else empty.
         p_values: Conformal p-values; None for training rows, and where the model has no calibration.
         rule: What calls rows outliers instead of the threshold, or None.
-        gains: Of rows that are shown: name, value and gain of the columns that made the score.
+        gains: For rows that are shown: name, value and gain of the columns that made the score.
         reference: Means and standard deviations of the training rows; None to take the file's own.
     """
 
@@ -133,7 +133,7 @@ class Detection:
         X = self.table.X.reshape(len(self.scores), -1)
         middle, scale = self._middle if self.reference is None else self.reference
         with np.errstate(over="ignore"):
-            distance = np.clip((X[row] / 2 - middle / 2) / scale * 2, -_FARTHEST, _FARTHEST)
+            distance = np.clip((X[row] / 2 - middle / 2) / scale * 2, -_MAX_DEVIATIONS, _MAX_DEVIATIONS)
         first = np.argsort(-np.abs(distance), kind="stable")[:most]
         names = self.table.names
         return [

@@ -22,7 +22,7 @@ from pindown.bias.flow import gradient_flow
 from pindown.bias.margins.fourier import fourier_norm, max_fourier_margin
 from pindown.bias.margins.hard_margin import labelled, max_margin
 from pindown.bias.margins.steepest import log_loss_gradient
-from pindown.bias.tuning import LINEAR_PACE, LONGEST_TURN
+from pindown.bias.tuning import LINEAR_PACE, MAX_TURN
 from pindown.evidence import Kind
 from pindown.validation import choice, integer
 
@@ -182,7 +182,7 @@ def train_linear_network(
         beta, back = product(theta, d, depth)
         slope = back(outer(beta))
         pace = 1.0 / _curvature(reach, sizes(theta, d, depth))
-        longest = LONGEST_TURN * float(np.linalg.norm(theta)) / max(float(np.linalg.norm(slope)), _TINY)
+        longest = MAX_TURN * float(np.linalg.norm(theta)) / max(float(np.linalg.norm(slope)), _TINY)
         return slope * min(pace, longest)
 
     asked = np.unique(np.rint(np.geomspace(1, steps, 60))) * LINEAR_PACE

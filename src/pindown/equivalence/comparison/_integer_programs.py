@@ -30,7 +30,7 @@ from pindown.relaxation.mixed_integer import Encoding, tight_encoding
 from pindown.rounding import add_up
 
 _SLOPE_TOLERANCE = 1e-7  # HiGHS takes a slope of an objective of size one for zero below this
-_SHORTEST = 0.01  # seconds; HiGHS takes 0 for no limit
+_MIN_SECONDS = 0.01  # seconds; HiGHS takes 0 for no limit
 
 
 class Solved(NamedTuple):
@@ -104,7 +104,7 @@ def largest_output(encoding: Encoding, output: int, sign: float, seconds: float)
         encoding.integrality,
         lower=encoding.lower,
         upper=encoding.upper,
-        time=max(seconds, _SHORTEST),
+        time=max(seconds, _MIN_SECONDS),
     )
     bound = inf
     if result.bound > -inf:

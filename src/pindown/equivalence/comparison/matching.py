@@ -43,7 +43,7 @@ from pindown.network import ReluNetwork
 from pindown.rounding import SMALLEST, TINY, UNIT_ROUNDOFF
 from pindown.validation import positive
 
-_LARGEST = float(np.finfo(np.float64).max)
+_MAX_FLOAT = float(np.finfo(np.float64).max)
 # A scale that differs from 1 by no more than float32 rounding is none.
 _SAME_SCALE = 2.0**-20
 _FAR_APART = 0.1  # rows that differ by more than that are hardly partners
@@ -209,7 +209,7 @@ def _scales(mine: Affine, theirs: Affine) -> tuple[Array, NDArray[np.bool_]]:
         candidates.append(np.where(np.abs(fitted - 1.0) <= NEAR_ONE, 1.0, fitted))
         costs = [_absolute_difference(mine, theirs, m) for m in candidates]
     best = np.argmin(np.nan_to_num(np.stack(costs), nan=np.inf), axis=0)
-    m = np.clip(np.choose(best, candidates), TINY, _LARGEST)
+    m = np.clip(np.choose(best, candidates), TINY, _MAX_FLOAT)
     return m, usable & (cosine <= 0.0)
 
 

@@ -35,7 +35,7 @@ from pindown.relaxation.linear import linear_bounds
 from pindown.relaxation.triangle import triangle_relaxation
 from pindown.rounding import add_up, gamma
 
-_LARGEST = 1e12  # numbers of a program: the solver's tolerances are absolute
+_MAX_NUMBER = 1e12  # numbers of a program: the solver's tolerances are absolute
 
 
 def no_such_input(
@@ -103,7 +103,7 @@ def _infeasible(
         return False
     program = _program(net, box, bounds, signs)
     (A, b), (E, f) = program.upper, program.equal
-    if not all(np.all(np.abs(part) < _LARGEST) for part in (A, b, E, f, program.low, program.high)):
+    if not all(np.all(np.abs(part) < _MAX_NUMBER) for part in (A, b, E, f, program.low, program.high)):
         return False
     cost = np.zeros(len(program.low))
     cost[-1] = -1.0

@@ -8,9 +8,9 @@ from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     CELLS_FOR_THE_PRICE,
     FLOPS_PER_SECOND,
+    MIN_PIECE,
     SECONDS_PER_LOOK,
     SEGMENTS_PER_LOOK,
-    SHORTEST_PIECE,
 )
 from pindown.geometry.slices.segment import ManySegmentFolds, along_segments
 from pindown.network import ReluNetwork
@@ -23,7 +23,7 @@ def walked(subject: Subject, starts: Array, ends: Array, share: float) -> list[M
         subject: The network, and the time there is.
         starts: Where they begin, (n, d).
         ends: Where they end.
-        share: Of the time left for this question.
+        share: Share of the time left for this question.
 
     Raises:
         TooLong: If one of them does not fit.
@@ -42,7 +42,7 @@ def walked(subject: Subject, starts: Array, ends: Array, share: float) -> list[M
 
 def _price(subject: Subject, start: Array, end: Array) -> float:
     """Return about how many seconds one segment takes, by a piece that crosses some cells."""
-    share = SHORTEST_PIECE
+    share = MIN_PIECE
     while True:
         subject.require(share * _at_most(subject.net))
         watch = Stopwatch()

@@ -22,7 +22,7 @@ Function = Callable[[Array], NDArray[np.floating]]
 
 _UNIT = 2.0**-52
 _SAFETY = 64.0  # rounding errors of a value, in units of its last place, that are forgiven
-_NARROWEST = 2.0**-14  # of the resolution: how close two kinks are pulled apart before giving up
+_MIN_STEP = 2.0**-14  # of the resolution: how close two kinks are pulled apart before giving up
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,7 +178,7 @@ class _KinkSearch:
     def _fit_right_of(self, t: float) -> _Line | None:
         """Return a line that the function follows just right of t, on as long a base as fits."""
         step = self.resolution
-        while step >= self.resolution * _NARROWEST:
+        while step >= self.resolution * _MIN_STEP:
             begin, end = (
                 t + (KINK_OVERSHOOT * step if t > 0.0 else 0.0),
                 t + (1.0 + KINK_OVERSHOOT) * step,

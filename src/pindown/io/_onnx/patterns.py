@@ -34,7 +34,7 @@ _HALF_ROUNDED = 2e-3  # to bfloat16
 _CUBIC = 0.044715
 _DEPTH = 4  # of products in products
 _FLAT = 15.0  # from here on softplus is x up to float32's rounding
-Kind = TypeVar("Kind", bound=Operation)
+Found = TypeVar("Found", bound=Operation)
 
 
 class _Graph:
@@ -44,7 +44,7 @@ class _Graph:
         self.builder: Builder = node.builder
         self.tensor = node.builder.tensor
 
-    def made(self, x: Tensor, kind: type[Kind]) -> tuple[Kind, Tensor] | None:
+    def made(self, x: Tensor, kind: type[Found]) -> tuple[Found, Tensor] | None:
         """Return the operation of a kind that made a tensor, with its first input."""
         node = self.builder.node(x)
         if node is None or not isinstance(node.operation, kind):

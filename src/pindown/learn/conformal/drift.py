@@ -15,7 +15,7 @@ from pindown.learn.conformal.p_values import HeldOutScores
 
 LEVEL = 1e-3  # of a false warning about the order of rows
 _FAR = 4.0  # standard deviations of a share, for a batch
-_FEWEST = 20  # rows on both sides, below which shares say nothing
+_MIN_ROWS = 20  # rows on both sides, below which shares say nothing
 
 
 class DriftWarning(UserWarning):
@@ -37,7 +37,7 @@ def order_drift(held_out: HeldOutScores) -> str:
     """
     from scipy.stats import ks_2samp, rankdata
 
-    if len(held_out.rows) != len(held_out.parts) or held_out.n < 2 * _FEWEST:
+    if len(held_out.rows) != len(held_out.parts) or held_out.n < 2 * _MIN_ROWS:
         return ""
     ranks = np.concatenate([rankdata(part) / (len(part) + 1) for part in held_out.parts])
     rows = np.concatenate(held_out.rows)
@@ -70,7 +70,7 @@ def batch_drift(p_values: Array, held_out: HeldOutScores) -> str:
         'most rows look stranger than held-out '
     """
     m, n = len(p_values), held_out.n
-    if min(m, n) < _FEWEST or all(len(np.unique(part)) == 1 for part in held_out.parts):
+    if min(m, n) < _MIN_ROWS or all(len(np.unique(part)) == 1 for part in held_out.parts):
         return ""
     upper, wanted = float(np.mean(p_values > 0.5)), 1 - math.floor((n + 1) / 2) / (n + 1)
     deviation = 0.5 * math.sqrt(1 / m + 1 / n)

@@ -18,7 +18,7 @@ from pindown.affine import Array
 from pindown.learn._inputs import MAX_CHANNELS, mean_and_deviation, n_axes
 
 # Standard deviations: squares of more do not fit into single precision.
-_FARTHEST = 1e15
+_MAX_INPUT = 1e15
 _PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -27,7 +27,7 @@ class InputScaling:
     """Shape and scale of inputs.
 
     Attributes:
-        shape: Of one input: (features,), or (channels, height, width).
+        shape: Shape of one input: (features,), or (channels, height, width).
         centre: Subtracted, one number per feature or channel.
         scale: Divided by, alike.
     """
@@ -56,7 +56,7 @@ class InputScaling:
         per = rows.reshape(len(rows), self.shape[0], -1)
         with np.errstate(over="ignore"):
             scaled = (per - self.centre[:, None]) / self.scale[:, None]
-        scaled = np.clip(scaled, -_FARTHEST, _FARTHEST)
+        scaled = np.clip(scaled, -_MAX_INPUT, _MAX_INPUT)
         return torch.as_tensor(scaled, dtype=dtype).reshape(len(rows), *self.shape)
 
     def module(self, dtype: torch.dtype) -> nn.Module:

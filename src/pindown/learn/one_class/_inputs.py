@@ -39,7 +39,7 @@ from pindown.learn.one_class.tuning import (
 from pindown.validation import is_integer
 
 # Standard deviations: squares of more do not fit into single precision sums.
-FARTHEST = 1e30
+MAX_INPUT = 1e30
 _LEVELS = np.array(QUANTILE_LEVELS)
 
 
@@ -97,16 +97,16 @@ class InputScaling:
         with np.errstate(over="ignore"):
             moved = rows - self.centre
             if np.isfinite(moved).all():
-                return np.clip(moved / self.scale, -FARTHEST, FARTHEST)
+                return np.clip(moved / self.scale, -MAX_INPUT, MAX_INPUT)
             # The largest numbers overflow in the difference, half of them does not.
             halves = (rows / 2 - self.centre / 2) / self.scale
-            return np.clip(2 * halves, -FARTHEST, FARTHEST)
+            return np.clip(2 * halves, -MAX_INPUT, MAX_INPUT)
 
     def inputs(self, rows: Array, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return what the networks take: (n, d), or (n, channels, height, width) in [0, 1]."""
         scaled = self.scaled(rows)
         if self.bending is not None:
-            scaled = np.clip(self.bending(scaled), -FARTHEST, FARTHEST)
+            scaled = np.clip(self.bending(scaled), -MAX_INPUT, MAX_INPUT)
         values = torch.as_tensor(scaled, dtype=dtype)
         if not self.is_image:
             return values

@@ -28,7 +28,7 @@ from pindown.io.files import read_bytes, write_atomically
 from pindown.learn.conformal import HeldOutScores
 from pindown.learn.one_class._calibrating import Companions
 from pindown.learn.one_class._density import Calibration, NeighbourDensity
-from pindown.learn.one_class._inputs import FARTHEST, Bending, InputScaling
+from pindown.learn.one_class._inputs import MAX_INPUT, Bending, InputScaling
 from pindown.learn.one_class._networks import build
 from pindown.learn.one_class._plan import ABLATIONS, INGREDIENTS, Plan, check_parameters
 from pindown.learn.one_class.ensemble import Ensemble, HeldOutLosses, evaluation_copy
@@ -386,7 +386,7 @@ def _density(
     *pairs, edge, slope = numbers
     calibration = _calibration(edge, slope)
     units, weights = np.reshape(pairs, (2, len(neighbours)))
-    if not ((units > 1 / FARTHEST) & (units < FARTHEST)).all():
+    if not ((units > 1 / MAX_INPUT) & (units < MAX_INPUT)).all():
         raise ValueError("the units of distances are damaged")
     if not (weights >= 0).all() or min(abs(weights.sum() - total) for total in (0, 1)) > _ROUNDING:
         raise ValueError("the weights of distances are damaged")

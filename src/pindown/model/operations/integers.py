@@ -63,7 +63,7 @@ _NUMBERS = {
 _NEWER_KINDS = ("int4", "uint4", "int16", "uint16")  # since operator set 21
 # float32 may round x, x / s, and on the way of a product the multiplier and what it multiplies.
 _FLOAT32_STEPS = 2.0**-21
-_FLOAT32_LEAST = 2.0**-149
+_MIN_FLOAT32 = 2.0**-149
 
 
 def float32(values: ArrayLike) -> Array:
@@ -190,7 +190,7 @@ class Quantize(_OnGrid, Elementwise):
         least, most = (end - zero for end in RANGES[self.kind])
         left, right = np.nextafter(box.lower / scale, -np.inf), np.nextafter(box.upper / scale, np.inf)
         half = 0.5 + _FLOAT32_STEPS * (np.maximum(-least, most) + 1.0)
-        half = half + _FLOAT32_LEAST * (1.0 + 1.0 / scale)
+        half = half + _MIN_FLOAT32 * (1.0 + 1.0 / scale)
         slope, above = _line_above(left, right, least, most, half, high - zero)
         other, below = _line_above(-right, -left, -most, -least, half, zero - low)
         still = high - low <= 1.0  # no line is nearer than the values at the ends

@@ -32,7 +32,7 @@ Points: TypeAlias = tuple[tuple[float, float], ...]
 
 _CELLS = 24
 _CHUNK = 1024  # entries at a time: their grids stay in the cache
-_LARGEST = float(np.finfo(np.float64).max)
+_MAX_FLOAT = float(np.finfo(np.float64).max)
 _SECOND_RELATIVE = 2.0**-35  # twice what is assumed: products and squares round, too
 _NEAR = 1e-9  # turning points count for intervals that end this close to them
 _NARROW = 2.0**-20  # relative to its ends, an interval on which a chord would be mostly rounding
@@ -95,7 +95,7 @@ class Smooth(Elementwise):
         )
         low, high = self.hull(*box, *ends)
         # What overflowed is at least as large as the largest number, apart from its error.
-        low, high = self._off(np.minimum(low, _LARGEST), np.maximum(high, -_LARGEST))
+        low, high = self._off(np.minimum(low, _MAX_FLOAT), np.maximum(high, -_MAX_FLOAT))
         known = self.defined(*box)
         return Interval(np.where(known, low, np.nan), np.where(known, high, np.nan))
 
