@@ -48,8 +48,8 @@ def read_onnx(
 ) -> Model:
     """Read ``.onnx`` or ``.onnx.gz``; see :func:`model_from_onnx`."""
     packed = path.name.lower().endswith(".gz")
-    parsed = _parsed(read_gzip(path) if packed else read_bytes(path))
-    return _read(parsed, path.parent, input, output, fixed)
+    data = read_gzip(path) if packed else read_bytes(path)
+    return model_from_onnx(data, path.parent, input=input, output=output, fixed=fixed)
 
 
 def model_from_onnx(
@@ -78,16 +78,7 @@ def model_from_onnx(
         ModelFileError: If the bytes are not a sound ONNX model.
         UnsupportedModelError: If something in it is not read; the message says what, where, what to do.
     """
-    return _read(_parsed(data), folder, input, output, fixed)
-
-
-def _read(
-    parsed: Any,
-    folder: Path | None,
-    input: str | None,
-    output: str | None,
-    fixed: Mapping[str, ArrayLike] | None,
-) -> Model:
+    parsed = _parsed(data)
     try:
         with np.errstate(all="ignore"):  # what overflows is found by the checks for finite numbers
             return _Reader(parsed, folder, input, output, fixed).model()
