@@ -199,9 +199,8 @@ def run(only: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     import torch
 
     torch.set_num_threads(1)
-    count_regions(
-        network((2, 3, 1)), Box.cube(2, -1, 1)
-    )  # compiled code is loaded before the clock runs
+    # Compiled code is loaded before the clock runs.
+    count_regions(network((2, 3, 1)), Box.cube(2, -1, 1))
     if not only:
         yield from cell_laws()
     for name, (sweep, with_memory) in SWEEPS.items():

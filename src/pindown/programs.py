@@ -44,8 +44,8 @@ class Attempt(NamedTuple):
     """One way to solve a linear program.
 
     Attributes:
-        method: Of HiGHS: ``"highs"`` lets it choose, ``"highs-ds"`` is the dual simplex method, whose
-            answer is a vertex, ``"highs-ipm"`` an interior point method.
+        method: HiGHS's method: ``"highs"`` lets it choose, ``"highs-ds"`` is the dual simplex method,
+            whose answer is a vertex, ``"highs-ipm"`` an interior point method.
         tolerance: To which constraints and slopes are kept; None for the solver's own.
         presolve: Whether the program is simplified first.
     """
@@ -84,7 +84,7 @@ class Solution:
         multipliers: For each row of ``A x <= b`` of a linear program what a higher limit would save, not
             negative but for the tolerance; empty if there are none.
         equal_multipliers: The same for the rows of ``E x = f``, of any sign.
-        message: Of the solver.
+        message: Message of the solver.
     """
 
     status: Status

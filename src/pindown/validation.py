@@ -91,7 +91,7 @@ def number(
     """Return a real number of an interval.
 
     Args:
-        name: Of the parameter.
+        name: Name of the parameter.
         value: What was given.
         low: Its least value.
         high: Its largest value.
@@ -191,7 +191,7 @@ def optional(check: Callable[..., T], name: str, value: Any, **limits: Any) -> T
 
     Args:
         check: One of the checks of this module.
-        name: Of the parameter.
+        name: Name of the parameter.
         value: What was given.
         limits: Further arguments of the check.
 

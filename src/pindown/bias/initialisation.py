@@ -102,9 +102,8 @@ def signal_report(module: Any, X: Any, *, seed: int = 0) -> SignalReport:
         noise = torch.randn(
             result.shape, generator=torch.Generator().manual_seed(seed), dtype=result.dtype
         )
-        gradients = torch.autograd.grad(
-            (noise * result).sum(), outputs
-        )  # leaves the parameters' gradients alone
+        # This leaves the parameters' gradients alone.
+        gradients = torch.autograd.grad((noise * result).sum(), outputs)
     finally:
         for handle in handles:
             handle.remove()

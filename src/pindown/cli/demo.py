@@ -59,7 +59,7 @@ def write_demo_files(directory: Path, *, seed: int = 0, leaked: int = 0) -> Demo
 
     Args:
         directory: Where.
-        seed: Of the split and of training.
+        seed: Seed of the split and of training.
         leaked: So many training images are put among the test images.
     """
     import numpy as np

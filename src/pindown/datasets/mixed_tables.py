@@ -61,9 +61,9 @@ class Column:
     """How one column becomes features.
 
     Attributes:
-        name: Of the column in the file.
+        name: Name of the column in the file.
         kind: What its cells are.
-        form: Of numbers and dates: how they are written.
+        form: How numbers and dates are written.
         fill: What a missing number or date becomes: the median of the training rows.
         gaps: Whether training rows had missing cells, which then have a feature.
         levels: Values of a category that have a feature of their own.

@@ -235,7 +235,7 @@ class OneClassSplit(NamedTuple):
     Attributes:
         train: Normal rows.
         test: The other normal rows, then all anomalies.
-        anomaly: Of each test row, 1 if it is an anomaly, else 0.
+        anomaly: For each test row, 1 if it is an anomaly, else 0.
     """
 
     train: Array

@@ -41,7 +41,7 @@ class FunctionalDimension:
         rank: Number of parameter directions that change the function on the samples.
         n_parameters: Number P of parameters.
         unavoidable: Number of hidden units with weights; each can be rescaled for free.
-        singular_values: Of the Jacobian with columns of length one, descending.
+        singular_values: Singular values of the Jacobian with columns of length one, descending.
         stable: Whether half of the samples give the same rank.
         lower_bound: Whether the network was too large for one decomposition. Then ``rank`` is that of a
             random block of parameters, so the true rank is at least this.

@@ -251,7 +251,7 @@ class Identifiability:
         full_rank: For each hidden layer, whether its rows are independent.
         paths: For two inputs: the number of straight folds across the box from which a path of bends
             through all later hidden layers starts; None for other numbers of inputs.
-        widths: Of the network.
+        widths: Widths of the network.
     """
 
     transparency: Transparency

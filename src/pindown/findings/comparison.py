@@ -24,8 +24,8 @@ class Change:
     """One finding before and after.
 
     Attributes:
-        code: Of the finding.
-        title: Of the finding.
+        code: Code of the finding.
+        title: Title of the finding.
         before: The verdict about the first network.
         after: The verdict about the second.
         before_number: The number behind it, if there is one.

@@ -24,7 +24,7 @@ class Quantity:
         value: The number itself.
         kind: How it is known; see :data:`pindown.evidence.KINDS`.
         unit: What it counts, for instance ``"parameters"``; ``"%"`` shows ``value`` as a percentage.
-        standard_error: Of an estimate, in the units of ``value``.
+        standard_error: Standard error of an estimate, in the units of ``value``.
         n: Sample size of an estimate.
         delta: Probability with which a bound may fail.
         label: What the number is, where the unit does not say it.

@@ -58,7 +58,7 @@ class Readings(NamedTuple):
         numbers: By code, or by code and fact with a dot between.
         concerns: By name: by how much each was found, and its title.
         late: Codes of questions that the time did not suffice for.
-        fingerprint: Of the model, the data and the box; empty if that is not known.
+        fingerprint: Fingerprint of the model, the data and the box; empty if that is not known.
     """
 
     numbers: Mapping[str, Reading]

@@ -253,7 +253,7 @@ class Subject:
         Args:
             most: How many are wanted.
             passes: How often each is evaluated.
-            share: Of the time left for this question.
+            share: Share of the time left for this question.
         """
         price = passes * self.seconds_per_row()
         return max(1, min(most, int(share * self.turn.left / price))) if price else most

@@ -367,7 +367,7 @@ class _State:
 
     Attributes:
         width: Length of the vector.
-        places: Of every block, the position of each entry; -1 for what nobody reads any more.
+        places: For every block, the position of each entry; -1 for what nobody reads any more.
         negative: Positions of the input's negative parts, once it has gone through a ReLU.
     """
 

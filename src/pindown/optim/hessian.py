@@ -123,7 +123,7 @@ def hessian_spectrum(
         ends: Which end to find; the other one is nan.
         tol: Relative precision of the eigenvalues.
         max_products: Give up an end after about twice this many products, with the best value so far.
-        seed: Of the starting vector.
+        seed: Seed of the starting vector.
 
     Raises:
         ValueError: As for :func:`hessian_operator`.

@@ -173,7 +173,7 @@ def estimate_constants(
         points: Where to look, shape (n, d).
         lower: A lower bound on the function.
         upper: An upper bound on the function.
-        seed: Of the random starts.
+        seed: Seed of the random starts.
 
     Raises:
         ValueError: If there are no points, or a gradient is not finite.

@@ -173,7 +173,7 @@ def minimize(
         stop_below: Stop at the first iterate whose gradient is at most this long.
         oracle: Returns the gradient that the method sees, from a point and a random generator; the true
             one by default. :func:`one_term` makes the usual one for a mean of functions.
-        seed: Of the generator.
+        seed: Seed of the generator.
 
     Raises:
         ValueError: If the start does not fit, or the iterates leave the finite numbers.

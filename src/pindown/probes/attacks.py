@@ -89,7 +89,7 @@ def attack(
             all of ours, and slopes of linear bounds where little is missing.
         box: Where changed inputs must lie, such as ``(0, 1)`` for images; X must lie in it.
         budget: Seconds.
-        seed: Of random starts.
+        seed: Seed of random starts.
 
     Returns:
         ``.X``, ``.distance``, ``.success`` and ``.by`` with an entry for each input, X in the shape that

@@ -108,8 +108,8 @@ def integrated_gradients(
         output: Which output to explain, for all inputs or for each; the largest one if not given.
         through: Points (m, ...) that the paths go through between baseline and input; straight lines
             otherwise. Attributions of the parts are added.
-        tol: Of models that are not piecewise linear: halve until the estimated error is below this share
-            of the sum of absolute attributions.
+        tol: For models that are not piecewise linear: halve until the estimated error is below this
+            share of the sum of absolute attributions.
         budget: Seconds. Where all pieces would take longer, as for networks with very many units, the
             integral is taken as for other models. A first estimate of each row is not cut short.
 

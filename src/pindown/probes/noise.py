@@ -150,7 +150,7 @@ def noise_versus_adversarial(
         x: One input.
         probability: With which the noise should change the class, in (0, 1/2).
         draws: Directions of noise, for models that are not affine; as many again judge the scale.
-        seed: Of them, and of the attack.
+        seed: Seed of these, and of the attack.
 
     >>> from pindown import ReluNetwork
     >>> plane = ReluNetwork.from_layers([(np.ones((1, 100)), [0.0])])

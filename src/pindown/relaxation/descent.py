@@ -57,7 +57,7 @@ class Descent:
         at_input: Forms of the input that are added, (n, q, r, d), or None.
         constant: Numbers that are added, (n, q, r).
         choice: Slopes and multipliers now.
-        weights: Of the r forms, (n, q, r), non-negative with sum one.
+        weights: Weights of the r forms, (n, q, r), non-negative with sum one.
         single: Whether to search in float32, twice as quick; what is proved is not touched by it.
     """
 

@@ -41,7 +41,7 @@ class RelaxedModel:
     Attributes:
         model: The model.
         values: Bounds on the input and on what every node makes, each ``(n, *shape)``.
-        signs: Of tensors that enter ReLUs: 1 where an entry is assumed to be >= 0, -1 where it is
+        signs: For tensors that enter ReLUs: 1 where an entry is assumed to be >= 0, -1 where it is
             assumed to be <= 0, else 0, each ``(n, *shape)``. Bounds hold where that is so.
         balls: What the inputs lie in besides their boxes, None for nothing: n balls.
     """
@@ -270,9 +270,9 @@ class Choice(NamedTuple):
     """What of a bound is free.
 
     Attributes:
-        slopes: Of nodes that may be put between other linear functions, as ReLUs: slopes below them,
+        slopes: For nodes that may be put between other linear functions, as ReLUs: slopes below them,
             ``(n, q, *shape)``, or what else is chosen, ``(n, q, ...)``.
-        multipliers: Of tensors with assumed signs: what is added to forms of them, ``(n, q, *shape)``;
+        multipliers: For tensors with assumed signs: what is added to forms of them, ``(n, q, *shape)``;
             of the sign that was assumed.
     """
 

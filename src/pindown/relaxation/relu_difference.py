@@ -293,9 +293,8 @@ class _Mixed(Adjustable):
             for size, box in zip(sizes[:2], self.wedges.boxes, strict=True):
                 reach = box.reach
                 terms = terms + size * reach[:, None]
-                lost += (
-                    2.0**60 * TINY * (1.0 + reach.reshape(len(reach), -1).sum(axis=1))
-                )  # by underflow
+                # By underflow.
+                lost += 2.0**60 * TINY * (1.0 + reach.reshape(len(reach), -1).sum(axis=1))
             # Each coefficient is a sum of three products, off by less than eight roundings of its size.
             slack = (np.abs(form) * terms).reshape(n, q, -1).sum(axis=2) + lost[:, None]
         return Pulled((form * plane.own, form * plane.apart), charged(offset, slack, form[0, 0].size))

@@ -25,10 +25,8 @@ _WEIGHTS = {
     "title": 3.0, "words": 3.0, "statement": 1.0, "functions": 1.0, "field": 1.0, "errata": 0.3,
     "function": 0.5, "module": 0.3,
 }  # fmt: skip
-_SATURATION, _LENGTH = (
-    2.0,
-    0.3,
-)  # of BM25: how soon more of a word says nothing new, how much short texts gain
+# Of BM25: how soon more of a word says nothing new, how much short texts gain.
+_SATURATION, _LENGTH = 2.0, 0.3
 _NEIGHBOUR = 0.7  # of a word of the thesaurus in place of the one that was asked
 _EXPERIMENT = 0.7  # factor of results that are runs of published numbers, unless one asks for them
 _PHRASE = 1.0  # for each subject of several words that the question holds whole, times its words

@@ -47,7 +47,7 @@ class Sides:
         b: About their limits, (m,).
         slope_errors: Bounds on the error of each normal, in the dual norm, (m,).
         errors: Bounds on the error of each limit, (m,).
-        norm: Of changes.
+        norm: Norm of changes.
     """
 
     a: Array

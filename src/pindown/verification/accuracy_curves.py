@@ -78,7 +78,7 @@ class CertifiedAccuracy:
         radii: Ascending, (m,).
         lower: Share of inputs proved right on the whole ball, (m,).
         upper: Share of inputs on which no attack succeeded, (m,).
-        certified_radius: Of each input the largest of the radii at which it is proved; -1: none, (n,).
+        certified_radius: For each input the largest of the radii at which it is proved; -1: none, (n,).
         attacked_radius: The smallest at which it is wrong or was attacked; infinite: none, (n,).
         norm: In which lengths are measured.
         complete: Whether the budget sufficed.
@@ -143,7 +143,7 @@ def certified_accuracy(
             slopes, then by splitting ReLUs, seconds for each input and radius.
         n_jobs: Workers, -1 for all cores; None: as an enclosing ``pindown.parallel.workers`` says,
             else one. What comes out does not depend on it, unless time runs out.
-        seed: Of the attacks.
+        seed: Seed of the attacks.
         verbose: 0 shows no progress bar.
         certificate: Where to write a proof that ``checker/pindown_check.py`` checks; the model must be
             given as the path of an ONNX file, and the norm be ``"linf"``. Balls are then proved once
@@ -214,7 +214,7 @@ class _Decided(NamedTuple):
     Attributes:
         attacked: Which rows have an input of another class in their ball.
         proved: Which surely have none.
-        bound: Of each row the least margin that is proved: larger ones promise more.
+        bound: For each row the least margin that is proved: larger ones promise more.
         complete: Whether there was time for it.
     """
 

@@ -117,7 +117,7 @@ def annealed_descents(
         balls: Where changed inputs lie.
         passes: Descents from each input at most.
         steps: Steps of each.
-        rng: Of random starts.
+        rng: Generator of random starts.
         deadline: When to stop.
 
     Example:

@@ -53,7 +53,7 @@ class Ball(NamedTuple):
     Attributes:
         x: Its centre, (d,).
         label: The class.
-        radius: Of the ball.
+        radius: Radius of the ball.
         norm: In which lengths are measured.
         box: Where inputs lie besides, or None.
     """
@@ -177,7 +177,7 @@ def decide(
         model: A model with at least two outputs.
         ball: The question.
         turns: How many turns to take; 1 are linear bounds with optimised slopes and few splits.
-        seed: Of the search for inputs of another class.
+        seed: Seed of the search for inputs of another class.
         deadline: When to stop.
 
     Example:

@@ -319,7 +319,8 @@ class _Bounds:
         plain: Proved upper bounds on ``limit - row``, (n, kept * q).
         slope: Linear bounds of them, (n, kept * q, d).
         offset: Their offsets, (n, kept * q).
-        weights: Of the rows of each set, (n, kept, q): what shows most that they do not hold at once.
+        weights: Weights of the rows of each set, (n, kept, q): those that show most that they do not
+            hold at once.
         ends: The largest values of these.
         steep: Along which inputs to cut, (n, d).
         looked: Which boxes were looked at closely, (n,).
@@ -479,7 +480,7 @@ def _bending(
         bends: Where the operations bend.
         met: The form of what each makes, ``(n, q, *shape)``.
         row: Which row of the forms to look at, (n,).
-        width: Of the boxes, (n, d).
+        width: Width of the boxes, (n, d).
     """
     n, d = width.shape
     total = np.zeros((n, d))

@@ -68,7 +68,7 @@ def regularised_attack(
         strength: Prices :math:`\lambda \ge 0`, one for each input, (n,).
         steps: Steps from each start.
         restarts: Starts; the first is the input itself.
-        seed: Of the others.
+        seed: Seed of the other starts.
         deadline: When to stop.
 
     Returns:

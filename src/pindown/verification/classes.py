@@ -102,7 +102,7 @@ class Slopes(NamedTuple):
 
     Attributes:
         margin: The right output minus the best other one, (n,); the class is lost at or below 0.
-        gradient: Of the margin with respect to the input, (n, d).
+        gradient: Gradient of the margin with respect to the input, (n, d).
     """
 
     margin: Array

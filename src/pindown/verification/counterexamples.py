@@ -188,7 +188,7 @@ class Asked(NamedTuple):
 
     Attributes:
         rows: The inputs, (n, d).
-        outputs: Of the model there, (n, k).
+        outputs: Outputs of the model there, (n, k).
         labels: The classes to leave, (n,).
         target: The classes to reach, (n,), or None for any other.
         box: Where changed inputs lie, or None.

@@ -153,7 +153,7 @@ def minimum_distance(
         method: ``"auto"``, or one way only for the lower bound: ``"relaxation"``, ``"bisection"``
             (relaxation, then complete searches of balls), ``"cells"``, ``"programs"`` (not in l2). The
             last two need a model that can be written with ReLUs.
-        seed: Of the attacks.
+        seed: Seed of the attacks.
 
     Returns:
         The interval. If two outputs are equal and largest at x itself, decided in rational numbers where

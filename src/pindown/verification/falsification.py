@@ -106,7 +106,7 @@ def find_violation(
     Args:
         model: The model.
         sets: The sets; of one with numbers between two float64, the inner set counts.
-        seed: Of random points.
+        seed: Seed of random points.
         deadline: When to stop.
         proposals: Points to try first: for all sets, (n, d), or for each set its own, (n_i, d) or None;
             they are moved into the sets' boxes.
@@ -141,7 +141,7 @@ class Falsifier:
     Args:
         model: The model.
         sets: The unsafe sets.
-        seed: Of random points.
+        seed: Seed of random points.
         path: The ONNX file that the model was read from, to run in float32.
         groups: To which group each set belongs, (m,), for :meth:`violations`; one group for all if left
             out.

@@ -52,7 +52,7 @@ def output_range(
         precision: How wide the interval of an extremum may stay, in shares of the width of the
             output's range.
         budget: Seconds; None for no limit. The questions that are asked do not depend on it.
-        seed: Of the search.
+        seed: Seed of the search.
         n_jobs: Threads; all cores if not given.
         progress: What is told how far the work is.
 

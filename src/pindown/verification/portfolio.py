@@ -87,7 +87,7 @@ def verify(
             those that it says are equal once, or as often as it names them.
         prop: A :class:`~pindown.verification.Property`, or the path of a VNN-LIB file.
         budget: Seconds; None for no limit.
-        seed: Of the search for violations.
+        seed: Seed of the search for violations.
         n_jobs: Threads to bound parts in; all cores if not given. Inside
             :func:`pindown.parallel.workers` choices of signs are bounded by its processes, or on its
             cluster: for one machine threads do as well.

@@ -55,8 +55,8 @@ class ModelFile(NamedTuple):
     """A model's file, as a certificate names it.
 
     Attributes:
-        name: Of the file.
-        sha256: Of its decompressed bytes.
+        name: Name of the file.
+        sha256: SHA-256 of its decompressed bytes.
     """
 
     name: str
@@ -309,9 +309,9 @@ def restored(arrays: Arrays, prop: Property, sizes: Sequence[int]) -> tuple[Proo
     """Return the log and the frontier that a certificate holds.
 
     Args:
-        arrays: Of the certificate.
+        arrays: Arrays of the certificate.
         prop: The property that it is about.
-        sizes: Of the tensors that enter ReLUs, in order.
+        sizes: Sizes of the tensors that enter ReLUs, in order.
 
     Raises:
         CertificateError: If its arrays do not fit together.

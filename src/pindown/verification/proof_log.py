@@ -177,8 +177,8 @@ class SignLeaf(NamedTuple):
 
     Attributes:
         slopes: Below the units of open sign, in steps of 1 / ``SLOPE_STEPS``.
-        multipliers: Of the signs, from the root of the tree down.
-        weights: Of the set's rows.
+        multipliers: Multipliers of the signs, from the root of the tree down.
+        weights: Weights of the set's rows.
     """
 
     slopes: NDArray[np.uint8]

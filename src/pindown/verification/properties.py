@@ -183,7 +183,7 @@ class Property:
         Args:
             x: The input, of any shape.
             label: Which output is to be the largest, counted from 0.
-            radius: Of the ball in the maximum norm.
+            radius: Radius of the ball in the maximum norm.
             n_outputs: How many outputs there are.
             box: Cuts the ball: a Box or a pair of numbers or corners.
             target: The only output that is looked at beside ``label``; all, if it is left out.

@@ -82,7 +82,7 @@ def nearest_attack(
             ``"pgd"`` for projected gradient descent within shrinking radii, ``"auto"`` for all, with
             linear bounds beside gradients, or ``"boundary"`` for all but what shrinks radii.
         box: Where changed inputs must lie; X must lie in it.
-        seed: Of random starts.
+        seed: Seed of random starts.
         deadline: When to stop.
 
     Returns:

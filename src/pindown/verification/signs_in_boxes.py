@@ -97,7 +97,7 @@ def bound_by_signs(
         form: Forms of it, ``(n, r, *shape)``.
         constant: Numbers that are added, (n, r).
         at_input: Forms of the input that are added, (n, r, d), or None.
-        weights: Of the forms at the beginning, (n, r): non-negative with sum one.
+        weights: Weights of the forms at the beginning, (n, r): non-negative with sum one.
         deadline: When to stop.
 
     Returns:

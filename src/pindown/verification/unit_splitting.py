@@ -62,8 +62,8 @@ class Part(NamedTuple):
         signs: 1 or -1 for each.
         bound: Proved upper bound on the smallest form.
         slopes: Below the units of open sign.
-        multipliers: Of the signs.
-        weights: Of the forms.
+        multipliers: Multipliers of the signs.
+        weights: Weights of the forms.
         node: Its number in the log's tree.
     """
 

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 REGIMES = ("naive", "adversarial", "scale", "translation", "rotation")
-_KEPT, _LOST = (
-    0.95,
-    0.7,
-)  # of the clean accuracy: behind the mask at least, behind its complement at most
+# Of the clean accuracy: behind the mask at least, behind its complement at most.
+_KEPT, _LOST = 0.95, 0.7
 _SPARSE = 0.25  # of the frequencies: what masks of single images keep, in the mean, at most
 _EVEN = 0.9  # evenness over directions: a mask that depends strongly on them has less
 _CHANNELS = (16, 32)

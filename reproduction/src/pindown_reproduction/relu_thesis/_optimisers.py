@@ -118,7 +118,7 @@ def autoencoder_run(
         lr: Step size.
         cell: ``hidden_layers``, ``width``, ``train``, ``test``, ``side``, ``iterations``, ``batch``
             (None for all images at once) and ``seed``.
-        shift: Of RMSProp or ADAM, if not the usual one.
+        shift: Shift of RMSProp or ADAM, if not the usual one.
         watch: Called with the iteration, the model and the training images, at each point of the curve.
 
     Returns:
@@ -298,7 +298,7 @@ class TiedAutoencoder(nn.Module):  # type: ignore[misc]
         inputs: Number of pixels.
         width: Units in every hidden layer.
         hidden_layers: 1, 3, 5, ...
-        seed: Of the weights, uniform as Glorot and Bengio have them; biases start at zero.
+        seed: Seed of the weights, uniform as Glorot and Bengio have them; biases start at zero.
 
     Example:
         >>> model = TiedAutoencoder(6, 4, hidden_layers=3)
@@ -344,7 +344,7 @@ def vgg9(*, divisor: int = 1, seed: int = 0, channels: Sequence[int] = VGG_CHANN
 
     Args:
         divisor: Divides all widths, for quick runs.
-        seed: Of the weights.
+        seed: Seed of the weights.
         channels: Output channels of the convolutions; 0 stands for pooling.
 
     Example:

@@ -19,18 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SHRINK = 0.05  # of the first fully connected weights, as published
-_LAYERS = (
-    (32, 3, 1),
-    (32, 3, 1),
-    (32, 5, 2),
-    (64, 3, 1),
-    (64, 3, 1),
-    (64, 5, 2),
-)  # channels, kernel, stride
-_VIOLATIONS, _RANK = (
-    0.01,
-    20,
-)  # the rule: share of violating pairs in layer 7, large singular values of W7
+# Channels, kernel, stride.
+_LAYERS = ((32, 3, 1), (32, 3, 1), (32, 5, 2), (64, 3, 1), (64, 3, 1), (64, 5, 2))
+# The rule: share of violating pairs in layer 7, large singular values of W7.
+_VIOLATIONS, _RANK = 0.01, 20
 _LARGE = 0.1  # a singular value this share of the first is clearly not zero
 
 

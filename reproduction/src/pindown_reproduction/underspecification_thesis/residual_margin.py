@@ -20,11 +20,8 @@ from pindown_reproduction.underspecification_thesis.two_layer_margin import desc
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FIRST, _LATER, _MEDIAN = (
-    0.5,
-    0.15,
-    0.9,
-)  # the rule: third over second singular value, median correlation
+# The rule: third over second singular value, median correlation.
+_FIRST, _LATER, _MEDIAN = 0.5, 0.15, 0.9
 
 
 def cells(settings: Mapping[str, Any]) -> list[Cell]:

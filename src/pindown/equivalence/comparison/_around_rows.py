@@ -60,12 +60,12 @@ class RowRun:
     Attributes:
         joint: The two models.
         X: The rows, (n, d).
-        radius: Of the balls.
+        radius: Radius of the balls.
         box: Cuts them, if there is one.
         margin: How sure both must be for classes to count as different; None: classes are not asked for.
         deadline: When to stop.
         networks: The exact normal forms of both, if they have them.
-        seed: Of the search.
+        seed: Seed of the search.
         report: Told what is being done.
         classes: The class c of each row, (n,): that of the first model.
         lead: Proved leads of c in f and in g on the balls, (2, n).

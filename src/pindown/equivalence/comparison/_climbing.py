@@ -30,7 +30,7 @@ class Climb:
     Attributes:
         joint: The two models.
         box: The inputs.
-        seed: Of random points.
+        seed: Seed of random points.
     """
 
     joint: Joint

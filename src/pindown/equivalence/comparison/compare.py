@@ -100,7 +100,7 @@ def diff(
         box: The inputs that matter; None for all of :math:`\mathbb{R}^d`, in the relative sense.
         data: Rows (n, d), or of the shape that the models take, or the path of a file with them:
             ``.npz``, ``.npy`` or ``.csv``.
-        radius: Of the balls around rows, in the largest change of any input; cut to the box.
+        radius: Radius of the balls around rows, in the largest change of any input; cut to the box.
         labels: Whether to ask for classes as well: True, or a margin by which both must be sure of
             different ones. On the box, or for all inputs, and around each row of data.
         tol: The networks count as the same if the gap is at most ``tol + rtol * scale``; a number, or

@@ -152,7 +152,7 @@ class _Layer(NamedTuple):
         place: Which tensor the node makes.
         output: Which tensor comes out, what was taken in included.
         name: What the author called it.
-        terms: Of affine operations, the largest number that was added up for each row, or 0.
+        terms: For affine operations, the largest number that was added up for each row, or 0.
         parts: All operations that it stands for.
         rounded: Whether its numbers are rounded.
     """

@@ -41,7 +41,7 @@ class RowDiff:
     Attributes:
         X: The rows, (n, d).
         outputs: The outputs of the first and of the second model at the rows, (n, k) each.
-        radius: Of the balls.
+        radius: Radius of the balls.
         margin: How sure both must be for classes around a row to count as different; None if it was not
             asked.
         gap_lower: The largest gap found in the ball, proved, rounded down, (n,).

@@ -37,17 +37,8 @@ from pindown.model.operations.resize import Resize
 from pindown.model.operations.smooth import Celu, Elu, Erf, Gelu, HardSwish, Mish, Silu, Softsign, Tanh
 from pindown.rounding import add_down, add_up
 
-_FIXES_ZERO = (
-    Celu,
-    Elu,
-    Erf,
-    Gelu,
-    HardSwish,
-    Mish,
-    Silu,
-    Softsign,
-    Tanh,
-)  # f(0) = 0, but for rounding outwards
+# f(0) = 0, but for rounding outwards.
+_FIXES_ZERO = (Celu, Elu, Erf, Gelu, HardSwish, Mish, Silu, Softsign, Tanh)
 _CHUNK = 2**22  # numbers of a weight that are looked at together
 
 

@@ -74,7 +74,7 @@ class ChannelGraph:
 
     Attributes:
         model: The model.
-        axes: Of every tensor (0 is the input, i what node i makes), where it holds channels, or None.
+        axes: For every tensor (0 is the input, i what node i makes), where it holds channels, or None.
         made: For every layer, by the number of its node, the channels that it makes.
         read: For every layer the channels that it reads, -1 for what is no channel.
         ways: For operations that pass channels on, how each input gets to the output.

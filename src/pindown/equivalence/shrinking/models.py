@@ -144,9 +144,8 @@ def _by_units(
         return replace(found, reduced=model, original=model)
     if _stored(found.network) >= stored_numbers(model):
         return None
-    factor = (
-        2.0 if net.output_activation == "log_softmax" else 1.0
-    )  # other activations move nothing apart
+    # Other activations move nothing apart.
+    factor = 2.0 if net.output_activation == "log_softmax" else 1.0
     return replace(found, original=model, gap_upper=factor * found.gap_upper)
 
 

@@ -126,7 +126,7 @@ class _Suspects(NamedTuple):
     Attributes:
         rows: Which.
         others: Their neighbours' labels.
-        n: Of how many.
+        n: How many were looked at.
         measure: How inputs were compared, in words.
         trusted: How many more there were, of which the network has the label without having seen it.
     """

@@ -26,7 +26,7 @@ class InformationBound:
 
     Attributes:
         value: Entropy plus the mean log density.
-        standard_error: Of the mean.
+        standard_error: Standard error of the mean.
         n: Number of samples.
         units: ``"nats"`` or ``"bits"``.
     """
@@ -52,7 +52,7 @@ def information_lower_bound(
     Args:
         log_density: :math:`\log r(z_i \mid x_i)` in nats, for samples that r was not fitted on.
         entropy: :math:`H(z)` in nats; see :func:`standard_normal_entropy`.
-        units: Of the answer.
+        units: Unit of the answer.
 
     Example:
         A guess that ignores x, r = p(z), tells nothing about it:

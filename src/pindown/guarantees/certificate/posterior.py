@@ -273,7 +273,7 @@ def descend(
         examples: The part that certifies.
         delta: Probability with which the bound may fail.
         stage: Counts the steps; its progress lets the rate fall to zero.
-        generator: Of batches and noise.
+        generator: Source of batches and noise.
         watch: Called with the moves every so many steps.
         every: How many.
     """

@@ -106,7 +106,7 @@ def certify(
             0.1 for given weights. Given weights are held against all examples.
         epochs: Passes of the prior's training; None is 2,000 steps, at least 20 and at most 100 passes.
         learning_rate: Largest rate of Adam in the prior's training.
-        batch_size: Of the prior's training; None is a thirtieth of the part, 16 to 128.
+        batch_size: Batch size of the prior's training; None is a thirtieth of the part, 16 to 128.
         dropout: In the prior's training, before every layer; half of it before the first.
         noise: The prior's deviation relative to the size of a tensor's weights; None chooses it on the
             prior's part.

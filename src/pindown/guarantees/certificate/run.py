@@ -170,7 +170,7 @@ def train(
         batch_size: Examples per step.
         rate: Largest rate of Adam.
         dropout: Share of inputs dropped before every layer, half of it before the first.
-        generator: Of batches.
+        generator: Source of batches.
 
     Returns:
         Whether it was interrupted.
@@ -231,7 +231,7 @@ def around(
         examples: The part of the prior: what is chosen here costs nothing.
         local: Whether noise is drawn at the outputs of layers.
         noise: Deviation relative to the root mean square of a tensor's weights; None chooses it.
-        generator: Of the noise.
+        generator: Source of the noise.
         deadline: When to take a little noise instead of looking on.
 
     Returns:

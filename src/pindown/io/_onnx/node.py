@@ -164,10 +164,8 @@ class Node:
         """
         key = tuple(id(fact) if isinstance(fact, np.ndarray) else fact for fact in facts)
         if key not in self.reading.shared:
-            self.reading.shared[key] = (
-                make(),
-                facts,
-            )  # kept, so that no other array gets the number of one
+            # The facts are kept, so that no other array gets the number of one.
+            self.reading.shared[key] = make(), facts
         return self.reading.shared[key][0]
 
     def grid(self, values: NDArray[Any] | None, axis: int | None = None) -> Dequantize | None:

@@ -35,7 +35,7 @@ def check_nodes(
     Args:
         graph: The ``GraphProto``; its nodes may stand in any order.
         opsets: Version of the operator set of each domain.
-        rules: Of each domain, the operations to look at.
+        rules: For each domain, the operations to look at.
         contracts: What nodes may have of which the standard knows nothing, by domain and operation.
         label: From a node and its number to the words that name it in a message.
 

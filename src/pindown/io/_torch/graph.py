@@ -76,10 +76,8 @@ class Graph:
         parts = [(id(c), c._version) if isinstance(c, torch.Tensor) else c for c in constants]
         key = (kind, *parts)
         if key not in self._made:
-            self._made[key] = (
-                make(),
-                constants,
-            )  # the constants live on, so that no other gets their id
+            # The constants live on, so that no other gets their id.
+            self._made[key] = make(), constants
         return self._made[key][0]
 
     def take_trained(self) -> int:
@@ -139,9 +137,8 @@ def describe_module(path: str, part: Any) -> str:
     >>> describe_module("features.3", torch.nn.SiLU())
     "module 'features.3' (SiLU)"
     """
-    name = kind_of(part).__name__.removeprefix(
-        "NonDynamicallyQuantizable"
-    )  # what attention projects with
+    # The prefix is that of what attention projects with.
+    name = kind_of(part).__name__.removeprefix("NonDynamicallyQuantizable")
     return f"module {path!r} ({name})" if path else f"the module ({name})"
 
 

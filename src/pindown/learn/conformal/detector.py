@@ -37,8 +37,9 @@ class ConformalDetector(MetaEstimatorMixin, OutlierMixin, BaseEstimator):  # typ
         calibration: ``"split"`` holds out a part of the rows; ``"cross"`` holds out each of ``n_folds``
             parts in turn, and fits as many detectors; ``"prefit"`` takes a fitted detector, and the rows
             of ``fit`` to calibrate it.
-        share: Of the rows that a split holds out. No p-value is below 1 / (n + 1): 1 % needs 99 of them.
-        n_folds: Of ``"cross"``.
+        share: Share of the rows that a split holds out. No p-value is below 1 / (n + 1): 1 % needs 99 of
+            them.
+        n_folds: Number of parts of ``"cross"``.
         false_alarms: Rate at which ``predict`` calls members outliers if nothing else is asked for.
         higher: What higher scores of the detector mean, ``"normal"`` or ``"abnormal"``; ``"auto"`` goes
             by what the detector offers.
@@ -205,7 +206,7 @@ def judged(
     """Return which rows are outliers, with a warning if they or the calibration cannot say.
 
     Args:
-        p_values: Of the rows.
+        p_values: p-values of the rows.
         held_out: What they were calibrated on.
         fdr: False discovery rate of the batch, or None.
         false_alarms: Rate of false alarms, or None; one of both is given.

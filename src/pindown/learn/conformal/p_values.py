@@ -50,7 +50,7 @@ def held_out_parts(
     Args:
         n: Rows.
         method: ``"split"``, one part, or ``"cross"``, every row in one part.
-        share: Of the rows in the one part of a split.
+        share: Share of the rows in the one part of a split.
         n_folds: Parts of ``"cross"``; no more than there are rows.
         rng: Draws the parts.
 

@@ -43,7 +43,7 @@ class TransferRisk:
 
     Attributes:
         value: The probability.
-        standard_error: Of the estimate; zero if the value is an integral.
+        standard_error: Standard error of the estimate; zero if the value is an integral.
         n: Test inputs; zero if the value is an integral.
     """
 

@@ -248,10 +248,10 @@ class Units:
     Units are powers of two, so that the way there and back rounds nothing.
 
     Attributes:
-        target: Of targets and predictions; one for classes.
-        mass: Of sample weights.
-        loss: Of losses.
-        ridge: Of the factor of the penalty.
+        target: Unit of targets and predictions; one for classes.
+        mass: Unit of sample weights.
+        loss: Unit of losses.
+        ridge: Unit of the factor of the penalty.
 
     >>> units = Units.of(np.array([3.0, -700.0]), np.array([1.0, 5.0]), "squared")
     >>> units.target, units.mass, units.loss

@@ -120,7 +120,7 @@ def start_distance_bound(
         X: Inputs, (n, d).
         y: Labels, each within ``noise_bound`` of the gate's answer.
         start: :math:`w_1`.
-        moments: Of the same data, with the threshold ``noise_bound``.
+        moments: Moments of the same data, with the threshold ``noise_bound``.
         noise_bound: :math:`\theta`.
 
     Returns:

@@ -60,7 +60,7 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         radius: Norm of the units at the start; None for the theorem's.
         max_iter: Most steps of the second phase; epochs of joint training are at most a tenth.
         tol: The second phase ends when the margin is within this share of a proved upper bound.
-        learning_rate: Of joint training.
+        learning_rate: Learning rate of joint training.
         delta: Probability with which the error bound may fail, beside the lemmas.
         device: Where ``"joint"`` trains, as torch names it; the rest is done on the processor. Only
             ``"cpu"`` is tested.

@@ -226,7 +226,7 @@ def joint_training(
         n_units: Hidden units.
         n_epochs: Passes through the data in batches of 256.
         learning_rate: Adam's.
-        seed: Of start and batches.
+        seed: Seed of start and batches.
         verbose: 0 for silence; else a progress bar after two seconds, on a terminal.
         device: Where to train; start and batches are drawn on the processor.
 

@@ -29,9 +29,9 @@ class ExitCalibration:
     """Answers on rows that training has not seen, what exits cost, and the policies that follow.
 
     Attributes:
-        probabilities: Of all exits on these rows, (exits, n, classes).
+        probabilities: Probabilities of all exits on these rows, (exits, n, classes).
         labels: Their classes, whole numbers from 0; None if they are not known.
-        costs: Of the exits.
+        costs: Costs of the exits.
         validated_on: Which rows these are.
         timed: Policies that the clock has confirmed, by their budgets.
         chosen: Policies chosen so far; choosing takes longer than a small network answers.

@@ -25,8 +25,8 @@ class ExitCosts:
     """Costs of the stages and heads of a network, for one input.
 
     Attributes:
-        stages: Of each stage.
-        heads: Of each head.
+        stages: Cost of each stage.
+        heads: Cost of each head.
         unit: ``"operations"``: floating-point operations of matrix products and convolutions (a product
             and a sum count two; what is done element by element is not counted); or ``"seconds"``.
         kind: ``"exact"`` if counted, ``"estimate"`` if measured.

@@ -26,7 +26,7 @@ class ExitTimes:
 
     Attributes:
         mode: ``"budget"`` (the exit's head only) or ``"anytime"`` (all heads on the way).
-        median: Of the runs, for each exit.
+        median: Median of the runs, for each exit.
         mean: Alike.
         deviation: Standard deviation, alike.
         runs: How many runs.
@@ -122,8 +122,8 @@ class LatencyPoint:
         speedup: Time of the full network over that of early exit: medians, measured in turn.
         seconds: Median time for all inputs.
         full_seconds: The same of the full network.
-        accuracy: Of early exit; nan without labels.
-        full_accuracy: Of the full network.
+        accuracy: Share that early exit gets right; nan without labels.
+        full_accuracy: Share that the full network gets right.
         shares: Share of inputs that left at each exit.
     """
 

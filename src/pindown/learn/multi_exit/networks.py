@@ -331,7 +331,7 @@ def make_model(network: str, module: Any, shape: tuple[int, ...], n_classes: int
     Args:
         network: Its name, or ``"auto"``: by the shape.
         module: A network to copy, or a function that makes one, in place of the name; or None.
-        shape: Of one input.
+        shape: Shape of one input.
         n_classes: How many classes there are.
 
     Raises:

@@ -118,8 +118,8 @@ def confidence_policy(
     the next. With labels the most accurate one is taken, otherwise the second.
 
     Args:
-        probabilities: Of all exits on validation data, (exits, n, classes).
-        costs: Of the exits; heads on the way are paid for.
+        probabilities: Probabilities of all exits on validation data, (exits, n, classes).
+        costs: Costs of the exits; heads on the way are paid for.
         budget: Share of the full network's cost, in (0, 1].
         y: Labels (whole numbers from 0), or None.
         ensemble: Whether answers are means over the exits so far.

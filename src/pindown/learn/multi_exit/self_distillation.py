@@ -114,7 +114,7 @@ def distillation_loss(
     """Return the distillation loss of a batch.
 
     Args:
-        logits: Of all exits, cheap to expensive.
+        logits: Logits of all exits, cheap to expensive.
         teachers: As in :func:`teacher_sets`. ``"ensemble"`` averages the probabilities of later exits
             and tempers the mean; ``"later"`` averages tempered probabilities, or losses: these agree.
         tau: Temperature, the same for teachers and students.
@@ -163,7 +163,7 @@ class TemperatureAnnealer:
 
     Attributes:
         tau: The temperature, 1 at the start.
-        confidence: Of the last batch, tempered; nan before the first.
+        confidence: Confidence of the last batch, tempered; nan before the first.
 
     Example:
         >>> annealer = TemperatureAnnealer(mu=0.5, tau_star=2.0)
@@ -223,7 +223,7 @@ class MultiExitDistiller:
         mu: Confidence at which the temperature is kept.
         tau_star: Factor by which it rises.
         temperature: A constant one, in place of the rising one.
-        weight: Of the distillation loss; 1 in the source.
+        weight: Weight of the distillation loss; 1 in the source.
         per: What the distillation loss is divided by: ``"exit"`` or ``"student"``.
 
     Attributes:
@@ -287,7 +287,7 @@ class MultiExitDistiller:
         """Return the loss of a batch; without labels, of distillation alone.
 
         Args:
-            logits: Of all exits, cheap to expensive.
+            logits: Logits of all exits, cheap to expensive.
             y: Labels, with -1 for samples that have none; they count in the distillation loss only.
         """
         loss = self.distillation(logits)

@@ -144,7 +144,7 @@ def train(
         epochs: Counts the epochs (a progress bar may hide in it).
         n_epochs: How many there will be; one goes through the labelled inputs once.
         batch_size: Samples in a batch.
-        generator: Of the random order.
+        generator: Source of the random order.
         augment: Changes a batch of inputs at random, such as :func:`crop_and_flip`.
         drops: Shares of the epochs after which the step size falls: half and three quarters, as for
             CIFAR in the source; a third and two thirds for ImageNet.
@@ -233,7 +233,7 @@ def crop_and_flip(
 
     Args:
         x: Images, (n, channels, height, width).
-        generator: Of the moves.
+        generator: Source of the moves.
         border: Most pixels.
         mirror: Whether to mirror; a mirrored digit is none.
         fill: What comes in at the border: a number, or a tensor (1, channels, 1, 1).

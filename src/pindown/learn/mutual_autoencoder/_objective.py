@@ -71,7 +71,7 @@ def evidence_bound(
         x: Rows.
         random: Where the draws come from.
         k: Proposals of a resampling encoder; None for the plain bound.
-        weight: Of the divergence from the prior; below 1 for a warm start, where it is no bound.
+        weight: Weight of the divergence from the prior; below 1 for a warm start, where it is no bound.
     """
     if k is not None:
         _, weights = log_weights(encoder, decoder, x, k, random, weight)

@@ -174,7 +174,7 @@ class InformationReport:
         reconstruction: Root mean squared error in the data's units, or the share of entries that come
             back the same.
         exact_rows: Share of rows that come back the same; None for numbers.
-        entropy: Of the rows of the training data, if they are symbols: no code can tell more.
+        entropy: Entropy of the rows of the training data, if they are symbols: no code can tell more.
         n: Rows given.
         dropped: Nats of evidence that all training rows gained by the code before it was dropped;
             None if it was not.

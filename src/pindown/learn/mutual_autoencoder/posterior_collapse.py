@@ -48,7 +48,7 @@ class CollapseGap:
         information: :math:`I_q(z; x)` of the code, in nats.
         best_elbo: :math:`-H(q(x)) - \mathrm{gap}`: no decoder does better with this code.
         collapsed: Whether all codes equal the prior.
-        standard_error: Of the gap; 0 for quadrature.
+        standard_error: Standard error of the gap; 0 for quadrature.
         kind: ``"exact"`` (quadrature) or ``"estimate"`` (draws).
     """
 

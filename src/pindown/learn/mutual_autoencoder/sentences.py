@@ -139,10 +139,10 @@ def fit_sentences(
         sentences: Words separated by blanks, at most eight each.
         information: M, in nats.
         latent: Length of the code.
-        width: Of the recurrent networks.
+        width: Width of the recurrent networks.
         steps: Training steps.
         penalty: C; 0 for a plain variational autoencoder.
-        proposals: Of the resampling encoder; None for the plain one.
+        proposals: Number of proposals of the resampling encoder; None for the plain one.
         warm_start: Share of the steps, at most a half; not used if ``information`` or ``penalty`` is 0.
         batch_size: Sentences, and draws from the model, per step.
         learning_rate: First step size of Adam.

@@ -56,8 +56,8 @@ class Recipe:
         information: M, in nats.
         penalty: C; 0 trains a plain variational autoencoder.
         control: How the push follows the error.
-        width: Of ``"clip"``.
-        proposals: Of the resampling encoder; None for the plain one.
+        width: Width of the interval of ``"clip"``.
+        proposals: Number of proposals of the resampling encoder; None for the plain one.
         steps: Number of updates of encoder and decoder.
         batch_size: Rows, and draws from the model, per step.
         learning_rate: First step size of Adam.
@@ -350,7 +350,7 @@ def drop_idle_code(networks: Any, rows: Tensor, proposals: int | None) -> tuple[
     Args:
         networks: Encoder, decoder and guess in float64, changed in place.
         rows: The training rows.
-        proposals: Of the resampling encoder; None for the plain one.
+        proposals: Number of proposals of the resampling encoder; None for the plain one.
 
     Returns:
         The nats of evidence that the code gains over all rows, and whether it was dropped.

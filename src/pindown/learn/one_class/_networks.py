@@ -174,8 +174,8 @@ def initialise(
     Args:
         module: What :func:`build` made.
         generator: Where all randomness comes from.
-        deviation: Of all weights, and of those of batch norm around 1 (Radford et al. 2016, DCGAN); None
-            for He's rule. Biases are zero.
+        deviation: Deviation of all weights, and of those of batch norm around 1 (Radford et al. 2016,
+            DCGAN); None for He's rule. Biases are zero.
     """
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):

@@ -56,7 +56,7 @@ class Plan:
         n_members: Networks c, and h, that are averaged.
         epochs: Epochs of each member.
         batch_size: Rows in a step.
-        learning_rate: Of Adam.
+        learning_rate: Learning rate of Adam.
         learned_weight: Weight of the networks' log-odds beside the density's.
         ingredients: Which parts take part.
         ablation: One of Table 2's, or None.

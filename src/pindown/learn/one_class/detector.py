@@ -72,7 +72,7 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             rows that is farthest away, and with ``contamination="auto"`` that share is called outliers.
             (``"paper"`` takes no notice.)
         batch_size: Rows in a step; None for 128 (64 for images, 32 for ``"paper"``).
-        learning_rate: Of Adam; None for 5e-3 (2e-3 for images, 2e-4 for ``"paper"``).
+        learning_rate: Learning rate of Adam; None for 5e-3 (2e-3 for images, 2e-4 for ``"paper"``).
         learned_weight: Weight of the networks beside the density; None for the preset's. Networks that
             were not trained, or whose ``held_out_losses_`` show that they learned nothing, have none.
         ingredients: Names of those that take part, of density, negatives, generators, comparator,
@@ -93,10 +93,10 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes:
         offset_: Score below which a row is an outlier.
         history_: Losses of each member's epochs, a list of dictionaries.
-        held_out_losses_: Of telling training rows from made-up ones that training has not seen, for the
-            networks c and their untrained copies: means of -log c(x) - log(1 - c(x')), and shares of
-            pairs in the right order. A warning says so if they learned nothing. None where c is not
-            trained on made-up rows (``"paper"``, some ablations).
+        held_out_losses_: Losses of telling training rows from made-up ones that training has not seen,
+            for the networks c and their untrained copies: means of -log c(x) - log(1 - c(x')), and
+            shares of pairs in the right order. A warning says so if they learned nothing. None where c
+            is not trained on made-up rows (``"paper"``, some ablations).
         networks_: The torch modules, ``{"c": [...], "h": [...]}``.
         scorer_: All that was learned, as one value; the following are its parts.
         scaling_: Scales and shapes learned from the training rows.

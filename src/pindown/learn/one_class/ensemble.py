@@ -266,8 +266,8 @@ class HeldOutLosses(NamedTuple):
     """Losses of telling rows from made-up ones that were held out of training.
 
     Attributes:
-        trained: Of the networks c.
-        untrained: Of the same networks with the weights that they began with.
+        trained: Losses of the networks c.
+        untrained: Losses of the same networks with the weights that they began with.
         trained_order: Share of pairs of a row and a made-up one that c puts in the right order.
         untrained_order: The same before training.
     """

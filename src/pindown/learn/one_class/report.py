@@ -42,7 +42,7 @@ class DetectorReport:
         maxima_units: Units that m = ``most_maxima`` maxima can be made with, 2m.
         indicator_units: Units that the indicator of as many points needs, 3m.
         n_epochs: Epochs made, all members together.
-        held_out_losses: Of telling rows from made-up ones, for the networks c and their untrained
+        held_out_losses: Losses of telling rows from made-up ones, for the networks c and their untrained
             copies; None where they are not trained on it.
         kind: ``"estimate"``: a count for networks of one variable, a guide for others.
     """

@@ -245,7 +245,7 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             X: The variable that was fitted.
             y: The targets that were fitted.
             sample_weight: The weights that were used.
-            confidence: Of each interval, between 0 and 1.
+            confidence: Probability of each interval, between 0 and 1.
 
         Raises:
             ValueError: If the loss is not squared, or the data do not fit the estimator.

@@ -44,7 +44,8 @@ class Breakpoint:
     Attributes:
         at: Where the slope changes.
         change: By how much.
-        standard_error: Of ``at``; infinite where the data cannot tell (a jump between two points).
+        standard_error: Standard error of ``at``; infinite where the data cannot tell (a jump between two
+            points).
         lower: Lower end of the interval.
         upper: Upper end of the interval.
         confidence: How often such an interval holds the true breakpoint, in large samples.

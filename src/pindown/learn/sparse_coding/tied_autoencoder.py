@@ -26,7 +26,7 @@ class TiedAutoencoder(nn.Module):  # type: ignore[misc]
         widths: Input size and the sizes of the l encoder layers.
         rectified_output: Whether the last layer is rectified too (then it is a hidden layer of the
             source, with a fixed identity behind it).
-        seed: Of the start; weights are He-normal for the encoder, biases zero.
+        seed: Seed of the start; weights are He-normal for the encoder, biases zero.
 
     Example:
         >>> model = TiedAutoencoder([4, 3, 2])

@@ -28,7 +28,7 @@ class _Kernel(AffineOperation):
     """What a convolution and its transpose share.
 
     Attributes:
-        kernel: Of shape ``(channels, other channels / groups, *points)``.
+        kernel: Kernels of shape ``(channels, other channels / groups, *points)``.
         bias: One number for each output channel, or None.
         groups: Groups of channels that do not mix.
     """

@@ -139,7 +139,7 @@ class Scale(AffineOperation):
     """``y = factor * x + shift``, entry by entry, both broadcast against the tensor.
 
     Attributes:
-        factor: Of a shape that broadcasts with the tensor's, or None for one.
+        factor: Factors of a shape that broadcasts with the tensor's, or None for one.
         shift: Likewise, or None for zero.
         kind: What the author wrote, for messages and for counting: ``"Mul"``, ``"Add"``, ...
         trained: How many of its numbers a framework counts as parameters.

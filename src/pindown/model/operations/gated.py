@@ -45,10 +45,8 @@ class Gelu(Smooth):
     root: float = _SQRT_TWO
 
     tail = 0.0
-    relative, absolute = (
-        2.0**-40,
-        2.0**-64,
-    )  # far below zero exponents cost digits, where values are tiny
+    # Far below zero exponents cost digits, where values are tiny.
+    relative, absolute = 2.0**-40, 2.0**-64
     blur = 2.0**-44
 
     def __post_init__(self) -> None:

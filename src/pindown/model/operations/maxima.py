@@ -264,9 +264,8 @@ class ReducedLines(Relaxation):
             back = back.reshape(n, q, *self.box.lower.shape[1:])
             total = dot(chord, sign * offset)
             terms = dot(np.abs(chord), np.abs(offset)) + dot(np.abs(back), self.box.reach)
-            finite = np.where(
-                np.isfinite(self.box.reach), self.box.reach, 0.0
-            )  # what underflow can take
+            # What underflow can take.
+            finite = np.where(np.isfinite(self.box.reach), self.box.reach, 0.0)
             terms += 2.0**60 * TINY * finite.reshape(n, -1).sum(axis=1)[:, None]
         return Pulled((back,), charged(total, terms, back[0, 0].size))
 

@@ -35,7 +35,7 @@ class LinearRows:
         rows: The row of every entry that is not zero, column after column.
         columns: Its column.
         weights: The entries.
-        shape: Of the matrix.
+        shape: Shape of the matrix.
     """
 
     rows: NDArray[np.intp]

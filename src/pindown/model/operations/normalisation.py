@@ -53,7 +53,7 @@ class LayerNorm(_Normalisation):
 
     Attributes:
         axes: Where mean and variance are taken, counted from the front of the literal shape.
-        scale: Of a shape that broadcasts with the tensor's, or None.
+        scale: Factors of a shape that broadcasts with the tensor's, or None.
         shift: Likewise.
         epsilon: Added to the variance.
 

@@ -75,11 +75,11 @@ class Writer(ABC):
         Args:
             kind: ONNX's name of the operation.
             inputs: Names of tensors.
-            domain: Of the operation.
+            domain: Domain of the operation.
             makes: The type of what it makes, such as ``"int8"``; that of its first input if left out.
             part: Which output to return, and how many there are; such a node is added once.
             since: The operator set that has it for these types, if that is later than for others.
-            attributes: Of the node.
+            attributes: Attributes of the node.
         """
 
     @abstractmethod
@@ -277,9 +277,8 @@ class EntrywiseLines(Relaxation):
                     box.reach.reshape(-1, *(1,) * (rank - len(shape)), *shape), s.shape
                 )
                 slack += dot(np.abs(entries), reach)
-                finite = np.where(
-                    np.isfinite(reach), reach, 0.0
-                )  # what underflow can take: TINY of each
+                # What underflow can take: TINY of each.
+                finite = np.where(np.isfinite(reach), reach, 0.0)
                 slack += (2.0**60 * TINY * finite.reshape(len(finite), -1).sum(axis=1))[:, None]
             offset = dot(positive, self.above) + dot(negative, self.below)
             slack += dot(positive, np.abs(self.above)) - dot(negative, np.abs(self.below))

@@ -150,9 +150,8 @@ class LogSoftmax(_AlongAxis):
         return "log_softmax" if self._holds_all(shape) else None
 
 
-Sum = Callable[
-    [Array], Array
-]  # along the axis: of all entries (length one), or of all but one (full length)
+# Along the axis: of all entries (length one), or of all but one (full length).
+Sum = Callable[[Array], Array]
 
 
 class _Below(NamedTuple):
@@ -191,7 +190,7 @@ class _Above(NamedTuple):
     """``log(sum(exp(x))) <= sum(slopes * x) / divisor + offset``, from chords of the exponentials.
 
     Attributes:
-        slopes: Of the chords, of x less the largest upper end.
+        slopes: Slopes of the chords, of x less the largest upper end.
         divisor: The chords' sum at the box's centre.
         offset: With what rounding can do.
         centre: The bound at the centre.
@@ -325,9 +324,8 @@ def _behind(axis: int) -> int:
 def _log_odds(box: Interval, axis: int) -> Interval:
     r"""Return bounds on :math:`x_i - L_i`, where L is the log-sum-exp of all others along the axis."""
     low, high = box
-    top = high.max(
-        axis=axis, keepdims=True
-    )  # taken off: it does not change softmax, and keeps numbers small
+    # Taken off: it does not change softmax, and keeps numbers small.
+    top = high.max(axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
     low, high = add_down(low, -top), add_up(high, -top)
     n = low.shape[axis]

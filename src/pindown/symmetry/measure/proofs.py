@@ -119,11 +119,11 @@ def prove_invariance(
             brightness and contrast.
         box: Where x and gx lie. Without box and data: all inputs, gaps divided by :math:`1 + \|x\|`.
         data: Rows, around which to look instead.
-        radius: Of the balls around rows, in the largest change of any input.
+        radius: Radius of the balls around rows, in the largest change of any input.
         tol: What counts as no change, ``tol + rtol * scale``.
         rtol: The part of that which grows with the largest output met.
         budget: Seconds, shared evenly by the elements that are left.
-        seed: Of the searches.
+        seed: Seed of the searches.
 
     Returns:
         ``.verdict``, ``.witness``, ``.gap_upper`` and what is known of each element.

@@ -327,10 +327,10 @@ def bound_all(
 
     Args:
         points: ``(n, r)``, last coordinate one.
-        mass: Of each point.
-        target: Of each point.
+        mass: Weight of each point.
+        target: Target of each point.
         ridge: ``(r,)`` factor of the squared weights.
-        floor: Of the squared coordinates of units in their cones: the bound is of the loss with it.
+        floor: Factor of the squared coordinates of units in their cones; losses are bounded with it.
         V: ``(N, w, r, r)`` generators.
         signs: ``(N, w)``.
         weights: ``(N, w r)``, and the output bias if there is one: where to begin; where it ended.
