@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pindown
+from pindown.lazy import homes_of
 
 SOURCE = Path(pindown.__file__).parent
 
@@ -74,16 +75,44 @@ def _imports_of(path):
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
         for inner in ast.walk(node)
     }
+    whole = {"pindown"} | {
+        name.asname
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for name in node.names
+        if name.name == "pindown" and name.asname
+    }
     for node in ast.walk(tree):
         if id(node) in for_types:
             continue
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name.split(".")[0] == "pindown")
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "pindown":
-            if node.module == "pindown":
-                yield from (f"pindown.{name.name}" for name in node.names if name.name in LEVEL)
-            else:
-                yield node.module
+        elif isinstance(node, ast.ImportFrom):
+            module = absolute(node, path)
+            for name in node.names if module.split(".")[0] == "pindown" else ():
+                if module == "pindown":
+                    yield home_of(name.name)
+                else:
+                    yield f"{module}.{name.name}" if name.name.startswith("_") else module
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id in whole:
+                yield home_of(node.attr)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            named = [n.value for n in node.args if isinstance(n, ast.Constant)]
+            yield from (name for name in named if name.startswith("pindown."))
+
+
+def absolute(node, path):
+    """Return the module that a ``from`` names, also where it counts dots from its own file."""
+    package = path.relative_to(SOURCE.parent).parent.parts
+    above = package[: len(package) - node.level + 1] if node.level else ()
+    return ".".join([*above, *([node.module] if node.module else [])])
+
+
+def home_of(name):
+    """Return where a public name of pindown itself comes from."""
+    module, original = homes_of("pindown").get(name, ("pindown", name))
+    return module if module != "pindown" else f"pindown.{original}" if original in LEVEL else "pindown"
 
 
 def wrong_arrows():
