@@ -11,7 +11,7 @@ from pindown.probes.linear_attacks import linear_distance as linear_distance
 from pindown.probes.attribution import Attributions as Attributions
 from pindown.probes.attribution import attributions as attributions
 from pindown.probes.attribution import integrated_gradients as integrated_gradients
-from pindown.probes.attribution_plots import draw_attributions as draw_attributions
+from pindown.probes.attribution import draw_attributions as draw_attributions
 
 # random noise beside adversarial changes
 from pindown.probes.noise import NoiseComparison as NoiseComparison
