@@ -3,6 +3,8 @@
 Every number of a concern is compared with a count of our own.
 """
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -137,6 +139,36 @@ def test_wrong_scaling_that_only_makes_it_too_sure():
     sure = 1 / (1 + np.exp(-6 * 255 * np.abs(X[half[1]] @ [1, -1])))
     right = np.mean((X[half[1]] @ [1, -1] > 0) == labels[half[1]])
     assert first.number.value == pytest.approx(sure.mean() - right, abs=0.03)  # of 500 of the rows
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_images_as_bytes_before_a_trained_network(seed):
+    # Its biases are small, so that it stays right; it was trained briefly and is not sure enough.
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier
+
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(X))
+    parts = order[:1200], order[1200:]
+
+    def found(net, scale):
+        data, test = ((scale * X[part], y[part]) for part in parts)
+        return audit(net, *data, test=test, only=["ACC-01", "CAL-01", "DAT-03"]).concerns
+
+    def trained(scale):
+        net = MLPClassifier((48,), max_iter=40, alpha=1e-2, random_state=seed)
+        return net.fit(scale * X[parts[0]], y[parts[0]])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it has not converged: it shall not
+        small, large = trained(1 / 16), trained(255 / 16)
+    assert found(small, 1 / 16) == ()
+    for scale, remedy in ((1.0, "divide by the largest input of all."), (255 / 16, "divide by 255.")):
+        first = found(small, scale)[0]
+        assert first.name == "input-scaling" and first.todo.endswith(remedy)
+        assert 0.03 < first.number.value < 0.2
+    names = [concern.name for concern in found(large, 255 / 16)]  # trained on bytes it is only too sure
+    assert names[0] == "overconfidence" and "input-scaling" not in names
 
 
 def test_a_scaling_that_only_damps_confidence_is_no_matter_of_scale(rows):

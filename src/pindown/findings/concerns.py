@@ -24,7 +24,8 @@ MAX_SHOWN = 3
 class Rule:
     """When to be concerned, and what to say then.
 
-    Words may name facts in braces: ``{dead}`` as a number, ``{dead%}`` as a percentage.
+    Words may name facts in braces: ``{dead}`` as a number, ``{dead%}`` as a percentage, ``{leaked_count:row}``
+    as so many rows.
 
     Attributes:
         name: How ``pindown.toml`` and ``--fail-on concern:NAME`` call it.
@@ -94,7 +95,7 @@ RULES: tuple[Rule, ...] = (
         "share of test rows that are also rows of the data",
         "{leaked%} of the test data are also rows of the data",
         "Accuracy on rows that training has seen says nothing about new ones.",
-        "Take the {leaked_count} rows out of the test data (DAT-01 lists them) and audit again.",
+        "Take the {leaked_count:row} out of the test data (DAT-01 lists them) and audit again.",
         "no test row, or nearly none, is a row of the data",
         since="a percent of duplicates moves an accuracy by at most a point",
     ),
@@ -144,9 +145,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "label-noise", "DAT-02", "suspicious_surely", 0.02,
         "share of rows whose neighbours surely have another label",
-        "{suspicious%} of the labels look wrong: {suspicious_count} rows that nearly no "
-        "neighbour agrees "
-        "with",
+        "{suspicious%} of the labels look wrong: {suspicious_count:row} that nearly no neighbour "
+        "agrees with",
         "Wrong labels are learned by heart in training and make every accuracy too low or meaningless.",
         "Look at the rows that DAT-02 lists, correct their labels, and train or audit again.",
         "labels agree with those of their neighbours",
@@ -312,6 +312,8 @@ def _concern(rule: Rule, finding: Finding, limit: float, shrink: str) -> Concern
     words = {"remedy": finding.remedy, "shrink": shrink, "next": proved}
     for name, value in finding.facts.items():
         words |= {name: number_text(value), f"{name}%": percent(value)}
+        if name.endswith("_count"):
+            words |= {f"{name}:row": count(round(value), "row")}
     shown = finding.facts[rule.shown or rule.fact]
     kind = finding.number.kind if finding.number else "estimate"
     number = Quantity(shown, kind, rule.unit, label=rule.meaning)
@@ -336,7 +338,8 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
 def unchecked(judgement: Judged, findings: Sequence[Finding]) -> str:
     """Return what could not be checked and why, in a sentence; empty if there is nothing.
 
-    >>> unchecked(Judged((), (), ("leak",)), [Finding("DAT-01", verdict="not run, because it is late")])
+    >>> late = Finding("DAT-01", verdict="not run, because it is late", status="not run")
+    >>> unchecked(Judged((), (), ("leak",)), [late])
     'Not checked: leak (it is late).'
     """
     said = {f.code: f.verdict.partition("because ")[2] for f in findings if not f.answered}

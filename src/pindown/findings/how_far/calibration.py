@@ -162,6 +162,11 @@ def best_temperature(outputs: Array, targets: Targets) -> float:
     >>> round(best_temperature(outputs, Targets("classes", np.array([0, 0, 1, 1]))), 2)
     9.1
     """
+    return tempered(outputs, targets)[0]
+
+
+def tempered(outputs: Array, targets: Targets) -> tuple[float, float]:
+    """Return the best temperature, and the mean cross entropy that is left at it."""
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
 
@@ -174,7 +179,7 @@ def best_temperature(outputs: Array, targets: Targets) -> float:
         return float(np.mean(logsumexp(z, axis=1) - z[own, targets.values]))
 
     found = minimize_scalar(loss, bounds=(-6.0, max(0.0, math.log(scale)) + 6.0), method="bounded")
-    return float(scale * math.exp(-found.x))
+    return float(scale * math.exp(-found.x)), float(found.fun)
 
 
 @question(

@@ -12,14 +12,15 @@ import numpy as np
 from pindown.affine import Array
 from pindown.evidence import Assumption
 from pindown.findings.finding import Finding, Quantity, Table
-from pindown.findings.how_far.calibration import understates
+from pindown.findings.how_far.calibration import tempered, understates
 from pindown.findings.how_far.unfamiliar_inputs import evaluated_some
 from pindown.findings.question_budget import NotApplicable
 from pindown.findings.questions import question
-from pindown.findings.samples import confidences, predicted_classes
+from pindown.findings.samples import Targets, confidences, predicted_classes
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     MENDED_LEFT,
+    MENDED_REST,
     MENDED_SHRINKS,
     MENDED_UNDER,
     MIN_SCALING_ROWS,
@@ -208,9 +209,10 @@ def _tried(subject: Subject) -> tuple[list[_Tried], float, float, int]:
         error = math.sqrt(gained + lost) / m
         gain, mended, part = (gained - lost) / m, 0.0, 0.0
         surely = gain - SURE_IN_STANDARD_ERRORS * error
-        if too_sure and surely <= 0 and shrinks:
-            mended, part, spent = _mended(sure[:m] - right[:m], confidence - now, gain)
-            error = spent if part else error
+        if too_sure and shrinks:
+            likelier = _likelier(first[:m], outputs, sample.targets.take(rows[:m]))
+            mended, part, spent = _mended(sure[:m] - right[:m], confidence - now, gain, likelier)
+            error = spent if part and surely <= 0 else error
         seen = float(now.mean()), float(confidence.mean())
         found.append(_Tried(way.name, *seen, gain, surely, mended, part, error))
     return found, float(right.mean()), float(sure.mean()), n
@@ -234,15 +236,30 @@ def _left_out(model: Model | None) -> list[_Way]:
     return [_Way(name, lambda X, m, s: (X - b) / f, lambda low, high: True)]
 
 
-def _mended(before: Array, after: Array, gain: float) -> tuple[float, float, float]:
+def _mended(before: Array, after: Array, gain: float, likelier: bool) -> tuple[float, float, float]:
     """Return by how much overconfidence goes away, which part that is, and the error; 0 if it stays.
 
     Of each row, confidence minus whether it is right; only where hardly any is left and no more wrong.
+    Where the scores say more of the labels, an unsure network will do, or one that is still somewhat too
+    sure: networks are trained to be both.
     """
-    left, drop = float(after.mean()), before - after
-    if len(drop) < 2 or not -MENDED_UNDER <= left <= MENDED_LEFT or gain < -MENDED_LEFT:
+    was, left, drop = float(before.mean()), float(after.mean()), before - after
+    most = max(MENDED_LEFT, MENDED_REST * was) if likelier else MENDED_LEFT
+    known = left <= most and (likelier or left >= -MENDED_UNDER)
+    if len(drop) < 2 or not known or gain < -MENDED_LEFT:
         return 0.0, 0.0, 0.0
     error, mean = float(np.std(drop, ddof=1)) / math.sqrt(len(drop)), float(drop.mean())
     if mean <= SURE_IN_STANDARD_ERRORS * error:
         return 0.0, 0.0, 0.0
-    return mean, min(1.0, mean / float(before.mean())), error
+    mean = min(mean, was)  # below zero it is no more of it
+    return mean, mean / was, error
+
+
+def _likelier(before: Array, after: Array, classes: Targets) -> bool:
+    """Whether scores say more of the labels at their best temperature, and that is nearer to 1.
+
+    At the scale of training biases weigh as they should. At another one they are as good as gone, or drown
+    the inputs, which no temperature makes good.
+    """
+    (hot, was), (warm, now) = tempered(before, classes), tempered(after, classes)
+    return now < was and abs(math.log(warm)) < abs(math.log(hot))
