@@ -19,6 +19,7 @@ from torch import nn
 
 import pindown as pn
 from pindown import ReluNetwork, geometry, guarantees, learn, probes, symmetry
+from pindown.cli.main import app
 from pindown.equivalence import (
     check_identifiable,
     decide_shallow,
@@ -43,7 +44,10 @@ SHORT = re.compile(
     re.IGNORECASE,
 )
 # A share of a full cost, not seconds.
-NOT_SECONDS = {"ExitPolicy", "budget_policy", "confidence_policy", "timed_policy"}
+NOT_SECONDS = {"ExitPolicy", "budget_policy", "confidence_policy", "timed_policy"} | {
+    f"MultiExitClassifier.{name}"
+    for name in ("early_answers", "keep_time", "policy", "predict", "predict_proba")
+}
 
 
 def random_net(*widths, seed=0):
@@ -318,6 +322,7 @@ CASES = {
 }
 # Named by another case, or in need of a file.
 COVERED = {"animate_training": "plot_training", "learn_orbit": "SymmetryLearner"}
+COMMANDS = {"audit", "certify", "demo", "diff", "shrink", "verify"}  # those of a case; demo is an audit
 
 
 @pytest.fixture(autouse=True)
@@ -365,15 +370,23 @@ def test_every_function_with_a_budget_has_a_case():
             room = importlib.import_module(part.name)
             for name in getattr(room, "__all__", ()):
                 value = getattr(room, name)
-                if callable(value) and "budget" in _parameters(value):
-                    names.add(name)
+                methods = vars(value).items() if inspect.isclass(value) else ()
+                named = {f"{name}.{method}": f for method, f in methods if method[0] != "_"}
+                names |= {key for key, f in ({name: value} | named).items() if has_budget(f)}
     known = {name.split(",")[0].split(" ")[0] for name in CASES} | NOT_SECONDS | set(COVERED)
-    assert names <= known, names - known
+    assert NOT_SECONDS <= names <= known, names ^ known
     assert {animate_training.__name__, learn_orbit.__name__} == set(COVERED)
 
 
-def _parameters(value):
+def test_every_command_with_a_budget_is_that_of_a_case():
+    callbacks = [command.callback for command in app.registered_commands]
+    assert {f.__name__ for f in callbacks if has_budget(f)} == COMMANDS
+    assert set(CASES) >= COMMANDS - {"demo"}
+
+
+def has_budget(value):
+    """Whether a function, or what a class is made of, takes a budget."""
     try:
-        return inspect.signature(value).parameters
+        return callable(value) and "budget" in inspect.signature(value).parameters
     except (TypeError, ValueError):
-        return {}
+        return False

@@ -105,6 +105,25 @@ def test_large_problems_end_in_time_with_an_interval_that_shrinks():
     assert "no network of width 2 has less than" in model.summary()
 
 
+def test_compiling_is_part_of_the_budget(monkeypatch):
+    left, clock, late = [], time.monotonic, 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + late)
+
+    def compiles(search: Search) -> None:
+        nonlocal late
+        late += 50.0
+
+    def ended(search: Search) -> None:
+        left.append(search.deadline.left)
+        search.lower = search.upper = 0.0
+
+    monkeypatch.setattr(estimators, "compile_loops", compiles)
+    monkeypatch.setattr(estimators, "run", ended)
+    ExactReluRegressor(verbose=0, budget=60).fit(*_data(20))
+    ExactReluRegressor(verbose=0, budget=20).fit(*_data(20))  # not enough for a compiler: none begins
+    assert 0 < left[0] <= 10 < left[1] <= 20
+
+
 def test_penalty_of_groups_is_shared():
     X, y = _data(60)
     exact = ExactReluRegressor(width=1, ridge=0.5, verbose=0).fit(X, y)

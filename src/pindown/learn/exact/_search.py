@@ -270,7 +270,7 @@ def descend_from_random_weights(search: Search) -> None:
 
 
 def compile_loops(search: Search) -> None:
-    """Compile the loops on a toy problem, outside of anybody's budget, if there is much to do."""
+    """Compile the loops on a toy problem, if there is much to do: the budget pays for that, too."""
     problem = search.problem
     points = len(problem.distinct()[0])
     if problem.loss == "squared":

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pindown.affine import Array
 from pindown.compiling import COMPILE_SECONDS, time_limit
-from pindown.deadline import NEVER, Deadline, checked_budget
+from pindown.deadline import Deadline, checked_budget
 from pindown.extras import require
 from pindown.learn._inputs import checked_weights
 from pindown.learn.exact._problem import Problem, Units, merged
@@ -47,9 +47,9 @@ class _ExactRelu(BaseEstimator):  # type: ignore[misc]
         y, mass = y / units.target, mass / units.mass
         problem = Problem.of(X, y, mass, self.loss, ridge, bool(self.output_bias))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        if self.budget > COMPILE_SECONDS["pindown.learn.exact._compiled"]:
-            compile_loops(Search(problem, self.width, NEVER))
         search = Search(problem, self.width, Deadline.after(self.budget), self.n_jobs, seed)
+        if self.budget > COMPILE_SECONDS["pindown.learn.exact._compiled"]:
+            compile_loops(search)
         try:
             with progress_bar(verbose=self.verbose) as search.progress, time_limit(search.deadline):
                 run(search)
