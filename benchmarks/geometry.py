@@ -243,13 +243,13 @@ def memory_and_compilation_rows() -> list[tuple[str, str]]:
     return rows
 
 
-def two_threads_row() -> tuple[str, str]:
+def many_cells_row() -> tuple[str, str]:
     net, box = network((3, 256, 256, 1)), Box.cube(3, -1, 1)
-    start = time.perf_counter()
-    n = count_regions(net, box, n_jobs=2)
-    wall = time.perf_counter() - start
-    what = f"count 3-256-256, {n:,} cells, two threads (wall time)"
-    return what, f"{wall:.1f} s, {wall * 1e7 / n:.1f} s per ten million cells"
+    start = time.process_time()
+    n = count_regions(net, box, n_jobs=1)
+    seconds = time.process_time() - start
+    what = f"count 3-256-256, {n:,} cells"
+    return what, f"{seconds:.1f} s, {seconds * 1e7 / n:.1f} s per ten million cells"
 
 
 def model_rows() -> list[tuple[str, str]]:
@@ -258,18 +258,18 @@ def model_rows() -> list[tuple[str, str]]:
     rows = []
     for model in ("tll_2d_n16_0", "tll_2d_n16_1", "tll_2d_n24_0"):
         net = load(MODELS / f"{model}.onnx.gz").relu_network()
-        start = time.perf_counter()
+        start = time.process_time()
         cx = polyhedral_complex(net, Box.cube(2, -2, 2))
         text = f"{cx.n_regions:,} cells, {cx.n_pieces} pieces, {cx.n_maps} affine maps"
-        rows.append((f"complex of {model} on [-2, 2]^2", f"{time.perf_counter() - start:.2f} s: {text}"))
+        rows.append((f"complex of {model} on [-2, 2]^2", f"{time.process_time() - start:.2f} s: {text}"))
     net = load(MODELS / "acasxu_1_1.onnx").relu_network()
     rng = np.random.default_rng(0)
     times, cells = [], []
     for x in rng.uniform(-0.49, 0.49, (20, 5)):
-        start = time.perf_counter()
+        start = time.process_time()
         cx = polyhedral_complex(net, Box(x - 0.01, x + 0.01), budget=60)
         assert cx.complete
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
         cells.append(cx.n_regions)
     rows.append(
         (
@@ -277,20 +277,21 @@ def model_rows() -> list[tuple[str, str]]:
             f"all complete, {min(cells)} to {max(cells):,} cells, at most {max(times):.2f} s",
         )
     )
+    time.monotonic = time.process_time  # the clock of budgets: a busy machine finds as many cells
     for budget in (2.0, 10.0):
-        start = time.perf_counter()
+        start = time.process_time()
         result = region_count(net, Box.cube(5, -0.5, 0.5), budget=budget)
-        took = time.perf_counter() - start
-        start = time.perf_counter()
+        took = time.process_time() - start
+        start = time.process_time()
         cx = polyhedral_complex(net, Box.cube(5, -0.5, 0.5), budget=budget)
         counted = f"count {took:.2f} s ({result.n_regions:,} cells)"
-        listed = f"complex {time.perf_counter() - start:.2f} s ({cx.n_regions:,} cells)"
+        listed = f"complex {time.process_time() - start:.2f} s ({cx.n_regions:,} cells)"
         rows.append((f"acasxu_1_1 on the whole box, budget {budget:g} s", f"{counted}, {listed}"))
     return rows
 
 
 def run() -> list[tuple[str, str]]:
-    rows = [*counting_rows(), *certified_rows(), two_threads_row(), *complex_rows(), *reference_rows()]
+    rows = [*counting_rows(), *certified_rows(), many_cells_row(), *complex_rows(), *reference_rows()]
     rows += relucent_rows() + memory_and_compilation_rows() + model_rows()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [*rows, ("peak memory of this benchmark", f"{peak:.0f} MB")]

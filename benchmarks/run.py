@@ -51,6 +51,7 @@ PEERS = ("relucent", "pwlf", "ruptures", "maraboupy", "foolbox", "pyod", "distri
 HERE = Path(__file__).parent
 SHARED = Path(os.environ.get("PINDOWN_SHARED", HERE.parents[1] / "shared"))
 RESULTS = HERE / "RESULTS.md"
+PAGES = dict.fromkeys(("scaling_cost", "scaling"), HERE.parent / "docs/scaling.md")  # show sections
 HEAD = (
     "# Benchmark results\n\nWritten by `benchmarks/run.py`. "
     "Times are the best of several runs; compare ratios.\n"
@@ -113,7 +114,8 @@ def section(name: str, about: str, rows: Rows, before: str, missing: list[str]) 
     since = f" [kept from {date.group(1) if date else 'before'}: {', '.join(missing)}]"
     lines = {}
     for what, result in rows.items():
-        kept = missing and "not installed" in result and what in old
+        was = old.get(what, result).partition(" [kept from ")[0]
+        kept = missing and "not installed" in result and "not installed" not in was
         lines[what] = _marked(old[what], since) if kept else result
     if missing:
         lines |= {what: _marked(old[what], since) for what in old.keys() - rows.keys() - {"what"}}
@@ -125,6 +127,22 @@ def section(name: str, about: str, rows: Rows, before: str, missing: list[str]) 
 
 def _marked(result: str, since: str) -> str:
     return result if "[kept from " in result else result + since
+
+
+def publish(sections: Mapping[str, str]) -> None:
+    """Write the tables of sections that a page shows into the page, between its marks."""
+    for name, page in PAGES.items():
+        mark = f"<!-- {name}.py -->\n"
+        before, rest = page.read_text("utf-8").split(mark)
+        after = rest.split("<!-- end -->", 1)[1]
+        if name in sections:
+            page.write_text(f"{before}{mark}\n{table(sections[name])}\n<!-- end -->{after}", "utf-8")
+
+
+def table(text: str) -> str:
+    """Return the table of a section as pages show it."""
+    rows = [f"| {what} | {result} |\n" for what, result in ROW.findall(text) if what != "what"]
+    return "".join(["| what | measured |\n|---|---|\n", *rows])
 
 
 def kept() -> dict[str, str]:
@@ -152,6 +170,7 @@ def main(names: list[str]) -> int:
         sections[name] = section(name, about, rows, sections.get(name, ""), absent(name))
         texts = [sections[known] for known in BENCHMARKS if known in sections]
         RESULTS.write_text("\n".join([HEAD, *texts]))
+        publish(sections)
     if failed:
         print(f"failed, and kept as they were: {', '.join(failed)}", file=sys.stderr)
     return int(bool(failed))

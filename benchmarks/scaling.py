@@ -2,18 +2,16 @@
 
 Wall time, so run it on a quiet machine; the forecast uses what was measured just before.
 
-    python benchmarks/scaling.py --write docs/scaling.md     puts the table into the page
+    python benchmarks/run.py scaling     writes RESULTS.md and the table of docs/scaling.md
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,7 +114,7 @@ def forecast(cells: float, per_cell: float, cut_share: float, task: float) -> st
     alone = n_tasks * task
     seconds = work / min(n_tasks, NODES * CORES) + alone
     return (
-        f"{cells:.0e} cells: {work / 3600:,.2f} core hours in {n_tasks:,.0f} tasks, {seconds:,.0f} s on "
+        f"{work / 3600:,.2f} core hours in {n_tasks:,.0f} tasks, {seconds:,.0f} s on "
         f"{NODES} nodes of {CORES} cores, of which {alone:,.0f} s for handing out tasks; speed-up "
         f"{work / seconds:,.0f}"
     )
@@ -146,22 +144,12 @@ def run() -> Iterator[tuple[str, str]]:
     slowest = max(tasks.values())
     for cells in (1e7, 1e9, 1e11):
         # A stream's first process reads one record and writes one line per task, and no cells.
-        yield "forecast, streamed, 3 inputs", forecast(cells, per_cell, share, slowest)
-
-
-def report(rows: Iterator[tuple[str, str]], marker: str) -> None:
-    """Print rows as they come; with ``--write page`` put them between the page's comments as well."""
-    lines = ["| what | measured |", "|---|---|"]
-    for what, result in rows:
-        print(f"{what}: {result}", flush=True)
-        lines.append(f"| {what} | {result} |")
-    if "--write" in sys.argv:
-        page = Path(sys.argv[sys.argv.index("--write") + 1])
-        before, rest = page.read_text().split(f"<!-- {marker} -->\n", 1)
-        after = rest.split("<!-- end -->\n", 1)[1]
-        table = "\n".join(lines)
-        page.write_text(f"{before}<!-- {marker} -->\n\n{table}\n\n<!-- end -->\n{after}")
+        yield (
+            f"forecast, streamed, 3 inputs, {cells:.0e} cells",
+            forecast(cells, per_cell, share, slowest),
+        )
 
 
 if __name__ == "__main__":
-    report(run(), "scaling.py")
+    for what, result in run():
+        print(f"{what}: {result}", flush=True)

@@ -7,8 +7,8 @@ Python's and NumPy's allocations (torch keeps its own books, so training rows ha
 
 fitted by least squares in logarithms; "off by" is the typical factor between fit and measurement.
 
-    python benchmarks/scaling_cost.py counting diff              only sweeps whose names begin so
-    python benchmarks/scaling_cost.py --write docs/scaling.md    puts the table into the page
+    python benchmarks/scaling_cost.py counting diff    only sweeps whose names begin so
+    python benchmarks/run.py scaling_cost              all, into RESULTS.md and docs/scaling.md
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -62,7 +63,8 @@ def network(widths: tuple[int, ...], seed: int = 0) -> pn.ReluNetwork:
     )
 
 
-SIZES = {2: (64, 128, 256), 3: (24, 40, 56), 4: (12, 16, 20), 5: (10, 13, 16)}
+SIZES = {2: (64, 256, 1024), 3: (24, 48, 96), 4: (12, 20, 28), 5: (10, 15, 22)}
+MAX_LISTED = 300_000  # cells that are kept in memory
 
 
 def shapes() -> Iterator[tuple[int, ...]]:
@@ -74,28 +76,34 @@ def shapes() -> Iterator[tuple[int, ...]]:
         yield (2, *(192 // depth,) * depth, 1)
 
 
-def counting(certified: bool) -> Iterator[Run]:
+@cache
+def counted() -> list[tuple[pn.ReluNetwork, Box, dict[str, float]]]:
+    """Return the networks of all shapes, each with its box and its size."""
+    found = []
     for widths in shapes():
         net, box = network(widths), Box.cube(widths[0], -1, 1)
-        cells = float(count_regions(net, box))
-        sizes = {"cells": cells, "d": float(widths[0])}
+        found.append((net, box, {"cells": float(count_regions(net, box)), "d": float(widths[0])}))
+    return found
+
+
+def counting(certified: bool) -> Iterator[Run]:
+    for net, box, sizes in counted():
         yield sizes, lambda net=net, box=box: count_regions(net, box, certified=certified)
 
 
 def listing() -> Iterator[Run]:
-    for widths in shapes():
-        net, box = network(widths), Box.cube(widths[0], -1, 1)
-        sizes = {"cells": float(count_regions(net, box)), "d": float(widths[0])}
-        yield sizes, lambda net=net, box=box: polyhedral_complex(net, box)
+    for net, box, sizes in counted():
+        if sizes["cells"] <= MAX_LISTED:
+            yield sizes, lambda net=net, box=box: polyhedral_complex(net, box)
 
 
 def exact_training(width: int) -> Iterator[Run]:
     from pindown.learn import ExactReluRegressor
 
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (400, 2))
-    y = np.sin(3 * X[:, 0]) + 0.5 * np.abs(X[:, 1]) + 0.1 * rng.normal(size=400)
-    for n in (50, 100, 200, 400) if width == 1 else (10, 20, 40, 60):
+    X = rng.uniform(-1, 1, (3_000, 2))
+    y = np.sin(3 * X[:, 0]) + 0.5 * np.abs(X[:, 1]) + 0.1 * rng.normal(size=len(X))
+    for n in (100, 300, 1_000, 3_000) if width == 1 else (10, 30, 100, 300, 1_000):
         yield (
             {"samples": float(n)},
             lambda n=n: ExactReluRegressor(width=width, verbose=0).fit(X[:n], y[:n]),
@@ -150,7 +158,7 @@ def detection() -> Iterator[Run]:
     from pindown.learn import LocalMaximaDetector
 
     rng = np.random.default_rng(0)
-    for n, d in ((60, 4), (120, 4), (240, 4), (120, 16)):
+    for n, d in ((60, 4), (250, 4), (1_000, 4), (250, 16)):
         X = rng.normal(size=(n, d))
         detector = LocalMaximaDetector(random_state=0, verbose=0)
         yield {"samples": float(n), "features": float(d)}, lambda X=X, m=detector: m.fit(X)
@@ -162,7 +170,7 @@ def certificate() -> Iterator[Run]:
     from pindown.guarantees import certify
 
     rng = np.random.default_rng(0)
-    for n in (200, 400, 800):
+    for n in (200, 800, 3_200):
         X = rng.normal(size=(n, 10))
         module = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 2))
         yield {"samples": float(n)}, lambda X=X, m=module: certify(m, X, (X[:, 0] > 0).astype(int))
@@ -225,7 +233,5 @@ def run(only: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    from scaling import report
-
-    asked = () if "--write" in sys.argv else tuple(sys.argv[1:])
-    report(run(asked), "scaling_cost.py")
+    for what, result in run(tuple(sys.argv[1:])):
+        print(f"{what}: {result}", flush=True)

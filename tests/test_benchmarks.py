@@ -30,6 +30,7 @@ About it (2026-11-16, on a busy machine).
 | beside pwlf | 9 times |
 | beside both | 7 times |
 | gone | 1 s |
+| beside another | not installed: not compared |
 
 ## kernels
 
@@ -39,7 +40,11 @@ Kept.
 
 def test_a_peer_that_is_not_there_keeps_its_rows(run, monkeypatch):
     run.RESULTS.write_text(BEFORE)
-    rows = {"ours": "2 s", "beside both": "pwlf is not installed"}
+    rows = {
+        "ours": "2 s",
+        "beside both": "pwlf is not installed",
+        "beside another": "not installed: not compared",
+    }
     monkeypatch.setattr(run, "measured", lambda name: ("About it.", rows))
     monkeypatch.setattr(run, "absent", lambda name: ["pwlf is not installed"])
     for _ in range(2):  # a second run does not say it twice
@@ -48,6 +53,7 @@ def test_a_peer_that_is_not_there_keeps_its_rows(run, monkeypatch):
         assert "| ours | 2 s |" in text and "Kept." in text
         for kept in ("| beside pwlf | 9 times", "| beside both | 7 times"):
             assert f"{kept} [kept from 2026-11-16: pwlf is not installed] |" in text
+        assert "| beside another | not installed: not compared |" in text
         assert re.search(r"Measured \d{4}-\d\d-\d\d, .*, one thread, commit [0-9a-f]+", text)
     monkeypatch.setattr(run, "absent", lambda name: [])
     run.main(["segmented"])
@@ -70,6 +76,26 @@ def test_every_section_has_its_program(run):
     for part in text.split("\n## ")[1:]:
         name = part.split("\n", 1)[0]
         assert name in run.BENCHMARKS and (ROOT / f"benchmarks/{name}.py").exists()
+
+
+@pytest.mark.parametrize("name", ["scaling_cost", "scaling"])
+def test_pages_show_what_the_program_wrote(run, name):
+    text = (ROOT / "benchmarks/RESULTS.md").read_text("utf-8")
+    sections = {part.split("\n", 1)[0]: part for part in text.split("\n## ")[1:]}
+    if name not in sections:
+        pytest.skip(f"{name} was not run yet")
+    page = run.PAGES[name].read_text("utf-8")
+    assert f"<!-- {name}.py -->\n\n{run.table(sections[name])}\n<!-- end -->" in page
+
+
+def test_a_section_is_written_into_its_page(run, monkeypatch, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("Before.\n<!-- kernels.py -->\n\nold\n\n<!-- end -->\nAfter.\n")
+    monkeypatch.setattr(run, "PAGES", {"kernels": page})
+    monkeypatch.setattr(run, "measured", lambda name: ("About it.", {"ours": "2 s"}))
+    run.main(["kernels"])
+    table = "| what | measured |\n|---|---|\n| ours | 2 s |\n"
+    assert page.read_text() == f"Before.\n<!-- kernels.py -->\n\n{table}\n<!-- end -->\nAfter.\n"
 
 
 def test_what_is_not_here_is_told(run, monkeypatch, tmp_path):
