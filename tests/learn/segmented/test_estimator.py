@@ -6,6 +6,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pindown.learn import SegmentedRegressor
+from pindown.learn.segmented import _convex, _squared
 
 
 @parametrize_with_checks([
@@ -223,3 +224,42 @@ def test_bad_data():
 def test_clone_keeps_parameters():
     model = SegmentedRegressor(4, loss="absolute", budget=None, feature=2)
     assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize(
+    ("place", "after"),
+    [("grow", 0), ("grow", 1), ("run", 0), ("run", 1), ("screening", 0), ("table", 0)],
+)
+@pytest.mark.parametrize(
+    "how", [{"n_pieces": 4}, {"max_pieces": 4}, {"max_pieces": 3, "selection": "cv"}], ids=str
+)
+def test_ctrl_c_keeps_what_is_known(monkeypatch, how, place, after):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 10, 80)
+    y = np.abs(x - 5) + np.sin(x) + 0.3 * rng.normal(size=80)
+    loss = "absolute" if place == "table" else "squared"
+    owner, name = {
+        "grow": (_squared._Tree, "grow"),
+        "run": (_squared._Tree, "run"),
+        "screening": (_squared, "possible_gaps"),
+        "table": (_convex._Problem, "fill"),
+    }[place]
+    real, calls = getattr(owner, name), []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == after + 1:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    whole = SegmentedRegressor(**how, loss=loss).fit(x, y)
+    monkeypatch.setattr(owner, name, interrupted)
+    with pytest.warns(UserWarning, match="interrupted: the best fit so far is kept"):
+        model = SegmentedRegressor(**how, loss=loss).fit(x, y)
+    assert len(calls) <= after + 3  # the search does not go on
+    error = np.abs(model.predict(x) - y)
+    assert model.best_loss_ == pytest.approx(error.sum() if loss == "absolute" else (error**2).sum())
+    if model.n_pieces_ >= whole.n_pieces_:
+        assert model.best_loss_ >= whole.lower_bound_
+    if how == {"n_pieces": 4}:
+        assert model.lower_bound_ <= whole.best_loss_ * (1 + 1e-9)

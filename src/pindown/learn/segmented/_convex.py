@@ -7,6 +7,8 @@ gap.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pindown.affine import Array, Integers
@@ -63,8 +65,9 @@ def least_convex(
             deadline.check()
             height, more = problem.run(floors, stack, height)
             leaves += more
-    except OutOfTime:
-        return _polished(problem, y, w, min(bound, problem.loss), leaves)
+    except (OutOfTime, KeyboardInterrupt) as end:  # what is known by now is kept
+        fit = _polished(problem, y, w, min(bound, problem.loss), leaves)
+        return replace(fit, interrupted=isinstance(end, KeyboardInterrupt))
     return _polished(problem, y, w, max(min(problem.loss, cap) - problem.slack, 0.0), leaves)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class Fit:
     loss: float
     lower_bound: float
     leaves: int = 0
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,7 @@ class SegmentedFit:
     lower_bound: float
     proved: bool  # the two meet up to rounding, or every point is fitted up to rounding
     n_programs: int
+    interrupted: bool = False
 
     @property
     def n_pieces(self) -> int:
@@ -219,7 +221,7 @@ def solve(
         w: Weights, not negative and not all zero.
         n_pieces: At least 1.
         loss: In the units of y.
-        deadline: When to stop.
+        deadline: When to stop; Ctrl-C does the same, and the fit says so.
         cap: A loss of interest: among fits above it, a good one will do.
     """
     from pindown.learn.segmented._squared import least_squares
@@ -238,8 +240,10 @@ def solve(
         from pindown.learn.segmented._convex import least_convex
 
         fit = least_squares(at, means, weights, K, Deadline.after(CONVEX_START_SECONDS))
-        rule = loss.scaled(data.y_size)
-        fit = least_convex(data.x, data.y, data.w, data.first, fit.gaps, K, deadline, rule, limit)
+        rule, start = loss.scaled(data.y_size), fit
+        deadline = Deadline.after(0.0) if start.interrupted else deadline
+        fit = least_convex(data.x, data.y, data.w, data.first, start.gaps, K, deadline, rule, limit)
+        fit = replace(fit, interrupted=fit.interrupted or start.interrupted)
         unavoidable = 0.0
     floor = float((fit.lower_bound + unavoidable) * unit)
     function = _in_units(vertices(fit, at), data)
@@ -251,7 +255,7 @@ def solve(
     small = gap <= 2 * RESOLUTION * float(data.w.sum())
     closed = small and gap <= CLOSED_GAP * seen
     proved = closed or (small and _is_fitted(function, x[w > 0], y[w > 0]))
-    return SegmentedFit(function, value, min(floor, value), proved, fit.leaves)
+    return SegmentedFit(function, value, min(floor, value), proved, fit.leaves, fit.interrupted)
 
 
 def _is_fitted(function: Function, x: Array, y: Array) -> bool:

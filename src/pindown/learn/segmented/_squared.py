@@ -8,7 +8,7 @@ tuples of gaps between the two bounds are solved exactly.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -59,22 +59,28 @@ def least_squares(
     one, _ = joints.best_in_gaps(x, moment_blocks(x, y, w), no_gaps, np.inf)
     best = _Best(no_gaps, 0, one)
     slack = _slack(one, w)
-    bound, leaves = max(min(one, cap) - slack, 0.0), 0
-    for coarse, patience in COARSE_GRIDS if n_pieces > 1 and one > slack else ():
-        rival = _upper_bound(x, y, w, n_pieces, one + slack, coarse, deadline)
-        best = rival if rival.loss < best.loss or not len(best.gaps) else best
-        slack = _slack(best.loss, w)
-        if best.loss <= slack:
-            return _fit(x, y, w, best, 0.0, leaves)
-        gaps, floor = possible_gaps(x, y, w, n_pieces, min(best.loss, cap), deadline)
-        bound, done = max(min(best.loss, cap) - slack, 0.0), True
-        if len(gaps):
-            tree = _Tree(x, y, w, gaps, n_pieces, slack, cap)
-            tree.tie(best)
-            bound, more, done = tree.prove(best, floor, deadline, patience)
-            leaves += more
-        if done:
-            break
+    bound, leaves, proved = max(min(one, cap) - slack, 0.0), 0, 0.0
+    try:
+        for coarse, patience in COARSE_GRIDS if n_pieces > 1 and one > slack else ():
+            rival = _upper_bound(x, y, w, n_pieces, one + slack, coarse, deadline)
+            best = rival if rival.loss < best.loss or not len(best.gaps) else best
+            if rival.interrupted:
+                raise KeyboardInterrupt
+            slack = _slack(best.loss, w)
+            if best.loss <= slack:
+                return _fit(x, y, w, best, 0.0, leaves)
+            gaps, floor = possible_gaps(x, y, w, n_pieces, min(best.loss, cap), deadline)
+            proved = max(proved, floor)
+            bound, done = max(min(best.loss, cap) - slack, 0.0), True
+            if len(gaps):
+                tree = _Tree(x, y, w, gaps, n_pieces, slack, cap)
+                tree.tie(best)
+                bound, more, done = tree.prove(best, floor, deadline, patience)
+                leaves += more
+            if done:
+                break
+    except KeyboardInterrupt:  # what is known by now is kept
+        return replace(_fit(x, y, w, best, min(proved, best.loss), leaves), interrupted=True)
     return _fit(x, y, w, best, bound, leaves)
 
 
@@ -138,10 +144,10 @@ def _slack(loss: float, w: Array) -> float:
 
 
 class _Best:
-    """The best fit known: gaps, knots, loss."""
+    """The best fit known: gaps, knots, loss, and whether its search was interrupted."""
 
-    def __init__(self, gaps: Integers, mask: int, loss: float) -> None:
-        self.gaps, self.mask, self.loss = gaps, mask, loss
+    def __init__(self, gaps: Integers, mask: int, loss: float, *, interrupted: bool = False) -> None:
+        self.gaps, self.mask, self.loss, self.interrupted = gaps, mask, loss, interrupted
 
     def lines(self, x: Array, y: Array, w: Array) -> tuple[Array, Array]:
         """Return (value at the centre of mass, slope) per piece, and the moments of the pieces."""
@@ -171,20 +177,25 @@ def _upper_bound(
     tree = _Tree(x, y, w, grid, n_pieces, 0.0)
     blocks = tree.blocks
     best = _Best(np.zeros(n_pieces - 1, dtype=np.int64), -1, cap)
-    with suppress(OutOfTime):
+    interrupted = False
+    try:
         tree.grow(best, deadline)
         while tree.height and best.mask < 0:
             deadline.check()
             tree.run(best, 1)
+    except OutOfTime:
+        pass
+    except KeyboardInterrupt:
+        interrupted = True
     if best.mask < 0:  # no time, or no relaxed tuple keeps its promise: evenly spread breakpoints
         spread = np.linspace(0, last, n_pieces + 1)[1:-1].round().astype(np.int64)
         loss, mask = joints.best_in_gaps(x, blocks, spread, np.inf)
         best = _Best(spread, mask, loss)
     loss, mask, gaps = joints.improve(x, blocks, best.gaps, best.loss, best.mask)
     better = loss > _slack(loss, w)  # else it is rounding, and not worth a steeper fit
-    while better and not deadline.passed:
+    while better and not (deadline.passed or interrupted):
         better, loss, mask, gaps = joints.jump(x, blocks, gaps, loss, mask)
-    return _Best(gaps, int(mask), float(loss))
+    return _Best(gaps, int(mask), float(loss), interrupted=interrupted)
 
 
 class _Tree:

@@ -12,8 +12,9 @@ so n is the sum of the weights.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -171,7 +172,12 @@ class SegmentedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _solve(self, x: Array, y: Array, w: Array) -> tuple[SegmentedFit, list[Trial]]:
         deadline = Deadline.after(self.budget)
         with time_limit(deadline):
-            return self._solve_until(deadline, x, y, w)
+            fit, path = self._solve_until(deadline, x, y, w)
+        if fit.interrupted:
+            warnings.warn(
+                "interrupted: the best fit so far is kept, with the bound proved so far", stacklevel=3
+            )
+        return fit, path
 
     def _solve_until(
         self, deadline: Deadline, x: Array, y: Array, w: Array
@@ -341,7 +347,7 @@ def by_bic(
             score = power * n * np.log(fit.loss / scale) + 2 * K * level
         tried.append((fit, Trial(K, fit.loss, fit.lower_bound, score)))
         best = min(best, score)
-        if fit.loss <= exact:
+        if fit.loss <= exact or fit.interrupted:
             break
     chosen, _ = min(tried, key=lambda pair: pair[1].score)
     return chosen, [trial for _, trial in tried]
@@ -358,13 +364,17 @@ def by_cross_validation(
 ) -> tuple[SegmentedFit, list[Trial]]:
     """Return the fit with the least loss on held-out folds (train, test), refitted on all points."""
     fits = max_pieces * len(folds) + 1  # still to come; they share the time fairly
-    trials = []
+    trials: list[Trial] = []
     for K in range(1, max_pieces + 1):
         held_out = trained = bound = 0.0
         for train, test in folds:
             if not w[train].any():
                 continue
             fit = solve(x[train], y[train], w[train], K, loss, deadline.share(1 / fits))
+            if fit.interrupted:  # on a part of the points
+                pieces = min(trials, key=lambda trial: trial.score).n_pieces if trials else K
+                fit = solve(x, y, w, pieces, loss, Deadline.after(0.0))
+                return replace(fit, interrupted=True), trials
             fits -= 1
             held_out += float(w[test] @ loss(y[test] - fit.function(x[test])))
             trained, bound = trained + fit.loss, bound + fit.lower_bound
