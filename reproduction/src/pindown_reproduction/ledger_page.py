@@ -143,7 +143,7 @@ def _head(ledger: Ledger, command: str) -> list[str]:
         "pindown reproduce --list                          # scales, what they take, which can say no",
         "pindown reproduce depth-separation                # quick: seconds to minutes",
         "pindown reproduce gate-horizons --seed 1          # everything drawn anew",
-        "pindown reproduce optimisers-hessian --scale decisive --jobs 2 --resume --out "
+        "pindown reproduce sparse-coding-recovery --scale decisive --jobs 2 --resume --out "
         "reproduction/results",
         "pindown reproduce --out reproduction/results --ledger docs/reproduction.md   # this page",
         "```",
