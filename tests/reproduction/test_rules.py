@@ -359,7 +359,7 @@ def gain(invariant=(0.3, 0.1)):
     return seeds(found, group="C6 on 6 points", ns=[20, 40, 80])
 
 
-MIRROR = {"asymmetry": 1e-9, "learned": 0.01, "parities": [1, -1, 1], "leading": 1.0}
+MIRROR = {"asymmetry": 1e-9, "learned": 0.01, "parities": [1, -1, 1], "leading": 1.0, "ended": True}
 HALVED = {
     True: {"predicted": [5, 10, 20], "measured": [5, 11, 22], "left": [0.0, 0.1, 0.2]},
     False: {
@@ -577,7 +577,7 @@ RULES = {
     ),
     "sparse-coding-recovery": (recovered(0.9), [recovered(1.1), recovered(-1.1)]),
     "digits-margin": (
-        seeds(SEPARABLE),
+        seeds(SEPARABLE, images=2000, batch=32, epochs=75),
         [every(large=30), every(**{"cross violations": [0.3, 0.02]}), once(large=20)],
     ),
     "distillation-bias": (
@@ -709,7 +709,13 @@ RULES = {
     ),
     "mirror-symmetry": (
         seeds(MIRROR, data="digits"),
-        [every(asymmetry=1e-3), every(learned=0.1), every(parities=[1, 1, 1]), once(learned=0.1)],
+        [
+            every(asymmetry=1e-3),
+            every(learned=0.1),
+            every(parities=[1, 1, 1]),
+            once(learned=0.1),
+            every(ended=False),
+        ],
     ),
     "ntk-spectral-bias": (
         spectral(),

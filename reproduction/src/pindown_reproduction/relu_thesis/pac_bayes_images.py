@@ -90,7 +90,7 @@ EXPERIMENT = Experiment(
         "decisive": {
             "widths": [100],
             "depths": [2, 4, 8],
-            "seeds": 3,
+            "seeds": 6,
             "fixed": {"images": 1500, "epochs": 200, "cluster": 4},
         },
         "paper": {
@@ -100,7 +100,7 @@ EXPERIMENT = Experiment(
             "fixed": {"images": 50_000, "epochs": 50, "cluster": 25},
         },
     },
-    seconds={"quick": 25, "decisive": 400},
+    seconds={"quick": 25, "decisive": 200},
     power=Power(
         why="The bounds are compared for networks that know half of their images, as the source's do; "
         "their ratio varies by a tenth from seed to seed.",

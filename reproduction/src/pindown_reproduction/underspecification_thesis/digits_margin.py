@@ -23,6 +23,7 @@ _SHRINK = 0.05  # of the first fully connected weights, as published
 _LAYERS = ((32, 3, 1), (32, 3, 1), (32, 5, 2), (64, 3, 1), (64, 3, 1), (64, 5, 2))
 # The rule: share of violating pairs in layer 7, large singular values of W7.
 _VIOLATIONS, _RANK = 0.01, 20
+_STEPS = 4_500  # for a no; the source takes 4,950
 _LARGE = 0.1  # a singular value this share of the first is clearly not zero
 
 
@@ -144,6 +145,12 @@ def compare(results: Results) -> Outcome:
     )  # fmt: skip
 
 
+def too_short(results: Results) -> list[str]:
+    """Return a reason if training took fewer steps than the source's, by more than a tenth."""
+    steps = min(cell["epochs"] * -(-cell["images"] // cell["batch"]) for cell, _ in results)
+    return [f"{steps:,} steps where {_STEPS:,} are needed"] if steps < _STEPS else []
+
+
 def draw(results: Results) -> Figure:
     """Draw histograms of inner products, layer by layer, and the singular values of W7."""
     found = results[0][1]
@@ -174,11 +181,15 @@ EXPERIMENT = Experiment(
     "first.",
     settings={
         "quick": {"data": "digits", "images": 360, "epochs": 60, "batch": 32, "seeds": 3},
-        "decisive": {"data": "mnist", "images": 2000, "epochs": 15, "batch": 32, "seeds": 3},
+        "decisive": {"data": "mnist", "images": 2000, "epochs": 75, "batch": 32, "seeds": 3},
         "paper": {"data": "mnist", "images": 12_665, "epochs": 50, "batch": 128, "seeds": 1},
     },
-    seconds={"quick": 44, "decisive": 500},
-    power=Power(why="The rule is about every run; three of three."),
+    seconds={"quick": 44, "decisive": 900},
+    power=Power(
+        why="The rule is about every run; three of three. Features go on becoming separable for as long "
+        "as the loss falls: the source takes 4,950 steps, and a fifth of them is no test of it.",
+        unfit=too_short,
+    ),
     remark="With batches of 128, as the source has them, 19 to 72 % of pairs violated the "
     "definition: the batch size was looked for. The rule first asked for an entropy rank "
     "below 20 and got 45 to 53.",
