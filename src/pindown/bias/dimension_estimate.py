@@ -151,6 +151,13 @@ def layer_dimensions(
     Raises:
         ValueError: If a layer is unknown, or has too few different outputs.
 
+    >>> import torch
+    >>> t = torch.rand(500, 1, generator=torch.Generator().manual_seed(0))
+    >>> curve = torch.cat([t, t**2, t**3], dim=1)
+    >>> found = layer_dimensions(torch.nn.Sequential(torch.nn.Linear(3, 8)), curve)
+    >>> {name: round(float(one.value)) for name, one in found.items()}
+    {'input': 1, '0': 1}
+
     Ansuini et al. 2019, which the lecture course's slides on data manifolds cite.
     """
     from pindown.extras import torch

@@ -66,7 +66,7 @@ def load_features(
     ignore: Sequence[str] = (),
     wanted: Sequence[str] = (),
 ) -> FeatureTable:
-    """Read a table of features.
+    r"""Read a table of features.
 
     Args:
         path: ``.csv`` or ``.csv.gz`` with or without a header line, ``.npz`` with an array X, ``.npy``,
@@ -78,6 +78,14 @@ def load_features(
     Raises:
         DataFileError: If the file is missing, damaged, empty or too large, a column is not there, or a
             cell is missing or not a number.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.csv")
+    ...     _ = path.write_text("width,height\n1,2\n3,4\n")
+    ...     table = load_features(path)
+    >>> table.names, table.X.tolist()
+    (('width', 'height'), [[1.0, 2.0], [3.0, 4.0]])
     """
     file = Path(path)
     ending = next((e for e in _ENDINGS if file.name.lower().endswith(e)), None)

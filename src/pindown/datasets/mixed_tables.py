@@ -186,7 +186,7 @@ def load_mixed(
     kinds: Mapping[str, str] | None = None,
     encoding: TableEncoding | None = None,
 ) -> tuple[FeatureTable, TableEncoding]:
-    """Read a table of mixed columns as features, and return how.
+    r"""Read a table of mixed columns as features, and return how.
 
     Args:
         path: CSV or TSV (also gzipped; commas, semicolons, tabs or bars between cells; UTF-8, UTF-16 or
@@ -198,6 +198,14 @@ def load_mixed(
 
     Raises:
         DataFileError: If the file cannot be read, with line and column where a cell is at fault.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.csv")
+    ...     _ = path.write_text("width,colour\n1,red\n3,blue\n5,red\n")
+    ...     table, how = load_mixed(path)
+    >>> table.X.tolist()
+    [[1.0, 1.0, 0.0, 0.0], [3.0, 0.0, 1.0, 0.0], [5.0, 1.0, 0.0, 0.0]]
     """
     file = Path(path)
     wanted = dict(kinds or {})

@@ -44,6 +44,12 @@ def find_folder(folder: str | PathLike[str] | None, name: str) -> Path:
 
     Raises:
         DataFileError: If no folder is named, or it has no such sub-folder.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     Path(folder, "mnist").mkdir()
+    ...     find_folder(folder, "mnist").name
+    'mnist'
     """
     named = os.environ.get(VARIABLE) if folder is None else folder
     if not named:
@@ -59,7 +65,11 @@ def find_folder(folder: str | PathLike[str] | None, name: str) -> Path:
 
 
 def has_data(name: str, folder: str | PathLike[str] | None = None) -> bool:
-    """Return whether the folder of a data set is there."""
+    """Return whether the folder of a data set is there.
+
+    >>> has_data("mnist", folder="nowhere")
+    False
+    """
     try:
         find_folder(folder, name)
     except DataFileError:

@@ -83,7 +83,12 @@ class Symmetry:
 
 @on_network
 def identity(net: ReluNetwork) -> Symmetry:
-    """Return the symmetry that changes nothing."""
+    """Return the symmetry that changes nothing.
+
+    >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    >>> identity(net)
+    Symmetry(1 hidden layer, 2 units, 0 moved, scales from 1 to 1)
+    """
     widths = net.hidden_widths
     return Symmetry([np.arange(n) for n in widths], [np.ones(n) for n in widths])
 
@@ -104,6 +109,10 @@ def random_symmetry(
         ValueError: If ``log_scale_std`` is negative or not finite.
 
     The logarithms are cut to [-20, 20].
+
+    >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    >>> random_symmetry(net, log_scale_std=0.0).scales
+    (array([1., 1.]),)
     """
     if isinstance(log_scale_std, np.random.Generator):
         raise TypeError("log_scale_std must be a number of at least 0; a generator goes to seed=.")
@@ -149,7 +158,13 @@ def moved_layer(symmetry: Symmetry, index: int, layer: Affine) -> tuple[Matrix, 
 
 
 def compose(second: Symmetry, first: Symmetry) -> Symmetry:
-    r"""Return the symmetry that applies ``first``, then ``second``: :math:`T = T'' T'`."""
+    r"""Return the symmetry that applies ``first``, then ``second``: :math:`T = T'' T'`.
+
+    >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    >>> turn = random_symmetry(net)
+    >>> compose(inverse(turn), turn)
+    Symmetry(1 hidden layer, 2 units, 0 moved, scales from 1 to 1)
+    """
     if second.widths != first.widths:
         raise ValueError(
             f"symmetries to compose need equal hidden widths; got {second.widths} and {first.widths}."
@@ -161,7 +176,13 @@ def compose(second: Symmetry, first: Symmetry) -> Symmetry:
 
 
 def inverse(symmetry: Symmetry) -> Symmetry:
-    r"""Return the symmetry that undoes this one: :math:`T^{-1} = P^\top M^{-1}`."""
+    r"""Return the symmetry that undoes this one: :math:`T^{-1} = P^\top M^{-1}`.
+
+    >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    >>> turn = random_symmetry(net)
+    >>> (inverse(turn).scales[0] * turn.scales[0]).round(12)
+    array([1., 1.])
+    """
     back = [np.argsort(p) for p in symmetry.permutations]
     with np.errstate(over="ignore"):
         return Symmetry(back, [1.0 / m[q] for m, q in zip(symmetry.scales, back, strict=True)])

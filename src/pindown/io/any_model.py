@@ -105,6 +105,14 @@ def save(model: Model | ReluNetwork, path: str | PathLike[str], *, dtype: str = 
 
     Raises:
         ModelFileError: If the path cannot be written, or a weight does not fit the type.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from pindown.io import load
+    >>> net = ReluNetwork.from_layers([([[1.0]], [0.0]), ([[2.0]], [0.0])])
+    >>> with TemporaryDirectory() as folder:
+    ...     save(net, Path(folder, "double.onnx"))
+    ...     print(load(Path(folder, "double.onnx"))([[3.0]]))
+    [[6.]]
     """
     write_atomically(Path(path), file_bytes(model, path, dtype=dtype))
 
@@ -140,6 +148,10 @@ def as_model(model: AnyModel, caller: str, activation: str | None = None) -> Mod
     Raises:
         TypeError: If it is none of these.
         UnsupportedModelError: If it cannot be read.
+
+    >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    >>> as_model(net, "example").n_parameters
+    7
     """
     if isinstance(model, Model):
         return model

@@ -88,7 +88,14 @@ def _control_group() -> float:
 
 
 def few_threads(net: ReluNetwork | Model) -> AbstractContextManager[Any]:
-    """Return a context in which linear algebra with a network's layers does not fight over cores."""
+    """Return a context in which linear algebra with a network's layers does not fight over cores.
+
+    >>> from pindown.network import ReluNetwork
+    >>> net = ReluNetwork.from_layers([([[1.0]], [0.0]), ([[2.0]], [0.0])])
+    >>> with few_threads(net):
+    ...     net([[3.0]])
+    array([[6.]])
+    """
     if hasattr(net, "hidden_widths"):
         widths = list(net.hidden_widths)
     else:

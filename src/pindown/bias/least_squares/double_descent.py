@@ -99,6 +99,11 @@ def double_descent_curve(
     Raises:
         ValueError: If values are not finite, shapes differ, or an option is another one.
 
+    >>> X = np.random.default_rng(0).standard_normal((20, 3))
+    >>> found = double_descent_curve(X, X[:, 0] ** 2, X, X[:, 0] ** 2, [5, 40], repeats=2)
+    >>> (found.train_error < 1e-9).tolist()
+    [False, True]
+
     Lecture course, slides on double descent.
     """
     X, y = labelled(X, y)

@@ -183,6 +183,11 @@ def noise_expansion(function: Callable[[Any], Any], X: Any, y: Any, sigma: float
     Raises:
         ValueError: If there is not one target and one output for each sample.
 
+    >>> import torch
+    >>> found = noise_expansion(lambda X: X[:, 0], torch.tensor([[3.0]]), torch.tensor([1.0]), sigma=0.5)
+    >>> found
+    NoiseExpansion(error=4.0, jacobian=0.25, curvature=0.0, kind='heuristic')
+
     Lecture course, slides on noisy inputs: its question about deeper nets.
     """
     from pindown.extras import torch
@@ -382,6 +387,11 @@ def dropout_predict(module: Any, x: Any, n_masks: int = 100, *, seed: int = 0) -
 
     Raises:
         ValueError: If the module has no dropout layer or fewer than two masks are asked for.
+
+    >>> import torch
+    >>> found = dropout_predict(torch.nn.Dropout(0.5), torch.ones(1, 1000), n_masks=200)
+    >>> bool(abs(found.mean.mean() - 1) < 0.05)
+    True
 
     Lecture course, slides on dropout.
     """

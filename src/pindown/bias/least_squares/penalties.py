@@ -128,6 +128,11 @@ def weight_decay_of_module(
     Raises:
         ValueError: If there are too many parameters, or the loss is not one finite number.
 
+    >>> import torch
+    >>> w = torch.nn.Parameter(torch.tensor([2.0]))
+    >>> weight_decay_of_module(lambda: ((w - 2) ** 2).sum() / 2, [w], penalty=1.0).predicted
+    array([1.])
+
     Lecture course, slides on weight decay and the Hessian.
     """
     from pindown.extras import torch

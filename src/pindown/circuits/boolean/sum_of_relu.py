@@ -158,7 +158,12 @@ def smallest_sum_of_relu(table: Sequence[Number] | NDArray[Any]) -> RationalNetw
 
 @on_network
 def gate_count(net: RationalNetwork | ReluNetwork) -> int:
-    """Return the number of ReLU gates of a network, rational or not."""
+    """Return the number of ReLU gates of a network, rational or not.
+
+    >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    >>> gate_count(net)
+    2
+    """
     return sum(len(b) for _, b in net.layers[:-1])
 
 
@@ -268,7 +273,11 @@ def binary_value_thresholds(n: int) -> SumOfThresholds:
 
 
 def value_count(table: Iterable[Number]) -> int:
-    """Return how many different values a table holds, compared exactly."""
+    """Return how many different values a table holds, compared exactly.
+
+    >>> value_count([0.5, Fraction(1, 2), 1])
+    2
+    """
     return len(set(fractions_of(table, "the values of a table")))
 
 

@@ -103,6 +103,10 @@ def region_count(
         certified: Prove every sign; undecided ones go to exact rational arithmetic.
         n_jobs: Threads; None means one, -1 all cores.
         progress: Called with what is done, the count so far and None, a few times per second.
+
+    >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    >>> region_count(net, (-1, 1)).n_regions
+    2
     """
     watch, deadline = Stopwatch(), Deadline.of(budget)
     domain = full_box(box, net.in_features)

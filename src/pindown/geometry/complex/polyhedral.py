@@ -240,6 +240,11 @@ def polyhedral_complex(
 
     Raises:
         ValueError: If the box does not fit, is flat, or has too many dimensions.
+
+    >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    >>> cx = polyhedral_complex(net, (-1, 1))
+    >>> cx.n_regions, sorted(cx.A.ravel().tolist()), cx.complete
+    (2, [-1.0, 1.0], True)
     """
     from pindown.geometry.complex._cell_search import cells_of
 

@@ -62,6 +62,13 @@ def plot_cells(
     Returns:
         The axes.
 
+    >>> from pindown import ReluNetwork
+    >>> from pindown.geometry import polyhedral_complex
+    >>> net = ReluNetwork.from_layers([([[1.0, 0.0]], [0.0]), ([[1.0]], [0.0])])
+    >>> ax = plot_cells(polyhedral_complex(net, ([-1, -1], [1, 1])))
+    >>> [round(float(x), 6) for x in ax.get_xlim()]
+    [-1.0, 1.0]
+
     Phuong 2021, figure 2.1, shows such cells for one hidden layer.
     """
     cx = plane_complex(source)
@@ -222,6 +229,12 @@ def plot_surface(
 
     Returns:
         The axes.
+
+    >>> from pindown import ReluNetwork
+    >>> from pindown.geometry import polyhedral_complex
+    >>> net = ReluNetwork.from_layers([([[1.0, 0.0]], [0.0]), ([[1.0]], [0.0])])
+    >>> plot_surface(polyhedral_complex(net, ([-1, -1], [1, 1]))).name
+    '3d'
 
     Mukherjee 2020, section 2.3: a piecewise linear function is its polyhedral pieces.
     """

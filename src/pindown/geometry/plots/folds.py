@@ -58,6 +58,13 @@ def plot_folds(
     Returns:
         The axes.
 
+    >>> from pindown import ReluNetwork
+    >>> from pindown.geometry import polyhedral_complex
+    >>> net = ReluNetwork.from_layers([([[1.0, 0.0]], [0.0]), ([[1.0]], [0.0])])
+    >>> ax = plot_folds(polyhedral_complex(net, ([-1, -1], [1, 1])))
+    >>> len(ax.collections)
+    1
+
     Phuong 2021, figure 2.2.
     """
     require("matplotlib")
@@ -114,6 +121,13 @@ def plot_segment(
 
     Returns:
         The axes.
+
+    >>> from pindown import ReluNetwork
+    >>> from pindown.geometry import along_segment
+    >>> net = ReluNetwork.from_layers([([[1.0]], [0.0]), ([[1.0]], [0.0])])
+    >>> ax = plot_segment(along_segment(net, [-1.0], [1.0]))
+    >>> ax.lines[0].get_ydata().tolist()
+    [0.0, 0.0, 1.0]
     """
     if not isinstance(folds, SegmentFolds):
         raise TypeError(f"folds must be one SegmentFolds; got {type(folds).__name__}.")

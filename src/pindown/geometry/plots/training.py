@@ -47,6 +47,11 @@ def plot_training(
 
     Returns:
         The figure.
+
+    >>> net = ReluNetwork.from_layers([([[1.0, 0.0]], [0.0]), ([[1.0]], [0.0])])
+    >>> figure = plot_training([net, net], ([-1, -1], [1, 1]), kind="folds", titles=["before", "after"])
+    >>> [ax.get_title() for ax in figure.axes]
+    ['before', 'after']
     """
     require("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg

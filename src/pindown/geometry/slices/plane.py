@@ -63,6 +63,10 @@ def on_plane(
     Raises:
         ValueError: If shapes do not fit, or directions are parallel or zero.
 
+    >>> net = ReluNetwork.from_layers([([[1.0, 0.0, 0.0]], [0.0]), ([[1.0]], [0.0])])
+    >>> on_plane(net, [0, 0, 1], [1, 0, 0], [0, 1, 0])
+    PlaneSlice(2 cells, 2 pieces, complete; -1 <= s <= 1, -1 <= t <= 1)
+
     Phuong 2021, section A.2; the cells of a fold-set on a two-dimensional slice.
     """
     (origins, one), (us, one_u), (vs, one_v) = (net.as_rows(part) for part in (origin, u, v))

@@ -145,6 +145,15 @@ def read_complex(folder: str | PathLike[str]) -> StreamedComplex:
 
     Raises:
         DataFileError: If there is no finished complex in the folder, or its files are damaged.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from pindown.geometry import stream_complex
+    >>> from pindown.network import ReluNetwork
+    >>> net = ReluNetwork.from_layers([([[1.0], [-1.0]], [0, 0]), ([[1.0, 1.0]], [0])])
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = stream_complex(net, (-1, 1), folder)
+    ...     read_complex(folder)
+    StreamedComplex(2 cells in 1 file)
     """
     where = Path(folder)
     if not (where / "index.json").is_file():

@@ -293,6 +293,9 @@ def mixture_noise_scale(
         weights: :math:`p_i`, for the printed form; None is 1/k each.
         variant: ``"corrected"`` or ``"as_printed"``.
 
+    >>> round(mixture_noise_scale([1.0], 1.0, depth=2, side=10, input_norm=1.0, failure=0.1), 4)
+    0.0168
+
     Mukherjee 2020, Theorem 6.2.1.
     """
     beta = np.asarray(betas, dtype=np.float64).ravel()

@@ -263,6 +263,10 @@ def deep_start(
 ) -> Array:
     """Return a random start of this norm that has a smaller loss than zero, if need be by its sign.
 
+    >>> start = deep_start([[1.0, 0.0], [0.0, 1.0]], [2.0, -1.0], norm=0.1, random_state=0)
+    >>> round(float(np.linalg.norm(start)), 6)
+    0.1
+
     Phuong 2021, condition (5.12).
     """
     rows, z = inputs_and_logits(X, logits)

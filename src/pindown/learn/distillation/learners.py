@@ -32,7 +32,12 @@ _SEPARATED = 1e-9  # a dual residual below this: the origin is in the hull, noth
 
 
 def distilled(X: Array, logits: Array, rng: np.random.Generator | None = None) -> Array:
-    """Return the closed-form student; it draws no random numbers."""
+    """Return the closed-form student; it draws no random numbers.
+
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> distilled(X, X @ [2.0, -1.0]).round(6).tolist()
+    [2.0, -1.0]
+    """
     return minimum_norm(X, logits).weights
 
 

@@ -177,7 +177,11 @@ def _survival(angle_at: Callable[[Array], Array], angle: float) -> float:
 
 
 def student_angle(task: LinearDistillationTask, w: ArrayLike) -> float:
-    """Return the angle between student and teacher, in [0, pi / 2], whatever their signs."""
+    """Return the angle between student and teacher, in [0, pi / 2], whatever their signs.
+
+    >>> round(student_angle(margin_task(1.0, 2), [0.0, 5.0]), 6)
+    1.570796
+    """
     return float(unsigned_angle(np.asarray(w, dtype=np.float64)[None, :], task.teacher)[0])
 
 
@@ -247,6 +251,9 @@ def margin_task(
 ) -> LinearDistillationTask:
     """Return a task with even angles up to a largest one below pi / 2: a margin in angle.
 
+    >>> float(margin_task(1.0, 3).profile.survival(0.25))
+    0.75
+
     Phuong 2021, Figure 5.1 (B) and Corollary 5.1.
     """
     most = positive("largest", largest)
@@ -266,6 +273,9 @@ def boundary_task(
     exponent: float, dimension: int, *, teacher: ArrayLike | None = None
 ) -> LinearDistillationTask:
     r"""Return a task with inputs near the boundary: :math:`P[a \ge \theta] = 1 - (2\theta/\pi)^\kappa`.
+
+    >>> float(boundary_task(2.0, 3).profile.survival(np.pi / 4))
+    0.75
 
     Phuong 2021, Figure 5.1 (C).
     """

@@ -55,6 +55,10 @@ def loss_and_gradient(W: ArrayLike, Y: ArrayLike, threshold: ArrayLike = 0.0) ->
     Returns:
         The loss and the gradient (h, n).
 
+    >>> loss, gradient = loss_and_gradient([[1.0, 0.0], [0.0, 1.0]], [[3.0, 0.0]])
+    >>> loss, gradient.tolist()
+    (0.0, [[0.0, 0.0], [0.0, 0.0]])
+
     Mukherjee 2020, section 4.5.1.
     """
     V, signals, eps = checked(W, Y, threshold)

@@ -150,6 +150,12 @@ def hard_negatives(X: Array, others: Array, matrices: Array, rng: np.random.Gene
         others: Members of other orbits, (n, d).
         matrices: The elements, (order, d, d).
         rng: Draws the negatives.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X, others = rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
+    >>> found = hard_negatives(X, others, np.eye(3)[None], rng)
+    >>> found.shape
+    (12, 3)
     """
     n, d = X.shape
     norms = np.linalg.norm(X, axis=1, keepdims=True)
