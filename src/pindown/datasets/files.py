@@ -60,7 +60,7 @@ class Table:
 
 
 def load_table(path: str | PathLike[str], target: str | None = None) -> Table:
-    """Read inputs and labels.
+    r"""Read inputs and labels.
 
     Args:
         path: ``.npz`` with arrays named X and (if any) y, ``.npy`` with inputs, or ``.csv`` /
@@ -70,6 +70,14 @@ def load_table(path: str | PathLike[str], target: str | None = None) -> Table:
 
     Raises:
         DataFileError: If the file is missing, damaged, too large, or not understood.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.csv")
+    ...     _ = path.write_text("width,height,label\n1,2,0\n3,4,1\n")
+    ...     table = load_table(path)
+    >>> table.X.tolist(), table.y.tolist()
+    ([[1.0, 2.0], [3.0, 4.0]], [0.0, 1.0])
     """
     file = Path(path)
     name = file.name.lower()
@@ -129,7 +137,14 @@ def readable(file: Path) -> Iterator[None]:
 
 
 def load_arrays(path: str | PathLike[str], names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Read the named arrays of an NPZ file, sizes checked first."""
+    """Read the named arrays of an NPZ file, sizes checked first.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     np.savez(Path(folder, "data.npz"), X=[[1.0, 2.0]], more=[3.0])
+    ...     load_arrays(Path(folder, "data.npz"), ["more"])
+    {'more': array([3.])}
+    """
     file = Path(path)
     with readable(file), zipfile.ZipFile(file) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}

@@ -267,6 +267,9 @@ def surviving_gates(n: float, epsilon: float, delta: float) -> OrderOfGrowth:
     With so few gates a threshold of ReLUs cannot agree with a random function of
     :math:`\log_2(n/2)` bits on a share of :math:`1/2 + \epsilon/3`.
 
+    >>> round(surviving_gates(512, 0.5, 0.25).value, 4)
+    0.3536
+
     Mukherjee 2020, (2.11).
     """
     _require(n, delta, epsilon)
@@ -279,6 +282,9 @@ def andreev_agreement(n: float, epsilon: float, delta: float, gates: float) -> O
 
     .. math:: \tfrac12 + \tfrac{2 \epsilon}{3} + \frac{w (1 - \eta)}{s(n, \epsilon)},
         \qquad 1 - \eta = \log_2 n / \sqrt n .
+
+    >>> round(andreev_agreement(512, 0.25, 0.25, gates=0).value, 4)
+    0.6667
 
     Mukherjee 2020, Claim 3.
     """
@@ -300,6 +306,10 @@ def andreev_size_in_proof(
         epsilon: Advantage over a coin.
         delta: Between 0 and 1/2.
         variant: ``"as_printed"`` has :math:`\log_2(n/2)` in the numerator.
+
+    >>> printed = andreev_size_in_proof(512, 0.5, 0.25, variant="as_printed").value
+    >>> round(printed / andreev_size_in_proof(512, 0.5, 0.25).value, 6)
+    64.0
 
     Mukherjee 2020, end of section 2.6, corrected.
     """

@@ -160,6 +160,9 @@ def log2_sign_rank_lower(n: int, *, variant: Variant = "corrected") -> float:
         variant: ``"as_printed"`` has n in place of :math:`n^{1/3}`, which is more than
             :func:`sign_rank_upper_of_function` allows.
 
+    >>> round(log2_sign_rank_lower(1_000_000_000), 4)
+    9.3457
+
     Mukherjee 2020, Theorem 2.5.6, corrected as in the proof of Theorem 2.5.5.
     """
     choice("variant", variant, ("corrected", "as_printed"))

@@ -243,6 +243,9 @@ def blocks_of_sum(n_matrices: int, blocks: int) -> int:
 
     Each matrix contributes D - 1 cuts. Rows and columns are counted apart.
 
+    >>> blocks_of_sum(3, 4)
+    10
+
     Mukherjee 2020, Claim 5.
     """
     at_least(1, n_matrices=n_matrices, blocks=blocks)
@@ -326,6 +329,9 @@ def min_bottom_width(n: int, bound: int, *, t: int | None = None) -> float:
     .. math:: w_1 \ge \frac{2^{n^{1/3}/81 - 3} - 1}{m W}, \qquad m = n t
 
     for circuits of any depth whose bottom weights are restricted; 0 where this says nothing.
+
+    >>> min_bottom_width(1000, 1)
+    0.0
 
     Mukherjee 2020, Theorem 2.5.5, sharpened.
     """
