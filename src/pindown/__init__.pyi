@@ -36,6 +36,7 @@ from pindown import optim as optim
 from pindown import parallel as parallel
 from pindown import probes as probes
 from pindown import relaxation as relaxation
+from pindown import report as report
 from pindown import symmetry as symmetry
 from pindown import theorems as theorems
 from pindown import verification as verification
