@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -18,8 +19,9 @@ from pindown.geometry.regions.region import region_at
 from pindown.geometry.slices.black_box_kinks import kinks_on_line
 from pindown.geometry.slices.segment import along_segments
 
-MNIST_NET = Path("../shared/models/mnist_256x4.onnx.gz")
-MNIST_IMAGES = Path("../shared/data/mnist/t10k-images-idx3-ubyte.gz")
+SHARED = Path(os.environ.get("PINDOWN_SHARED", Path(__file__).parents[2] / "shared"))
+MNIST_NET = SHARED / "models/mnist_256x4.onnx.gz"
+MNIST_IMAGES = SHARED / "data/mnist/t10k-images-idx3-ubyte.gz"
 
 
 def cpu_seconds(action: Callable[[], object], repeats: int = 3) -> float:
@@ -54,7 +56,7 @@ def images() -> np.ndarray | None:
 
 
 def mnist_rows() -> list[tuple[str, str]]:
-    net = pn.load(MNIST_NET)
+    net = pn.load(MNIST_NET).relu_network()
     rng = np.random.default_rng(0)
     name = "mnist_256x4"
     rows = [

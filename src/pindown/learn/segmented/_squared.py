@@ -61,8 +61,10 @@ def least_squares(
     slack = _slack(one, w)
     bound, leaves, proved = max(min(one, cap) - slack, 0.0), 0, 0.0
     try:
-        for coarse, patience in COARSE_GRIDS if n_pieces > 1 and one > slack else ():
-            rival = _upper_bound(x, y, w, n_pieces, one + slack, coarse, deadline)
+        # Of two that are one grid here, only the last is tried, with its patience.
+        grids = {_places(len(x) - 2, coarse): patience for coarse, patience in COARSE_GRIDS}
+        for places, patience in grids.items() if n_pieces > 1 and one > slack else ():
+            rival = _upper_bound(x, y, w, n_pieces, one + slack, places, deadline)
             best = rival if rival.loss < best.loss or not len(best.gaps) else best
             if rival.interrupted:
                 raise KeyboardInterrupt
@@ -167,12 +169,16 @@ def _fit(x: Array, y: Array, w: Array, best: _Best, bound: float, leaves: int) -
     return Fit(best.gaps, best.mask, lines, best.loss, bound, leaves)
 
 
+def _places(last: int, coarse: int) -> int:
+    """Return how many gaps a coarse grid has."""
+    return min(last + 1, max(coarse, min(last // COARSE_GRID_SPACING, MAX_COARSE_GRID)))
+
+
 def _upper_bound(
-    x: Array, y: Array, w: Array, n_pieces: int, cap: float, coarse: int, deadline: Deadline
+    x: Array, y: Array, w: Array, n_pieces: int, cap: float, places: int, deadline: Deadline
 ) -> _Best:
     """Best tuple on a coarse grid of gaps, then local moves and jumps."""
     last = len(x) - 2
-    places = min(last + 1, max(coarse, min(last // COARSE_GRID_SPACING, MAX_COARSE_GRID)))
     grid = np.unique(np.linspace(0, last, places).round().astype(np.int64))
     tree = _Tree(x, y, w, grid, n_pieces, 0.0)
     blocks = tree.blocks
