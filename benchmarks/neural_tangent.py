@@ -2,8 +2,8 @@
 
 The closed form runs in float64, ``torch.func`` (``vmap`` of ``jacrev``, as in the PyTorch tutorial) in
 float32, which is the faster of its two; modules with convolutions in blocks of 50 rows. The Jacobian is
-kept all the same (10 GB for 800 rows and a wide layer, which gets 100). They are timed in float64 too, as
-ours are. Both see the same network and rows, dense ones each in a process of its own.
+kept all the same (10 GB for 800 rows and a wide layer, which gets 100). They are timed in float64, too,
+as ours are. Both see the same network and rows, dense ones each in a process of its own.
 Memory is the peak resident size of the process minus what it had before the kernel was asked for, unless
 it says otherwise. CPU time of one thread.
 """
