@@ -263,3 +263,19 @@ def test_ctrl_c_keeps_what_is_known(monkeypatch, how, place, after):
         assert model.best_loss_ >= whole.lower_bound_
     if how == {"n_pieces": 4}:
         assert model.lower_bound_ <= whole.best_loss_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("n", "grids"), [(100, 2), (1_000, 2), (3_000, 1)])
+def test_a_coarse_grid_is_searched_once(monkeypatch, n, grids):
+    """Where there are many points both grids have as many gaps as they may."""
+    tried, real = [], _squared._upper_bound
+
+    def counted(*args):
+        tried.append(args[5])
+        return real(*args)
+
+    monkeypatch.setattr(_squared, "_upper_bound", counted)
+    monkeypatch.setattr(_squared._Tree, "prove", lambda *_: (0.0, 0, False))  # patience is over
+    x = np.linspace(-1, 1, n)
+    model = SegmentedRegressor(2).fit(x, np.abs(x) + np.sin(50 * x))
+    assert len(tried) == len(set(tried)) == grids and not model.optimal_
