@@ -231,7 +231,13 @@ def memory_and_compilation_rows() -> list[tuple[str, str]]:
     for widths in ((2, 8, 1), (3, 8, 1)):
         with tempfile.TemporaryDirectory() as cache:
             cold, warm = (
-                float(in_new_process(code.format(widths=widths, d=widths[0]), NUMBA_CACHE_DIR=cache)[2])
+                float(
+                    in_new_process(
+                        code.format(widths=widths, d=widths[0]),
+                        NUMBA_CACHE_DIR=cache,
+                        PINDOWN_LOOPS="compiled",  # so little work would not wait for a compiler
+                    )[2]
+                )
                 for _ in range(2)
             )
         rows.append(

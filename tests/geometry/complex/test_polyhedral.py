@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from pindown import ReluNetwork
+from pindown.deadline import NEVER, Deadline
+from pindown.geometry.complex import _traversal
+from pindown.geometry.complex._traversal import Walk
 from pindown.geometry.complex.polyhedral import polyhedral_complex
 from pindown.geometry.exact.complex import exact_complex
 from pindown.geometry.exact.polytope import face_numbers
@@ -202,3 +205,18 @@ def test_volumes_of_nearly_coinciding_folds_sum_to_the_box(d: int) -> None:
         net = ReluNetwork.from_layers([(W, b), (W2, rng.normal(size=3)), (np.ones((1, 3)), [0])])
         total = polyhedral_complex(net, box).volumes.sum()
         assert abs(total / 2**d - 1) < 1e-9
+
+
+def test_more_room_is_only_made_if_copying_fits(monkeypatch):
+    """Cells that fill their room are copied; what that took last time, measured, is asked for first."""
+    monkeypatch.setattr(_traversal, "FIRST_CELL_ROOM", 64)
+    net = random_network(np.random.default_rng(0), 2, [20, 20])
+    walk = Walk(net, cube(2), counting=False)
+    room = len(walk.store.keys)
+    walk._seconds_per_byte = 1.0  # a slow machine: hours
+    walk.run(deadline=Deadline.after(100.0))
+    assert not walk.finished and len(walk.store.keys) == room
+    found = walk.n_cells
+    walk.run(deadline=NEVER)
+    assert walk.finished and walk.n_cells > found and walk._seconds_per_byte < 1e-3
+    assert walk.n_cells == polyhedral_complex(net, cube(2)).n_regions

@@ -106,6 +106,7 @@ class Walk:
             None if self.counting else new_cell_store(flat, words, FIRST_CELL_ROOM)
         )
         self._deferred = np.zeros((64, flat.size), np.int8)
+        self._seconds_per_byte = 1 / COPIED_BYTES_PER_SECOND
         self.counters = np.zeros(6, np.int64)
         self.growth = np.zeros(flat.hidden, np.int64)
         self.stack.frames[0] = [-1, 0, n, 0, n_edges, 0, 0, 0, n]
@@ -171,6 +172,8 @@ class Walk:
             if status == arrays.PAUSED:
                 wanted = min(WALK_SLICE_SECONDS, max(deadline.left / 2, WALK_SLICE_SECONDS / 20))
                 steps = int(np.clip(steps * wanted / max(watch.seconds, 1e-9), 20, 4 * steps))
+            elif deadline.left <= self._closing_seconds + self._room_seconds(status):
+                return
             else:
                 self._make_room(status)
             if progress is not None:
@@ -178,13 +181,20 @@ class Walk:
 
     @property
     def _closing_seconds(self) -> float:
-        """How long it takes to copy what has been found, so that a budget is kept."""
-        if self.store is None:
+        """How long it takes to copy what has been found, which is to be joined with exact cells."""
+        if self.store is None or not self.counters[arrays.DEFERRED]:
             return 0.0
         vertices = int(self.counters[arrays.VERTICES])
         row = self.store.coords.shape[1] + self.store.masks.shape[1]
         words = self.store.patterns.shape[1] + self.store.outputs.shape[1]
         return (vertices * row + self.n_cells * words) * 8 / COPIED_BYTES_PER_SECOND
+
+    def _room_seconds(self, status: int) -> float:
+        """How long it takes to copy all cells to where there is more room, at the pace of last time."""
+        full = status == arrays.FULL and self.counters[arrays.DEFERRED] < len(self._deferred)
+        if self.store is None or not full:
+            return 0.0
+        return self._seconds_per_byte * sum(array.nbytes for array in self.store)
 
     def _step(self, steps: int) -> int:
         where = self.stack, self.halves, self.faces, self.slices, self.store
@@ -285,7 +295,9 @@ class Walk:
         elif status == arrays.FULL and self.counters[arrays.DEFERRED] == len(self._deferred):
             self._deferred = _longer(self._deferred)
         elif status == arrays.FULL and self.store is not None:
+            watch, size = Stopwatch(), sum(array.nbytes for array in self.store)
             self.store = CellStore(*map(_much_longer, self.store))
+            self._seconds_per_byte = watch.seconds / size
         elif status == arrays.TOO_MANY_FACETS:
             self._widen()
         elif status == arrays.WANTS_PRIMES:
