@@ -77,12 +77,9 @@ MODULES = {
     ("LeNet, 10 outputs", 800): """nn.Sequential(nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(256, 120), nn.ReLU(),
         nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))""",
-    (
-        "two convolutions and a wide layer, 10 outputs",
-        200,
-    ): """nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(),
-        nn.Conv2d(8, 16, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(2304, 128), nn.ReLU(),
-        nn.Linear(128, 10))""",
+    ("two convolutions and a wide layer, 10 outputs", 100): """nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Conv2d(8, 16, 3, stride=2), nn.ReLU(), nn.Flatten(),
+        nn.Linear(2304, 128), nn.ReLU(), nn.Linear(128, 10))""",
     ("two convolutions, 1 output", 800): """nn.Sequential(nn.Conv2d(1, 8, 3, stride=2), nn.ReLU(),
         nn.Conv2d(8, 16, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(576, 1))""",
 }
