@@ -124,7 +124,7 @@ def course_index(course: Source) -> str:
         "# Course companion",
         "",
         "The lectures in their order, K1 to K109: each topic under its usual name with what it says, a cell that runs, the correction if "
-        "the slides need one, a picture where there is one, and an exercise whose answer is a check. Every part is a page and a "
+        "the slides need one, a picture, and an exercise whose answer is a check. Every part is a page and a "
         "notebook of the same cells. The course as a table: [reading guide](../sources/course.md).",
         "",
     ]

@@ -81,6 +81,12 @@ def test_the_course_is_whole():
         assert exercise["ask"].endswith("?") and exercise["answer"] and "assert " in exercise["check"]
 
 
+def test_every_topic_of_the_course_has_its_picture():
+    chapters = generate.sources()[0].chapters
+    bare = [one.id for each in chapters for one in each.results if not generate.shown(one, each)]
+    assert bare == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("book", BOOKS, ids=lambda book: book.stem)
 def test_cells_of_a_notebook_run_from_top_to_bottom(book):
