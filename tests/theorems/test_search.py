@@ -26,10 +26,12 @@ def test_the_answer_is_among_the_first_three(question, answers):
     assert {one.id for one in find(question)[:3]} & set(answers)
 
 
-@pytest.mark.parametrize(("part", "least"), [("later", 45), ("later_held_out", 46)])
-def test_most_of_fifty_harder_questions_are_answered_among_the_first_three(part, least):
+@pytest.mark.parametrize(
+    ("part", "least"), [("later", 45), ("later_held_out", 46), ("later_still", 145)]
+)
+def test_most_of_the_harder_questions_are_answered_among_the_first_three(part, least):
     asked = QUESTIONS[part]
-    assert len(asked) == 50 and all(i in results() for _, ids in asked for i in ids)
+    assert len(asked) >= 50 and all(i in results() for _, ids in asked for i in ids)
     assert sum(bool({one.id for one in find(q)[:3]} & set(ids)) for q, ids in asked) >= least
 
 

@@ -33,7 +33,7 @@ _NEIGHBOUR = 0.7  # of a word of the thesaurus in place of the one that was aske
 _EXPERIMENT = 0.7  # factor of results that are runs of published numbers, unless one asks for them
 _PHRASE = 1.0  # for each subject of several words that the question holds whole, times its words
 _ENDINGS = re.compile(
-    "(?:isations|izations|isation|ization|ising|izing|ised|ized|ise|ize|ations|ation|ities|ity|ings|ing"
+    "(?:isations|izations|isation|ization|ising|izing|ised|ized|ise|ize|ations|ation|itions|ition|ities|ity|ings|ing"
     "|edly|ences|ence|ent|ed|ies|es|ly|s|e|y)$"
 )
 _STEM = 3  # letters that are left at least
