@@ -24,6 +24,7 @@ LONG = {
     "texture_and_shape",
     "certified_accuracy",
     "certified_squares",
+    "curvature",
     "detector",
     "distillation",
     "early_exits",
@@ -32,6 +33,7 @@ LONG = {
     "kernel_probabilities",
     "nearest_adversarial_example",
     "recover",
+    "smoothing",
     "tangent_kernel",
 }
 PICTURES = ROOT / "docs" / "gallery"

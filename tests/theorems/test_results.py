@@ -13,6 +13,7 @@ import pytest
 from pindown.theorems import errata, results, sources
 from pindown.theorems.examples import session_of
 from pindown.theorems.formulas import plain
+from pindown.theorems.search import _words
 from pindown.theorems.tables import FIELDS, TABLES
 from pindown_reproduction import DECLARED, EXPERIMENTS
 
@@ -75,6 +76,21 @@ def test_functions_are_public_and_variants_are_theirs():
             if "variant" in takes:
                 forms |= {form for form in VARIANTS if f'"{form}"' in inspect.getsource(value)}
         assert set(one.variants) == forms, one
+
+
+def test_docstrings_carry_the_textbook_name():
+    """Of a result's functions, or of their modules; published tables and figures have no such name."""
+    missing = []
+    for one in RESULTS:
+        values = [resolved(path) for path in one.functions]
+        docs = [inspect.getdoc(each) or "" for v in values for each in (v, inspect.getmodule(v))]
+        said = [f" {' '.join(_words(doc))} " for doc in docs]
+        names = [" ".join(_words(name)) for name in (*one.words, *re.split("[:;,?]", one.title))]
+        if "experiment" not in one.words and not any(
+            f" {name} " in doc for name in names for doc in said
+        ):
+            missing.append((one.id, one.functions))
+    assert missing == []
 
 
 def test_formulas_are_readable_in_a_terminal():

@@ -62,7 +62,8 @@ def identifiable_network(
         >>> net.widths, check_identifiable(net, Box.cube(2, -1, 1)).ok
         ((2, 2, 1), True)
 
-    Phuong 2021, Lemma 2.4 and its proof, Lemma A.17.
+    Phuong 2021, Lemma 2.4 and its proof, Lemma A.17: these networks show the identifiability of ReLU
+    networks (Theorem 2.1).
     """
     sizes = _checked_widths(widths)
     domain = Box.cube(sizes[0], -1.0, 1.0) if box is None else as_box(box, sizes[0])

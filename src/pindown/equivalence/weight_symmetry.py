@@ -34,6 +34,9 @@ Permutation = NDArray[np.intp]
 class Symmetry:
     r"""One permutation and one positive scale per hidden unit: new unit i is ``m_i`` times old ``p_i``.
 
+    The function-preserving transformations of a ReLU network: permutation symmetry and positive
+    rescaling (Phuong 2021, section 2.1).
+
     Attributes:
         permutations: Per hidden layer, which old unit stands at each new place.
         scales: Per hidden layer, the positive factor of each new unit.

@@ -72,7 +72,7 @@ class TrainingPathGeometry:
         >>> print(path.report())
         1 steps: the weights grew 2 times and turned by 90 degrees
 
-    Mukherjee 2020, section 6.5.
+    Mukherjee 2020, section 6.5: the geometry of the training path, distance from initialisation.
     """
 
     def __init__(self, model: nn.Module) -> None:

@@ -112,7 +112,7 @@ def orbit_gradient_component(
     >>> round(orbit_gradient_component(lambda w: w[1], [1.0, 0.0], turn), 12)
     1.0
 
-    Lecture course, slides on augmentation, with the sign of gradient flow corrected.
+    Lecture course, slides on augmentation and rotated digits, with the sign of gradient flow corrected.
     """
     W, A = np.asarray(weights, dtype=float), np.asarray(generator, dtype=float)
     if W.ndim not in (1, 2) or A.shape != (W.shape[-1],) * 2:

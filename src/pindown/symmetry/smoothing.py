@@ -118,7 +118,7 @@ def smoothed(
         >>> smoothed(np.sort, square, square)([[4.0, 1.0, 3.0, 2.0]]).round(9).tolist()
         [[2.5, 2.5, 2.5, 2.5]]
 
-    Lecture course, section on invariant function classes.
+    Lecture course, section on invariant function classes: the smoothing operator.
     """
     if output_rep is not None and not np.array_equal(group.table, output_rep.table):
         raise ValueError(

@@ -208,7 +208,7 @@ def predict_descent(
         >>> predict_descent([[1.0, 0.0]], [3.0], step=0.5, n_steps=1, start=[1.0, 7.0]).iterate.tolist()
         [2.0, 7.0]
 
-    Lecture course, slides on gradient descent and the least norm.
+    Lecture course, slides on gradient descent and the least norm, its implicit bias.
     """
     X, y = labelled(X, y)
     begin = np.zeros(X.shape[1]) if start is None else vector("start", start, X.shape[1])

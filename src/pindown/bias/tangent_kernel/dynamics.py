@@ -119,7 +119,7 @@ def ntk_predict(
         >>> ntk_predict([[2.0]], [1.0], [0.0, np.log(2) / 2, np.inf]).train.ravel()
         array([0. , 0.5, 1. ])
 
-    Lecture course, slides on the dynamics of training (corrected; the form for test points is ours).
+    Lecture course, slides on the NTK dynamics of training (corrected; the form for test points is ours).
     """
     gram = as_gram(K)
     n = len(gram)

@@ -198,7 +198,7 @@ def kernel_versus_network(
         error on the training rows. The infinite kernel sees inputs with a constant 1 appended, for the
         biases.
 
-    Lecture course, slide on the tangent kernel and practice.
+    Lecture course, slide on the tangent kernel and practice (NTK versus finite networks).
     """
     rows, others = as_inputs(X, "X", flat=False), as_inputs(X_test, "X_test", flat=False)
     targets, wanted = as_columns(y, len(rows), "y"), as_columns(y_test, len(others), "y_test")

@@ -81,7 +81,7 @@ class Matching:
 @on_networks
 @np.errstate(over="ignore", invalid="ignore")  # what float64 cannot hold ends as an infinite change
 def match(a: ReluNetwork, b: ReluNetwork, *, rtol: float = 1e-6, deadline: Deadline = NEVER) -> Matching:
-    """Find the symmetry that maps b to a, as well as one does.
+    """Find the symmetry that maps b to a, as well as one does: permutation matching of units.
 
     Args:
         a: One network.

@@ -94,8 +94,8 @@ def shrink(
         >>> shrink(net).network.layers == net.layers
         True
 
-    Phuong 2021, sections 2.1 and 2.2: each rule is the failure of a condition for a network to be
-    determined by its function.
+    Lossless pruning of redundant units. Phuong 2021, sections 2.1 and 2.2: each rule is the failure of a
+    condition for a network to be determined by its function.
     """
     if isinstance(model, ReluNetwork):
         return shrunk_network(model, checked(model, box, tol, budget), tol, budget, progress)

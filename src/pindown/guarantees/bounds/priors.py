@@ -296,7 +296,7 @@ def mixture_noise_scale(
     >>> round(mixture_noise_scale([1.0], 1.0, depth=2, side=10, input_norm=1.0, failure=0.1), 4)
     0.0168
 
-    Mukherjee 2020, Theorem 6.2.1.
+    Mukherjee 2020, Theorem 6.2.1: noise resilience of a mixture of Gaussians.
     """
     beta = np.asarray(betas, dtype=np.float64).ravel()
     if not beta.size or not (np.isfinite(beta) & (beta > 0)).all():

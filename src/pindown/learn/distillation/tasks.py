@@ -234,7 +234,7 @@ def power_angle_task(
     linear distillation task in 20 dimensions, angles of power 1
     ((3, 20), None)
 
-    Phuong 2021, section 5.4.1.
+    Phuong 2021, section 5.4.1: the generator of tasks with a polynomial angle distribution.
     """
     kappa = positive("exponent", exponent)
     return axial_task(

@@ -42,7 +42,7 @@ class KernelExpansion:
         >>> f([[5.0]]).tolist(), f.norm
         ([15.0], 3.0)
 
-    Lecture course, slides on reproducing kernel Hilbert spaces.
+    Lecture course, slides on reproducing kernel Hilbert spaces and on bounded point evaluation.
     """
 
     kernel: Kernel

@@ -50,7 +50,7 @@ class NotSeparableError(ValueError):
 
 
 def hard_margin(X: ArrayLike, y: ArrayLike) -> MarginReport:
-    r"""Return the separating hyperplane of largest margin.
+    r"""Return the separating hyperplane of largest margin: the hard-margin support vector machine.
 
     The result is scaled so that the nearest samples have :math:`y(wx + b) = 1` exactly: the margin
     :math:`1/\lVert w\rVert` is attained, and no hyperplane has more than
@@ -112,7 +112,7 @@ def hard_margin(X: ArrayLike, y: ArrayLike) -> MarginReport:
 def soft_margin(
     X: ArrayLike, y: ArrayLike, C: float = 1.0, *, kernel: Kernel = "linear", **parameters: Any
 ) -> MarginReport:
-    r"""Return the classifier that trades margin for slack, with any kernel.
+    r"""Return the classifier that trades margin for slack, with any kernel: the soft-margin SVM.
 
     Args:
         X: Samples (n, d).

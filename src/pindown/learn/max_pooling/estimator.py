@@ -91,7 +91,7 @@ class MaxPoolClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> bool((model.patterns_[1] @ patterns[0]) > 0.99)  # the pattern of class 1 was found
     True
 
-    Brutzkus and Globerson 2021, Theorem 5.1.
+    Brutzkus and Globerson 2021, Theorem 5.1, with the pattern learning of its proof.
     """
 
     def __init__(

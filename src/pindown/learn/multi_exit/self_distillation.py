@@ -237,7 +237,7 @@ class MultiExitDistiller:
         >>> logits[0].grad is None, logits[1].grad is None
         (False, True)
 
-    Phuong 2021, Algorithm 6.1.
+    Phuong 2021, Algorithm 6.1: training with partial detaching (a stop gradient); exit-wise training.
     """
 
     def __init__(

@@ -116,7 +116,8 @@ class LocalMaximaDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     >>> bool(model.compare(better, worse) > 0 > model.compare(worse, better))
     True
 
-    Wolf et al. 2019, Algorithm 1; where the default departs from it is said in the user guide.
+    Adversarial training of a one-class loss by Wolf et al. 2019, Algorithm 1, with the DCGAN blocks for
+    images; where the default departs from it is said in the user guide.
     """
 
     def __init__(

@@ -189,7 +189,7 @@ def gram_symmetry_penalty(W: Any, sigma: float = 1.0) -> Any:
     >>> float(gram_symmetry_penalty(torch.eye(2))), float(gram_symmetry_penalty(unlike))
     (0.0, 2.0)
 
-    Lecture course, slides on learning symmetries (theorem on the regulariser), with its sign corrected.
+    Lecture course, slides on learning symmetries (theorem on the symmetry regulariser), sign corrected.
     """
     positive("sigma", sigma, infinite=True)
     _matrix(W)

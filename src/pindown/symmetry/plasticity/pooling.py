@@ -61,7 +61,7 @@ def learn_pools(
     >>> learn_pools(bank, shows).pools
     ((0, 1, 2), (3, 4, 5))
 
-    Lecture course, section on learning the pooling.
+    Lecture course, section on learning the pooling (a trace rule).
     """
     units = as_samples(bank, "bank")
     number("share", share, 0.0, 1.0, above=True)
