@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pindown.theorems import find, results
+from pindown.theorems.search import _numbers
 
 QUESTIONS = tomllib.loads((Path(__file__).parent / "questions.toml").read_text())
 TEXTS = Path(__file__).parents[3] / "shared" / "seeds"
@@ -64,6 +65,9 @@ def test_a_result_is_found_by_its_id_and_by_its_title():
         ("Brutzkus Lemma C.1", "M5"),  # a step of its proof
         ("Mukherjee Corollary 5.3.2", "R43"),
         ("Phuong Theorem D.1", "U38"),  # three statements have this number
+        ("Phuong Theorem 3.1", "U24"),  # which shares its number with a definition and a corollary
+        ("Phuong Lemma 2.1", "U9"),  # there is a section 2.1
+        ("Phuong Definition 3.2", "U22"),
         ("Phuong Lemma D.1", "U39"),
         ("Phuong Corollary D.1", "U39"),
         ("Wolf Lemma 3", "L6"),
@@ -91,6 +95,9 @@ def test_every_numbered_statement_of_a_source_is_found(text, author, least):
     numbered = set(STATEMENT.findall(path.read_text(encoding="utf-8")))
     assert len(numbered) >= least
     assert [one for one in sorted(numbered) if not find(f"{author} {' '.join(one)}")] == []
+    mine = [one for one in results().values() if one.source.startswith(author)]
+    known = {each for one in mine for each in _numbers(f"{one.number}, {one.also}")}
+    assert [one for one in sorted(numbered) if not known & set(_numbers(" ".join(one)))] == []
 
 
 def test_an_author_leaves_only_results_of_the_source():

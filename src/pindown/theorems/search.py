@@ -70,10 +70,10 @@ def find(question: str, *, n: int = 10) -> list[Result]:
     named = [s.name for s in sources() if _names(s.name, s.aliases, text)]
     if asked:
         mine = [one for one in results().values() if not named or one.source in named]
-        near = [one for one in mine if asked.keys() & _numbers(one.number).keys()]
-        near = near or [one for one in mine if asked.keys() & _numbers(one.also).keys()]
-        exact = [one for one in near if asked.items() & _numbers(one.number).items()]
-        exact = exact or [one for one in mine if asked.items() & _numbers(one.also).items()]
+        near = [one for one in mine if _bare(asked) & _bare(_numbers(one.number))]
+        near = near or [one for one in mine if _bare(asked) & _bare(_numbers(one.also))]
+        exact = [one for one in near if set(asked) & set(_numbers(one.number))]
+        exact = exact or [one for one in mine if set(asked) & set(_numbers(one.also))]
         text = _without_numbers(text, named)
         if near or not _words(text):
             opening = [one for one in exact if _opens(one.number, asked)]  # before its proof, say
@@ -86,7 +86,12 @@ def find(question: str, *, n: int = 10) -> list[Result]:
     return [results()[name] for name in ranked[:n]]
 
 
-def _opens(number: str, asked: dict[str, str]) -> bool:
+def _bare(numbers: list[tuple[str, str]]) -> set[str]:
+    """Return numbers alone, whatever they count."""
+    return {number for number, _ in numbers}
+
+
+def _opens(number: str, asked: list[tuple[str, str]]) -> bool:
     """Return whether the first that a reference names was asked for.
 
     >>> asked = _numbers("Theorem 2.1")
@@ -94,7 +99,7 @@ def _opens(number: str, asked: dict[str, str]) -> bool:
     (True, False)
     """
     first = _PARTS.match(number)
-    return first is not None and bool(asked.keys() & dict(list(_numbers(number).items())[:1]).keys())
+    return first is not None and bool(_bare(asked) & _bare(_numbers(number)[:1]))
 
 
 def _without_numbers(text: str, named: list[str]) -> str:
@@ -112,13 +117,13 @@ def _names(name: str, aliases: tuple[str, ...], text: str) -> bool:
     return any(re.search(rf"\b{re.escape(alias)}\b", text.lower()) for alias in (first, *aliases))
 
 
-def _numbers(text: str) -> dict[str, str]:
+def _numbers(text: str) -> list[tuple[str, str]]:
     """Return the numbers of theorems in a text with what they count, ranges in full.
 
-    >>> _numbers("Lemmas A.10 to A.12, Algorithm 2, section 6.7")
-    {'A.10': 'lemma', 'A.11': 'lemma', 'A.12': 'lemma', 'algorithm 2': 'algorithm', '6.7': 'section'}
+    >>> _numbers("Lemmas A.1 to A.2, Algorithm 2, Theorem 3.1")
+    [('A.1', 'lemma'), ('A.2', 'lemma'), ('algorithm 2', 'algorithm'), ('3.1', 'theorem')]
     """
-    found: dict[str, str] = {}
+    found: list[tuple[str, str]] = []
     kind = ""
     for name, number, end in _PARTS.findall(text):
         if name:
@@ -128,9 +133,9 @@ def _numbers(text: str) -> dict[str, str]:
             last = end.rpartition(".")[2] if end else first
             whole = first.isdigit() and last.isdigit()
             ends = [f"{head}.{i}" for i in range(int(first), int(last) + 1)] if whole else [number]
-            found |= dict.fromkeys(ends, kind)
+            found += [(each, kind) for each in ends]
         elif kind:
-            found[f"{kind} {number}"] = kind
+            found.append((f"{kind} {number}", kind))
     return found
 
 
