@@ -24,8 +24,8 @@ MAX_SHOWN = 3
 class Rule:
     """When to be concerned, and what to say then.
 
-    Words may name facts in braces: ``{dead}`` as a number, ``{dead%}`` as a percentage, ``{leaked_count:row}``
-    as so many rows.
+    Words may name facts in braces: ``{dead}`` as a number, ``{dead%}`` as a percentage,
+    ``{leaked_count:row}`` as so many rows.
 
     Attributes:
         name: How ``pindown.toml`` and ``--fail-on concern:NAME`` call it.

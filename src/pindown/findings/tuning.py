@@ -106,14 +106,13 @@ NEIGHBOUR_SHARE = 0.9
 SUSPECTS_SHOWN = 12
 
 # DAT-03: rows that are scaled in other ways; how far beyond the range of the data counts as outside.
-# Overconfidence that a scaling may leave, and accuracy it may cost, to be the one of training; how far
-# below its accuracy the confidence may then lie, as that of regularised networks does. Where scores then say
-# more of the labels it may leave this part of it, and any confidence below. How many times as small it must
-# make the inputs, for to be too sure by less is no matter of their scale.
+# Overconfidence that a scaling may leave, and accuracy it may cost, to be the one of training. How far
+# below its accuracy the confidence may then lie, as that of regularised networks does, if the scores
+# say no more of the labels. How many times as small it must make the inputs: to be too sure by less is
+# no matter of their scale.
 SCALED_ROWS = 500
 MENDED_LEFT = 0.02
 MENDED_UNDER = 0.05
-MENDED_REST = 0.2
 MENDED_SHRINKS = 10.0
 MIN_SCALING_ROWS = 20
 SCALING_SHARE = 0.9

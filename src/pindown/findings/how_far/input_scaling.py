@@ -20,7 +20,6 @@ from pindown.findings.samples import Targets, confidences, predicted_classes
 from pindown.findings.subject import Subject
 from pindown.findings.tuning import (
     MENDED_LEFT,
-    MENDED_REST,
     MENDED_SHRINKS,
     MENDED_UNDER,
     MIN_SCALING_ROWS,
@@ -240,12 +239,10 @@ def _mended(before: Array, after: Array, gain: float, likelier: bool) -> tuple[f
     """Return by how much overconfidence goes away, which part that is, and the error; 0 if it stays.
 
     Of each row, confidence minus whether it is right; only where hardly any is left and no more wrong.
-    Where the scores say more of the labels, an unsure network will do, or one that is still somewhat too
-    sure: networks are trained to be both.
+    Where the scores then say more of the labels it may be unsure, for networks are trained to be that.
     """
     was, left, drop = float(before.mean()), float(after.mean()), before - after
-    most = max(MENDED_LEFT, MENDED_REST * was) if likelier else MENDED_LEFT
-    known = left <= most and (likelier or left >= -MENDED_UNDER)
+    known = left <= MENDED_LEFT and (likelier or left >= -MENDED_UNDER)
     if len(drop) < 2 or not known or gain < -MENDED_LEFT:
         return 0.0, 0.0, 0.0
     error, mean = float(np.std(drop, ddof=1)) / math.sqrt(len(drop)), float(drop.mean())
@@ -256,10 +253,10 @@ def _mended(before: Array, after: Array, gain: float, likelier: bool) -> tuple[f
 
 
 def _likelier(before: Array, after: Array, classes: Targets) -> bool:
-    """Whether scores say more of the labels at their best temperature, and that is nearer to 1.
+    """Return whether at their best temperature scores say more, and that is nearer to 1.
 
-    At the scale of training biases weigh as they should. At another one they are as good as gone, or drown
-    the inputs, which no temperature makes good.
+    At the scale of training biases weigh as they should. At another one they are as good as gone, or
+    drown the inputs, which no temperature makes good.
     """
     (hot, was), (warm, now) = tempered(before, classes), tempered(after, classes)
     return now < was and abs(math.log(warm)) < abs(math.log(hot))
