@@ -92,7 +92,10 @@ def test_without_data_some_questions_do_not_apply():
     [
         ({"X": np.zeros((0, 6))}, "X is empty; give at least one row"),
         ({"X": np.zeros((2, 5))}, r"X: the network takes inputs of shape \(n, 6\)"),
-        ({"X": np.full((2, 6), np.nan)}, "X: inputs must be finite; 2 of 2 rows"),
+        (
+            {"X": np.full((2, 6), np.nan)},
+            "inputs must be finite; 2 of 2 rows hold NaN or infinity, row 0",
+        ),
         ({"X": [["a"] * 6]}, "X: inputs must be real numbers"),
         ({"y": [0, 1]}, "y was given without X"),
         ({"X": np.zeros((2, 6)), "y": [0]}, "got 1 rows for 2 inputs"),
@@ -268,6 +271,15 @@ def test_no_question_left_is_refused():
     for codes in ({"only": []}, {"only": ["ARC-01"], "ignore": ["ARC-01"]}):
         with pytest.raises(ValueError, match="leave no question"):
             audit(random_net((2, 2)), **codes)
+
+
+def test_a_file_is_called_by_its_name(tmp_path):
+    net = ReluNetwork.from_layers([(np.eye(2), [0, 0])])
+    net.save(tmp_path / "mine.onnx")
+    for given in (tmp_path / "mine.onnx", str(tmp_path / "mine.onnx")):
+        assert audit(given, only=["ARC-01"]).name == "mine.onnx"
+        assert audit(given, only=["ARC-01"], name="yours").name == "yours"
+    assert audit(net, only=["ARC-01"]).name == "network"
 
 
 def test_names_and_notes_from_files_cannot_command_a_terminal(tmp_path):

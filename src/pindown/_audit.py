@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from shlex import quote
 from typing import Any, TypeAlias
 
@@ -51,7 +52,7 @@ def audit(
     only: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
     limits: Mapping[str, Any] | None = None,
-    name: str = "network",
+    name: str | None = None,
     before_name: str = "the network before",
     progress: Report | None = None,
     found: Found | None = None,
@@ -80,7 +81,7 @@ def audit(
         ignore: Codes of questions not to ask; likewise.
         limits: Limits of concerns by name, such as ``{"dead-units": 0.5}``, or False to switch one off;
             see :data:`pindown.findings.concerns.RULES`.
-        name: What to call the network in reports.
+        name: What to call the network in reports; by default the file's name, or ``"network"``.
         before_name: What to call the other checkpoint.
         progress: Called as ``progress(what, done, total)`` before each question, with its title and the
             time it has, and at the end.
@@ -99,6 +100,8 @@ def audit(
     No concern in 1 check (8 more checks had nothing to go on); RMSE 0, R² 1.000 on 2 rows of the data.
     """
     seconds, bounds = checked_budget(budget), checked_limits(limits)
+    if name is None:
+        name = Path(net).name if isinstance(net, str | PathLike) else "network"
     turn = Turn.lasting(seconds)
     whole = turn.audit
     rows = X if X is not None or test is None else test[0]
@@ -229,7 +232,7 @@ class Audit:
     Attributes:
         model: The model that was asked about: a graph of operations, a network or a function.
         findings: One per question, in the order of the catalogue; also those without an answer.
-        name: What to call the network in reports.
+        name: What to call the network in reports; by default the file's name, or ``"network"``.
         given: What the audit had to go on, in words.
         budget: Seconds it was allowed to take.
         seed: Root of its randomness.

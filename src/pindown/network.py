@@ -380,8 +380,11 @@ def as_rows(X: ArrayLike, in_features: int, input_shape: tuple[int, ...]) -> tup
     _require_same_layout(shape[1:] if batch else shape, input_shape)
     rows = np.asarray(raw, dtype=np.float64).reshape(1 if single else len(raw), in_features)
     if not is_finite(rows):
-        bad = int(np.count_nonzero(~np.isfinite(rows).all(axis=1)))
-        raise ValueError(f"inputs must be finite; {bad} of {len(rows)} rows hold NaN or infinity.")
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        raise ValueError(
+            f"inputs must be finite; {len(bad)} of {len(rows)} rows hold NaN or infinity, "
+            f"row {bad[0]} first."
+        )
     return rows, single
 
 

@@ -176,7 +176,7 @@ def load_readings(path: str | PathLike[str]) -> Readings:
         if isinstance(error, DataFileError):
             raise
         raise DataFileError(
-            f"{file}: this is no audit with concerns; write one with pindown audit --json {file.name}."
+            f"{file}: this is no audit with concerns; write one with pindown audit MODEL --json FILE."
         ) from None
 
 

@@ -62,6 +62,14 @@ def test_fitted_means_fitted_to_rounding(loss, noise):
     assert moved.optimal_ == (noise <= 1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("noise", [0.0, 1e-13])
+def test_a_corner_at_the_origin_is_fitted_to_rounding(scale, noise):
+    x = np.linspace(-1, 1, 51)
+    y = scale * (np.abs(x) + noise * np.sin(99 * np.arange(51)))
+    assert SegmentedRegressor(2, budget=None).fit(x, y).optimal_ == (noise == 0.0)
+
+
 @pytest.mark.parametrize("n_pieces", [1, 2, 4])
 def test_network_is_the_function_and_is_small(n_pieces):
     x, y = data()

@@ -96,7 +96,8 @@ class Function:
         """Return how far rounding can take a value, on the way from the data and in its evaluation."""
         anchor, slope = self._piece(x)
         reach = np.abs(slope) * (np.abs(x) + np.abs(self.knots[anchor]))
-        return gamma(_OPERATIONS) * (np.abs(self.values).max() + reach)
+        size = max(np.abs(self.values).max(), np.abs(self(x)).max())  # a corner may lie at 0
+        return gamma(_OPERATIONS) * (size + reach)
 
     def _piece(self, x: Array) -> tuple[Integers, Array]:
         """Return the vertex that each point is counted from, and the slope there."""
