@@ -1,6 +1,6 @@
 """Realised error rates of conformal p-values: false alarms among members, false discoveries, power.
 
-    python benchmarks/error_rates.py --out error_rates.jsonl
+    python benchmarks/error_rates.py
     python benchmarks/error_rates.py --detectors iforest knn --sets 29_Pima wine
 
 On each of the 12 ADBench tables and four sets of scikit-learn's, each of 20 times: half of the members,
@@ -10,7 +10,7 @@ batch for the false discovery rate has all judged members and one anomaly for ev
 as there are any.
 
 ``local-maxima`` is what ``LocalMaximaDetector.p_values`` uses: a detector of one network that has not
-seen the held-out rows. Each finished run is a line of JSON in ``--out`` and is not repeated. The summary
+seen the held-out rows. Each finished run is a line of error_rates.jsonl and is not repeated. The summary
 says for each detector and calibration in which sets a rate is more than three standard errors off;
 standard errors of rates are those of ranks (beta-binomial), of discoveries those of the 20 runs.
 """
@@ -41,6 +41,7 @@ OWN = {
     "digits": (datasets.load_digits, 3),
 }
 SPLITS, FOLDS = 20, 5
+RESULTS = Path(__file__).with_suffix(".jsonl")
 
 
 def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +64,7 @@ def detector(name: str, seed: int) -> Any:
     return LocalMaximaDetector(n_estimators=1, calibration=None, random_state=seed)
 
 
-def run(name: str, which: str, method: str, seed: int) -> dict[str, Any]:
+def measured(name: str, which: str, method: str, seed: int) -> dict[str, Any]:
     members, anomalies = rows_of(name)
     rng = np.random.default_rng(seed)
     members = rng.permutation(members)
@@ -93,42 +94,58 @@ def deviation_of_ranks(alpha: float, n: int, m: int) -> float:
     return math.sqrt(a * b * (a + b + m) / (m * (a + b) ** 2 * (a + b + 1)))
 
 
-def summary(lines: list[dict[str, Any]]) -> Iterator[str]:
-    kinds = dict.fromkeys((line["detector"], line["method"]) for line in lines)
-    for which, method in kinds:
+def finished(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+
+
+def run() -> Iterator[tuple[str, str]]:
+    """Yield the rows of the table, of what was run before."""
+    yield from table(finished(RESULTS))
+
+
+def table(lines: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    for which, method in dict.fromkeys((line["detector"], line["method"]) for line in lines):
         mine = [line for line in lines if (line["detector"], line["method"]) == (which, method)]
-        sets = list(dict.fromkeys(line["set"] for line in mine))
-        yield f"{which}, {method}: {len(sets)} sets, {len(mine)} runs"
+        sets = {
+            name: [line for line in mine if line["set"] == name]
+            for name in dict.fromkeys(line["set"] for line in mine)
+        }
+        ran = f"{which}, {method}, {len(sets)} sets, {len(mine)} runs"
         for alpha in ALPHAS:
-            means, above, below, wanted = [], [], [], []
-            for name in sets:
-                runs = [line for line in mine if line["set"] == name]
-                rate = float(np.mean([line["rates"][str(alpha)] for line in runs]))
-                n, m = runs[0]["n"], runs[0]["m"]
-                error = deviation_of_ranks(alpha, n, m) / math.sqrt(len(runs))
-                least = math.floor(alpha * (n + 1) + 1e-9) / (n + 1)
-                means.append(rate)
-                wanted.append(least)
-                above += [f"{name} {rate:.4f}"] if rate > alpha + 3 * error else []
-                below += [f"{name} {rate:.4f} of {least:.4f}"] if rate < least - 3 * error else []
-            yield (
-                f"  alpha {alpha}: mean {np.mean(means):.4f} (of ranks {np.mean(wanted):.4f}), sets "
-                f"{min(means):.4f} to {max(means):.4f}; "
-                f"above: {above or 'none'}; below: {below or 'none'}"
-            )
+            yield f"{ran}: false alarms at {alpha}", of_alarms(sets, alpha)
         for q in QS:
-            fdr, power, over = [], [], []
-            for name in sets:
-                runs = [line for line in mine if line["set"] == name]
-                fdp = np.array([line["fdp"][str(q)] for line in runs])
-                error = fdp.std() / math.sqrt(len(runs))
-                fdr.append(fdp.mean())
-                power.append(np.mean([line["power"][str(q)] for line in runs]))
-                over += [f"{name} {fdp.mean():.3f}"] if fdp.mean() > q + 3 * error else []
-            yield (
-                f"  FDR {q}: realised {np.mean(fdr):.3f}, sets up to {max(fdr):.3f}; power "
-                f"{np.mean(power):.2f}; over: {over or 'none'}"
-            )
+            yield f"{ran}: discoveries at {q}", of_discoveries(sets, q)
+
+
+def of_alarms(sets: dict[str, list[dict[str, Any]]], alpha: float) -> str:
+    means, above, below, wanted = [], [], [], []
+    for name, runs in sets.items():
+        rate = float(np.mean([line["rates"][str(alpha)] for line in runs]))
+        n, m = runs[0]["n"], runs[0]["m"]
+        error = deviation_of_ranks(alpha, n, m) / math.sqrt(len(runs))
+        least = math.floor(alpha * (n + 1) + 1e-9) / (n + 1)
+        means.append(rate)
+        wanted.append(least)
+        above += [f"{name} {rate:.4f}"] if rate > alpha + 3 * error else []
+        below += [f"{name} {rate:.4f} of {least:.4f}"] if rate < least - 3 * error else []
+    return (
+        f"mean {np.mean(means):.4f} (of ranks {np.mean(wanted):.4f}), sets {min(means):.4f} to "
+        f"{max(means):.4f}; above: {', '.join(above) or 'none'}; below: {', '.join(below) or 'none'}"
+    )
+
+
+def of_discoveries(sets: dict[str, list[dict[str, Any]]], q: float) -> str:
+    fdr, power, over = [], [], []
+    for name, runs in sets.items():
+        fdp = np.array([line["fdp"][str(q)] for line in runs])
+        error = fdp.std() / math.sqrt(len(runs))
+        fdr.append(fdp.mean())
+        power.append(np.mean([line["power"][str(q)] for line in runs]))
+        over += [f"{name} {fdp.mean():.3f}"] if fdp.mean() > q + 3 * error else []
+    return (
+        f"false ones {np.mean(fdr):.3f}, sets up to {max(fdr):.3f}; power {np.mean(power):.2f}; "
+        f"over: {', '.join(over) or 'none'}"
+    )
 
 
 def main() -> None:
@@ -137,9 +154,9 @@ def main() -> None:
     parser.add_argument("--detectors", nargs="*", default=["iforest", "knn", "local-maxima"])
     parser.add_argument("--methods", nargs="*", default=["split", "cross"])
     parser.add_argument("--splits", type=int, default=SPLITS)
-    parser.add_argument("--out", type=Path, default=Path("error_rates.jsonl"))
+    parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
-    lines = [json.loads(t) for t in args.out.read_text().splitlines()] if args.out.exists() else []
+    lines = finished(args.out)
     done = {(line["detector"], line["method"], line["set"], line["seed"]) for line in lines}
     warnings.simplefilter("ignore")
     for which in args.detectors:
@@ -149,10 +166,11 @@ def main() -> None:
                     if (which, method, name, seed) in done:
                         continue
                     key = {"detector": which, "method": method, "set": name, "seed": seed}
-                    lines.append(key | run(name, which, method, seed))
+                    lines.append(key | measured(name, which, method, seed))
                     with args.out.open("a") as file:
                         file.write(json.dumps(lines[-1]) + "\n")
-    print(*summary(lines), sep="\n")
+    for what, result in table(lines):
+        print(f"{what}: {result}")
 
 
 if __name__ == "__main__":

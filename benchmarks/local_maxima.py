@@ -3,6 +3,8 @@
     python benchmarks/local_maxima.py mnist --digits 0 8 --seeds 0 1 2 --variants default no-density
     python benchmarks/local_maxima.py adbench --sets 6_cardio 43_WDBC
     python benchmarks/local_maxima.py noise --digits 3 --classes 0
+    python benchmarks/local_maxima.py unseen --digits 0 3 8 --seeds 0 --variants one-member
+    python benchmarks/local_maxima.py designs --seeds 0 1 2 3 4
     python benchmarks/local_maxima.py contaminated --variants expects default iforest knn
     python benchmarks/local_maxima.py grid --seeds 0 1 2 3 4 5 6 7 8 9
 
@@ -23,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import ndimage
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
@@ -166,6 +169,83 @@ def noise(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[
                 yield key, lambda a=data, b=label, v=variant, s=seed: run(a, b, v, s)
 
 
+def unseen(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+    """Clean test images of a digit against damaged ones, of kinds that no comparator has learned."""
+    (X, y), (X_test, y_test) = digits_of("train"), digits_of("t10k")
+
+    def run(digit: int, variant: str, seed: int) -> dict[str, Any]:
+        train, clean = X[y == digit][: args.rows], X_test[y_test == digit]
+        model, seconds = fitted(train, variant, seed)
+        rng, truth = np.random.default_rng(seed), np.repeat([1, 0], len(clean))
+        index = NearestNeighbors(n_neighbors=5).fit(train.reshape(len(train), -1))
+        found = {}
+        for name, damage in UNSEEN.items():
+            both = np.concatenate([clean, [damage(image, rng) for image in clean]])
+            near = -index.kneighbors(both.reshape(len(both), -1))[0].mean(axis=1)
+            scores = model.quality(both), model.score_samples(both), near
+            found[name] = [auc(truth, values) for values in scores]
+        return {"quality_membership_neighbours": found, "fit_cpu": round(seconds, 1)}
+
+    for variant in args.variants:
+        for seed in args.seeds:
+            for digit in args.digits:
+                key = {"table": "unseen", "variant": variant, "seed": seed, "digit": digit}
+                yield key, lambda d=digit, v=variant, s=seed: run(d, v, s)
+
+
+UNSEEN: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
+    "thinned": lambda image, rng: ndimage.grey_erosion(image, size=(2, 2)),
+    "thickened": lambda image, rng: ndimage.grey_dilation(image, size=(2, 2)),
+    "shifted by 3": lambda image, rng: ndimage.shift(image, (3, -3), order=0),
+    "turned by 20 degrees": lambda image, rng: ndimage.rotate(image, 20, reshape=False, order=1),
+    "half the contrast": lambda image, rng: 0.5 * image,
+    "5 % salt and pepper": lambda image, rng: np.where(
+        rng.random(image.shape) < 0.05, rng.integers(0, 2, image.shape), image
+    ),
+}
+
+
+def designs(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+    """Pairs of designs of known value: members are near the best ones, how far says the value.
+
+    The share of pairs, near each other, whose better one is told, by quality, membership and neighbours.
+    """
+
+    def run(name: str, variant: str, seed: int) -> dict[str, Any]:
+        rng, value = np.random.default_rng(seed), VALUES[name]
+        drawn = rng.uniform(-2, 2, (200_000, 3))
+        best = drawn[value(drawn) > np.quantile(value(drawn), 0.98)]
+        train = rng.permutation(best)[:500]
+        model, seconds = fitted(train, variant, seed)
+        a = rng.uniform(-2, 2, (2000, 3))
+        b = a + 0.3 * rng.normal(size=a.shape)
+        told = value(a) > value(b)
+        index = NearestNeighbors(n_neighbors=5).fit(train)
+        found = {}
+        for kind, score in (
+            ("quality", model.quality),
+            ("membership", model.score_samples),
+            ("neighbours", lambda rows: -index.kneighbors(rows)[0].mean(axis=1)),
+        ):
+            found[kind] = round(100 * float(np.mean((score(a) > score(b)) == told)), 1)
+        return found | {"fit_cpu": round(seconds, 1)}
+
+    for variant in args.variants:
+        for seed in args.seeds:
+            for name in VALUES:
+                key = {"table": "designs", "variant": variant, "seed": seed, "value": name}
+                yield key, lambda n=name, v=variant, s=seed: run(n, v, s)
+
+
+# Values of designs: the best ones are a point, a ring, a bent valley, and two points.
+VALUES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "point": lambda X: -np.sum(X**2, axis=1),
+    "ring": lambda X: -((np.hypot(X[:, 0], X[:, 1]) - 1.2) ** 2) - X[:, 2] ** 2,
+    "valley": lambda X: -((X[:, 1] - np.sin(2 * X[:, 0])) ** 2) - (X[:, 2] - 0.5 * X[:, 0]) ** 2,
+    "two points": lambda X: -np.minimum(np.sum((X - 1) ** 2, axis=1), np.sum((X + 1) ** 2, axis=1)),
+}
+
+
 def grid(args: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
     """Sixteen narrow Gaussians: how many centres c accepts, and how much of the space between them."""
     centres = np.array([[a, b] for a in GRID for b in GRID])
@@ -228,7 +308,15 @@ PEERS = {
     "iforest": lambda seed: IsolationForest(random_state=seed),
     "knn": lambda seed: Neighbours(),
 }
-TABLES = {"mnist": mnist, "adbench": adbench, "noise": noise, "grid": grid, "contaminated": contaminated}
+TABLES = {
+    "mnist": mnist,
+    "adbench": adbench,
+    "noise": noise,
+    "unseen": unseen,
+    "designs": designs,
+    "grid": grid,
+    "contaminated": contaminated,
+}
 
 
 def finished(out: Path) -> list[dict[str, Any]]:

@@ -42,6 +42,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "certificates": ("models", "vnncomp"),
     "attacks": ("models", "data/mnist", "foolbox"),
     "one_class_baselines": ("data/adbench", "pyod"),
+    "error_rates": (),
     "symmetry_learning": (),
     "multi_exit": ("data/mnist",),
     "scaling": ("models", "distributed"),

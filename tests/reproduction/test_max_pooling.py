@@ -25,6 +25,13 @@ def test_a_failed_lemma_is_not_hidden():
     cell = {"d": 3, "m": 100, "seed": 0}
     good = {"units": True, "balanced": True, "learnt": True, "margin": 2.0, "layerwise": 0.0}
     good |= {"fully connected": 0.3, "svm": 0.3}
+    good |= {"steps": 1, "error": 0.0, "narrow steps": 1, "narrow error": 0.0}
     assert module.compare([(cell, good)]).verdict == "reproduced"
-    for change in ({"learnt": False}, {"margin": 0.5}, {"layerwise": 0.4}):
+    for change in ({"learnt": False}, {"margin": 0.5}, {"layerwise": 0.4}, {"steps": None}):
         assert module.compare([(cell, {**good, **change})]).verdict == "not reproduced"
+
+
+def test_both_rates_fail_in_networks_that_are_too_narrow():
+    runs = [module.run(cell) for cell in module.cells({"patterns": [3], "samples": [60], "seeds": 4})]
+    assert all(r["steps"] <= 12 and r["error"] == 0.0 for r in runs)
+    assert any(r["narrow steps"] is None and r["narrow error"] > (3 / 60) ** 0.5 for r in runs)

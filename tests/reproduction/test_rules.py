@@ -481,6 +481,7 @@ def survival(h=0.08, c=0.0):
 def pooled(**changes):
     good = {"units": True, "balanced": True, "learnt": True, "margin": 2.0, "layerwise": 0.0}
     good |= {"joint": 0.0, "fully connected": 0.2, "svm": 0.3}
+    good |= {"steps": 28, "error": 0.0, "narrow steps": None, "narrow error": 0.5}
     return seeds({**good, **changes}, d=7, m=20)
 
 
@@ -784,6 +785,8 @@ RULES = {
             pooled(margin=0.5),
             pooled(**{"layerwise": 0.6, "fully connected": 2.0, "svm": 2.0}),
             pooled(units=False),
+            pooled(steps=29),
+            pooled(steps=None),
         ],
     ),
     "pac-bayes-certificate": (
