@@ -201,9 +201,9 @@ def test_exact_training_finds_the_same_network_with_two_threads():
 
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((9, 2)), rng.standard_normal(9)
-    alone = ExactReluRegressor(2, verbose=0).fit(X, y)
+    alone = ExactReluRegressor(2, budget=600.0, verbose=0).fit(X, y)
     with workers(2):
-        model = ExactReluRegressor(2, verbose=0).fit(X, y)
+        model = ExactReluRegressor(2, budget=600.0, verbose=0).fit(X, y)
     assert model.optimal_ and model.n_tuples_ == alone.n_tuples_
     assert (model.best_loss_, model.lower_bound_) == (alone.best_loss_, alone.lower_bound_)
     assert np.array_equal(model.predict(X), alone.predict(X))

@@ -69,7 +69,7 @@ def test_an_outlier_does_not_hide_the_others(size):
     model = _fit(x[:, None], y, width=2)
     bend = np.maximum(x - 6, 0)  # a unit for the outlier, another for the line through the others
     A = np.column_stack([np.ones(8), x, bend])
-    reached = float(((A @ np.linalg.lstsq(A, y)[0] - y) ** 2).sum())
+    reached = float(((A @ np.linalg.lstsq(A, y, rcond=None)[0] - y) ** 2).sum())
     assert model.lower_bound_ <= reached * (1 + 1e-6)
     assert not model.optimal_ or model.best_loss_ <= reached * (1 + 1e-6)
 

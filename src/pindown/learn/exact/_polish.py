@@ -142,7 +142,7 @@ def on_its_pattern(network: ReluNetwork, problem: Problem) -> ReluNetwork | None
     A = (on[:, :, None] * Z[:, None, :]).reshape(len(Z), -1)
     A = np.column_stack([A, np.ones((len(Z), int(problem.biased)))])
     root = np.sqrt(problem.mass)
-    theta = np.asarray(np.linalg.lstsq(A * root[:, None], problem.y * root)[0], np.float64)
+    theta = np.asarray(np.linalg.lstsq(A * root[:, None], problem.y * root, rcond=None)[0], np.float64)
     phi = theta[: on.shape[1] * Z.shape[1]]
     return problem.network(signs, phi, float(theta[-1]) if problem.biased else 0.0)
 
