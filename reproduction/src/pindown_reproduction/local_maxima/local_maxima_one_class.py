@@ -262,8 +262,9 @@ EXPERIMENT = Experiment(
     seconds={"quick": 44, "decisive": 3000},
     power=Power(
         least={"train": 1500, "epochs": 12},
-        why="Five hundred and more steps of 32 images, the preset's own number of epochs: before, scores "
-        "are those of random networks. Three seeds of the ten digits; one data set is enough for a no.",
+        why="Five hundred and more steps of 32 images, the preset's own number of epochs: before, "
+        "scores are those of random networks. Three seeds of the ten digits; one data set is enough "
+        "for a no.",
     ),
     remark="Full MNIST with the default preset: see [the guide](local-maxima.md).",
     cells=cells,
