@@ -27,7 +27,7 @@ def unpacked(data):
     version, n_text, n_body = struct.unpack("<IIQ", data[16:32])
     stream = zlib.decompressobj()
     body = stream.decompress(data[64:])
-    assert version == 2 and stream.eof and not stream.unused_data
+    assert version == 3 and stream.eof and not stream.unused_data
     assert len(body) == n_body and hashlib.sha256(body).digest() == data[32:64]
     claim, at, arrays = json.loads(body[:n_text]), n_text, {}
     for name, kind, shape in claim["arrays"]:
@@ -70,7 +70,7 @@ def test_claims_are_what_was_asked(written):
     for claim, arrays, problem in written.values():
         if claim["verdict"] == "violated":
             continue  # boxes are rounded inwards
-        d, k = claim["inputs"], sum(claim["network_outputs"])
+        d, k = claim["inputs"], sum(each["outputs"] for each in claim["networks"])
         first = 0
         for s, unsafe in enumerate(problem.prop.unsafe):
             n, box = arrays["set_rows"][s], 2 * d * arrays["set_box"][s]
@@ -93,7 +93,7 @@ def test_trees_of_boxes_are_walked_as_the_document_says(written, name):
     """Every number is used, and without shrinking the leaves fill the box."""
     claim, arrays, _ = written[name]
     streams, d = Streams(arrays), claim["inputs"]
-    (s,) = arrays["box_sets"]
+    (s,) = (s for s, way in enumerate(arrays["proof"]) if way == 2)
     corners = arrays["boxes"][2 * d * arrays["set_box"][s] :][: 2 * d]
     level, volume = [(corners[:d], corners[d:])], 0.0
     whole = float(np.prod(np.subtract(corners[d:], corners[:d])))
@@ -158,11 +158,12 @@ def bounded(layers, box, bounds, signs, slopes, multipliers, form, constant):
 def test_every_leaf_of_a_tree_of_signs_is_proved_by_the_documents_formula(written, name):
     claim, arrays, problem = written[name]
     layers = [(np.asarray(W), b.tolist()) for W, b in problem.models[0].layers]
-    streams, d, k, n_leaves = Streams(arrays), claim["inputs"], claim["network_outputs"][0], 0
+    streams, d, k, n_leaves = Streams(arrays), claim["inputs"], claim["networks"][0]["outputs"], 0
     sizes = [len(b) for _, b in layers[:-1]]
     roots = [affine(streams, sizes) for _ in range(max(arrays["sign_root"]) + 1)]
     firsts = np.cumsum([0, *arrays["set_rows"]])
-    for s, r in zip(arrays["sign_sets"], arrays["sign_root"], strict=True):
+    sets = (s for s, way in enumerate(arrays["proof"]) if way == 3)
+    for s, r in zip(sets, arrays["sign_root"], strict=True):
         bounds, units = roots[r]
         n, corners = arrays["set_rows"][s], arrays["boxes"][2 * d * arrays["set_box"][s] :][: 2 * d]
         rows = np.array(arrays["rows"]).reshape(-1, k)[firsts[s] :][:n]
@@ -194,4 +195,4 @@ def test_every_leaf_of_a_tree_of_signs_is_proved_by_the_documents_formula(writte
                 n_leaves += 1
             level = below
     left = [key for key, values in streams.left.items() if values and key.startswith(("sign_", "root_"))]
-    assert n_leaves and set(left) <= {"sign_sets", "sign_root"}
+    assert n_leaves and set(left) <= {"sign_root"}

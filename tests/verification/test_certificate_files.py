@@ -10,6 +10,7 @@ import pytest
 
 import pindown as pn
 from pindown.errors import CertificateError
+from pindown.io.onnx_operations import operations_of
 from pindown.model.builder import Builder
 from pindown.model.operations.smooth import Sigmoid
 from pindown.verification import UnsafeSet, portfolio, proof_files
@@ -174,6 +175,29 @@ def test_uses_of_operations_are_checked_or_have_no_file(tmp_path, steps, constan
         if not reason:
             said, _ = verdict_of(proof.read_bytes(), [path.read_bytes()])
             assert said.startswith(f"accepted: {verdict}")
+
+
+def test_uses_that_the_files_version_does_not_have_and_rare_types_have_no_file(tmp_path):
+    """An attribute that became an input in opset 13; weights of bfloat16."""
+    node, tensors = onnx.helper.make_node, onnx.TensorProto
+    ends = [onnx.helper.make_tensor_value_info(n, tensors.FLOAT, [1, 2]) for n in "xy"]
+    nodes = [node("Unsqueeze", ["x"], ["u"], axes=[0]), node("Squeeze", ["u"], ["s"], axes=[0])]
+    nodes.append(node("Mul", ["s", "c"], ["y"]))
+    for version, kind in ((11, tensors.FLOAT), (13, tensors.FLOAT), (11, tensors.BFLOAT16)):
+        stored = [onnx.helper.make_tensor("c", kind, [1, 2], [1.0, 2.0])]
+        graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], stored)
+        opsets = [onnx.helper.make_opsetid("", version)]
+        path = tmp_path / "model.onnx"
+        onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+        found = operations_of(path)
+        assert found.unusual == (() if version == 11 else ("Unsqueeze", "Squeeze"))
+        assert found.plain == (kind == tensors.FLOAT)
+        network, reads = checker.Network(2), np.arange(2)
+        if not found.unusual and found.plain:
+            checker.Reader(network, path.read_bytes(), reads)
+        else:
+            with pytest.raises((checker.Rejected, onnx.checker.ValidationError)):
+                checker.Reader(network, path.read_bytes(), reads)
 
 
 def test_certificates_that_are_too_large_are_not_written(tmp_path, monkeypatch):

@@ -127,7 +127,7 @@ def refuted(data, net, rng):
     """Return whether an accepted claim is false, as far as corners and samples tell."""
     claimed = checker.Certificate(data)
     if "growth" in claimed.claim:
-        k, d = claimed.n_outputs[0], claimed.d
+        k, d = claimed.networks[0][2], claimed.d
         points = rng.standard_normal((300, d)) * rng.choice([0.0, 1.0, 1e3], (300, 1))
         gaps = np.abs(net(points)[:, :k] - net(points)[:, k:]).max(axis=1)
         return bool((gaps > claimed.claim["growth"] * (1 + np.linalg.norm(points, axis=1))).any())
@@ -267,7 +267,7 @@ def test_branches_do_not_share_what_is_unknown():
         network.add(checker.Relu(moved))
     network.add(checker.Affine([network.pick(2), network.pick(4, weight=-1.0)], np.zeros(1)))
     bounds = checker.Bounds(network, np.array([[-1.0]]), np.array([[1.0]]))
-    bounds.tighten()
+    bounds.complete(linear=True)
     (low,), (high,) = (end[0] for end in bounds.values[-1])
     x = np.linspace(-1, 1, 201)
     made = np.maximum(x, 0) - np.maximum(x - 0.5, 0)
@@ -290,7 +290,7 @@ def test_roots_may_be_used_in_any_order(tmp_path):
     problem = problems()["signs"]
     _, models, data = certified(problem, tmp_path)
     claim, arrays = proof_files.unpacked(data)
-    assert len(arrays["sign_sets"]) == 2
+    assert len(arrays["sign_root"]) == 2
     double = {name: np.concatenate([v, v]) for name, v in arrays.items() if name.startswith("root_")}
     n = int(arrays["sign_root"].max()) + 1
     for roots in ([n, *arrays["sign_root"][1:]], [*arrays["sign_root"][:1], n]):

@@ -1,7 +1,7 @@
 """The checker's bounds of random graphs, beside an evaluation of the ONNX files in rationals."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -199,7 +199,7 @@ def look(seed):
     bounds = {}
     for name in ("intervals", "linear bounds"):
         bounds[name] = checker.Bounds(network, low[None], high[None])
-        getattr(bounds[name], "complete" if name == "intervals" else "tighten")()
+        bounds[name].complete(linear=name != "intervals")
         (least,), (most,) = bounds[name].values[output]
         for y in truths:
             assert all(a <= v <= b for a, v, b in zip(least, y, most, strict=True)), (seed, name)
@@ -229,6 +229,106 @@ def test_no_bound_of_a_random_graph_is_wrong(part):
 def test_no_bound_of_a_thousand_random_graphs_is_wrong():
     with np.errstate(all="ignore"):
         assert sum(look(10_000 + i) for i in range(1000)) >= 500
+
+
+def tied_pair(rng):
+    """Return two random ONNX files of one structure, their layers, and pairs that the file may state."""
+    sizes = [int(n) for n in rng.integers(1, 5, 4)]
+    others = [sizes[0], *(int(n) for n in rng.integers(1, 5, 2)), sizes[3]]
+    hostile = bool(rng.integers(2))
+    files, nets, shift = [], [], float(rng.choice([0.0, 2.0**-40, 1e-3]))
+    for own in (sizes, others):
+        layers = []
+        for i, (n, m) in enumerate(pairwise(own)):
+            W, b = rng.standard_normal((n, m)), rng.standard_normal(m)
+            if hostile:
+                W = np.where(rng.random((n, m)) < 0.4, rng.choice([0.0, 1e-44, 1e16, -3e7], (n, m)), W)
+            if nets and nets[0][i][0].shape == W.shape:  # the same but for a little
+                W, b = nets[0][i][0] * (1.0 + shift), nets[0][i][1] - shift
+            layers.append((W, b))
+        nodes, stored, name = [], [], "x"
+        for i, (W, b) in enumerate(layers):
+            stored += [numpy_helper.from_array(W, f"W{i}"), numpy_helper.from_array(b[None], f"b{i}")]
+            nodes.append(helper.make_node("Gemm", [name, f"W{i}", f"b{i}"], [f"z{i}"]))
+            name = f"z{i}"
+            if i < 2:
+                nodes.append(helper.make_node("Relu", [name], [f"y{i}"]))
+                name = f"y{i}"
+        ends = [
+            helper.make_tensor_value_info(end, TensorProto.DOUBLE, [1, k])
+            for end, k in (("x", own[0]), (name, own[3]))
+        ]
+        graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], stored)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+        files.append(model.SerializeToString())
+        nets.append(layers)
+    places = [rng.integers(0, sizes[i], others[i]) for i in (1, 2)]
+    scales = [rng.choice([1.0, 0.5, 0.1, 3e5, 1e-9], others[i]) for i in (1, 2)]
+    if sizes == others and rng.random() < 0.5:
+        places, scales = [np.arange(n) for n in sizes[1:3]], [np.ones(n) for n in sizes[1:3]]
+    taken = {"tie_places": np.concatenate(places), "tie_scales": np.concatenate(scales)}
+    return files, nets, taken
+
+
+def exact(layers, x):
+    values = rational(x)
+    for i, (W, b) in enumerate(layers):
+        values = values @ rational(W) + rational(b)
+        values = np.maximum(values, Fraction(0)) if i < 2 else values
+    return values
+
+
+def test_no_bound_of_tied_networks_is_wrong():
+    """Also with pairs that make no sense: they only make what the second network has more larger."""
+    tested = 0
+    with np.errstate(all="ignore"):
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            files, nets, taken = tied_pair(rng)
+            d = len(nets[0][0][0])
+            made, other = checker.Network(d), checker.Network(d)
+            for network, file in zip((made, other), files, strict=True):
+                checker.Reader(network, file, np.arange(d))
+            left = {name: list(values) for name, values in taken.items()}
+
+            def take(name, n, left=left):
+                values, left[name] = np.array(left[name][:n]), left[name][n:]
+                return values
+
+            try:
+                output = checker.tie(made, other, take)
+            except checker.Rejected as reason:
+                assert "too small" in str(reason) or "underflow" in str(reason), seed
+                continue
+            tested += 1
+            growth = checker.check_growth(with_last(made))
+            centre = rng.standard_normal(d) * rng.choice([0.0, 1.0, 1e8], d)
+            radius = rng.choice([0.0, 1e-160, 1e-9, 0.1, 1.0, 1e6], d)
+            low, high = centre - radius, centre + radius
+            bounds = checker.Bounds(made, low[None], high[None])
+            bounds.complete(linear=True)
+            (least,), (most,) = bounds.values[output]
+            k = len(least)
+            form = np.concatenate([np.eye(k), -np.eye(k)])[None]
+            ends = bounds.largest(*bounds.upper(output, form))[0]
+            points = [low, high, *rng.uniform(low, high, (6, d))]
+            for x in points:
+                f, g = (exact(layers, x) for layers in nets)
+                assert all(a <= v <= b for a, v, b in zip(least, g, most, strict=True)), seed
+                assert all(v <= b for v, b in zip([*g, *-g], ends, strict=True)), seed
+                size = 1 + Fraction(float(np.linalg.norm(x))) * (1 + Fraction(1, 10**12))
+                assert np.isinf(growth) or max(abs(f - g)) <= Fraction(growth) * size, seed
+    assert tested > 30
+
+
+def with_last(network):
+    """Return the network with its outputs side by side, as certificates have it."""
+    made = checker.Network(network.sizes[0])
+    for node in network.nodes:
+        made.add(node)
+    n = len(made.nodes)
+    made.side_by_side([(n, np.arange(made.sizes[n]))])
+    return made
 
 
 def test_the_witness_in_rationals_is_the_files():

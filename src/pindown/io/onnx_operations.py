@@ -30,8 +30,8 @@ class OnnxOperations(NamedTuple):
         counts: How often each is named.
         unusual: Those that are used in an unusual way at least once: a product of two tensors, a scaled
             Gemm, a convolution in groups or of other things than images, ...
-        plain: Whether the file holds all of its weights, no operation of its own and no weights of sizes
-            near the ends of float64, and is of opset 7 or later.
+        plain: Whether the file holds all of its weights, no operation of its own, no weights of sizes
+            near the ends of float64 or of types that are hardly used, and is of opset 7 or later.
     """
 
     counts: Counter[str]
@@ -58,7 +58,10 @@ def operations_of(path: str | PathLike[str]) -> OnnxOperations:
     graph, opsets = model.graph, {each.domain: each.version for each in model.opset_import}
     apart = any(each.external_data for each in graph.initializer)
     sizes = {each.name: len(each.dims) for each in graph.initializer}
-    stored = [] if apart else [each for each in graph.initializer if each.data_type == each.DOUBLE]
+    stored = list(graph.initializer)
+    context = type(onnx.checker.DEFAULT_CONTEXT)()
+    context.ir_version = onnx.IR_VERSION
+    context.opset_imports = {"": opsets.get("", 0)}
     taken = [value.type.tensor_type.shape.dim for value in graph.input if value.name not in sizes]
     flat = (
         max(map(len, taken), default=0) <= 2 and not {node.op_type for node in graph.node} & _MORE_AXES
@@ -69,17 +72,35 @@ def operations_of(path: str | PathLike[str]) -> OnnxOperations:
         given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         if name == "Constant":
             sizes[node.output[0]] = len(given["value"].dims) if "value" in given else 0
-            stored += [
-                a for a in given.values() if getattr(a, "data_type", 0) == onnx.TensorProto.DOUBLE
-            ]
+            stored += [value for value in given.values() if isinstance(value, onnx.TensorProto)]
         names.append(name)
-        if _is_unusual(name, list(node.input), given, sizes, flat):
+        if _is_unusual(name, list(node.input), given, sizes, flat) or not _is_known(node, context):
             unusual.append(name)
         elif name in _MOVING and node.input[0] in sizes:
             sizes[node.output[0]] = sizes[node.input[0]] if name in ("Identity", "Transpose") else -1
-    extreme = any(_is_extreme(onnx.numpy_helper.to_array(each)) for each in stored)
-    plain = not (apart or extreme or model.functions) and opsets.get("", 0) >= 7
+    kinds = onnx.TensorProto
+    usual = {kinds.FLOAT16, kinds.FLOAT, kinds.DOUBLE, kinds.INT32, kinds.INT64}
+    doubles = [] if apart else [each for each in stored if each.data_type == kinds.DOUBLE]
+    extreme = any(_is_extreme(onnx.numpy_helper.to_array(each)) for each in doubles)
+    strange = extreme or any(each.data_type not in usual for each in stored)
+    plain = not (apart or strange or model.functions) and opsets.get("", 0) >= 7
     return OnnxOperations(Counter(names), tuple(dict.fromkeys(unusual)), plain)
+
+
+def _is_known(node: Any, context: Any) -> bool:
+    """Whether an operation has these inputs and attributes in the file's version, as ONNX defines it."""
+    import onnx
+
+    own = onnx.NodeProto()
+    own.CopyFrom(node)
+    if own.domain not in ("", "ai.onnx"):
+        return True  # an operation of somebody else: its name tells
+    own.domain = ""
+    try:
+        onnx.checker.check_node(own, context)
+    except onnx.checker.ValidationError:
+        return False
+    return True
 
 
 def _is_extreme(values: NDArray[np.float64]) -> bool:

@@ -44,7 +44,7 @@ from pindown.model.operations.operation import (
     Writer,
 )
 from pindown.model.operations.relu import Relu, triangle_lines
-from pindown.rounding import UNIT_ROUNDOFF, add_down, add_up, gamma
+from pindown.rounding import UNIT_ROUNDOFF, gamma
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +64,8 @@ class ReluGap(Operation):
     def interval(self, *boxes: Interval) -> Interval:
         """Return an interval between 0 and d, or d or 0 where the signs are known."""
         (low, high), on, off = boxes[0], *_signs(*boxes)
-        z, moved = ([np.maximum(end, 0.0) for end in box] for box in boxes[1:])
-        least = np.fmax(add_down(moved[0], -z[1]), np.where(on, low, np.minimum(low, 0.0)))
-        most = np.fmin(add_up(moved[1], -z[0]), np.where(on, high, np.maximum(high, 0.0)))
+        least = np.where(on, low, np.minimum(low, 0.0))
+        most = np.where(on, high, np.maximum(high, 0.0))
         return Interval(np.where(off, 0.0, least), np.where(off, 0.0, most))
 
     def relaxation(self, *boxes: Interval) -> Relaxation:

@@ -41,7 +41,7 @@ from pindown.verification.proof_log import (
 from pindown.verification.properties import Property, UnsafeSet
 
 MAGIC = b"pindown proof\r\n\x1a"
-VERSION = 2
+VERSION = 3
 _HEAD = struct.Struct("<16sIIQ32s")  # magic, version, length of the JSON, length of all, its SHA-256
 MAX_FILE = 100_000_000  # bytes of a certificate
 MAX_UNPACKED = 1_000_000_000
@@ -111,17 +111,23 @@ def claim_of(
         ]
         arrays["input_rows"] = np.concatenate([np.zeros((0, d)), *own])
     claim: dict[str, Any] = {
-        "claim": "verify",
         "models": [{"name": m.name, "sha256": m.sha256} for m in models],
         "inputs": d,
-        "network_inputs": list(prop.n_inputs),
-        "network_outputs": list(prop.n_outputs),
-        "networks": [0] if prop.models is None else list(prop.models),
+        "networks": _networks(prop),
         "words": str(prop),
     }
-    if prop.reads is not None:
-        arrays["reads"] = np.concatenate(prop.reads).astype(np.int32)
     return claim, arrays
+
+
+def _networks(prop: Property) -> list[dict[str, Any]]:
+    """Return of each network its model, how many outputs it has, and what it reads unless it is all."""
+    found: list[dict[str, Any]] = []
+    every = list(range(prop.n_free))
+    for i, n in enumerate(prop.n_outputs):
+        own: dict[str, Any] = {"model": 0 if prop.models is None else int(prop.models[i]), "outputs": n}
+        reads = every if prop.reads is None else np.asarray(prop.reads[i]).tolist()
+        found.append(own if reads == every else {**own, "reads": reads})
+    return found
 
 
 def _strict(unsafe: UnsafeSet) -> NDArray[np.uint8]:
@@ -153,8 +159,13 @@ def proof_arrays(log: ProofLog, prop: Property, frontier: Frontier) -> Arrays:
     wanted = {
         way: [s for s in range(n) if log.proved.get(s, way) == way] for way in (BY_BOXES, BY_SIGNS)
     }
-    _box_arrays(log, [s for s in wanted[BY_BOXES] if s in log.box_roots], frontier, prop.n_free, arrays)
-    _sign_arrays(log, [s for s in wanted[BY_SIGNS] if s in log.signs], frontier, arrays)
+    boxes = [s for s in wanted[BY_BOXES] if s in log.box_roots]
+    _box_arrays(log, boxes, frontier, prop.n_free, arrays)
+    signs = _sign_arrays(log, [s for s in wanted[BY_SIGNS] if s in log.signs], frontier, arrays)
+    if len(log.proved) < n:  # else they follow from how the sets are proved
+        arrays["box_sets"], arrays["sign_sets"] = (np.array(sets, np.int32) for sets in (boxes, signs))
+    elif any(s not in boxes + signs for s, way in log.proved.items() if way != BY_ENDS):
+        log.refuse("a set was proved by a step that certificates do not have")
     return arrays
 
 
@@ -173,14 +184,14 @@ def _box_arrays(log: ProofLog, sets: list[int], frontier: Frontier, d: int, arra
         corners += [frontier.boxes.get(node, missing) for node in left]
         kinds.append(kind)
         places.append(place)
-    arrays["box_sets"] = np.array(sets, np.int32)
     arrays["box_kinds"], arrays["box_places"] = _joined(kinds, np.uint8), _joined(places, np.uint16)
     if corners:
         arrays["open_boxes"] = np.array([each for each, _ in corners])
         arrays["open_box_bounds"] = np.array([bound for _, bound in corners])
 
 
-def _sign_arrays(log: ProofLog, sets: list[int], frontier: Frontier, arrays: Arrays) -> None:
+def _sign_arrays(log: ProofLog, sets: list[int], frontier: Frontier, arrays: Arrays) -> list[int]:
+    """Write trees of signs; return the sets of which they are."""
     kept, kinds, places, ends, bounds = [], [], [], [], []
     for s in sets:
         signs, parts = log.signs[s], frontier.parts.get(s, {})
@@ -197,8 +208,7 @@ def _sign_arrays(log: ProofLog, sets: list[int], frontier: Frontier, arrays: Arr
             places.append(place)
             ends += told
             bounds += [parts[node][1] for node in nodes[kind == OPEN].tolist()]
-    used = sorted({log.signs[s].root for s in kept})
-    arrays["sign_sets"] = np.array(kept, np.int32)
+    used = list(dict.fromkeys(log.signs[s].root for s in kept))
     arrays["sign_root"] = np.array([used.index(log.signs[s].root) for s in kept], np.int32)
     arrays["sign_kinds"], arrays["sign_places"] = _joined(kinds, np.uint8), _joined(places, np.int32)
     arrays["sign_slopes"] = _joined([each.slopes for each in ends], np.uint8)
@@ -212,6 +222,7 @@ def _sign_arrays(log: ProofLog, sets: list[int], frontier: Frontier, arrays: Arr
     arrays["root_counts"] = np.array([len(t.entries) for t in tensors], np.int32)
     arrays["root_entries"] = _joined([t.entries for t in tensors], np.int32)
     arrays["root_slopes"] = _joined([t.slopes.ravel() for t in tensors], np.uint8)
+    return kept
 
 
 # ---------------------------------------------------------------------- bytes

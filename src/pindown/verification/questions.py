@@ -185,16 +185,13 @@ _JOINED: dict[str, Any] = {
 def _combined(parts: dict[int, Arrays], starts: NDArray[np.int64]) -> Arrays:
     """Return proofs of several questions as one; ``starts``: their first sets."""
     made: Arrays = {"proof": np.zeros(int(starts[-1]), np.uint8)}
-    sets: dict[str, list[NDArray[Any]]] = {"box_sets": [], "sign_sets": [], "sign_root": []}
+    roots: list[NDArray[Any]] = []
     n_roots = 0
     for i, arrays in parts.items():
         made["proof"][starts[i] : starts[i + 1]] = arrays["proof"]
-        for name in ("box_sets", "sign_sets"):
-            sets[name].append(arrays[name] + int(starts[i]))
-        sets["sign_root"].append(arrays["sign_root"] + n_roots)
+        roots.append(arrays["sign_root"] + n_roots)
         n_roots += int(arrays["sign_root"].max(initial=-1)) + 1
-    for name, each in sets.items():
-        made[name] = np.concatenate([np.zeros(0, np.int32), *each]).astype(np.int32)
+    made["sign_root"] = np.concatenate([np.zeros(0, np.int32), *roots]).astype(np.int32)
     for name, kind in _JOINED.items():
         made[name] = np.concatenate([np.zeros(0, kind), *(arrays[name] for arrays in parts.values())])
     return made
