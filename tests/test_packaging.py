@@ -15,7 +15,7 @@ from pindown.cli.doctor_checks import Requirement, release
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-SHIPPED_WITH_SOURCES = ("src", "tests", "docs", "benchmarks", "gallery")
+SHIPPED_WITH_SOURCES = ("src", "tests", "docs", "benchmarks", "gallery", "checker")
 # Of a wheel, of a source distribution (which has the pictures of the docs and the tests), of one file.
 WHEEL_BYTES, SOURCE_BYTES, FILE_BYTES = 3_000_000, 8_000_000, 400_000
 
@@ -25,7 +25,7 @@ def files_in(folder: Path) -> set[str]:
     return {
         str(path.relative_to(ROOT))
         for path in folder.rglob("*")
-        if path.is_file() and not {"__pycache__", ".hypothesis"} & set(path.parts)
+        if path.is_file() and not {"__pycache__", ".hypothesis", ".ruff_cache"} & set(path.parts)
     }
 
 
