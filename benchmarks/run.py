@@ -30,7 +30,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "zoo": ("models",),
     "geometry": ("models", "relucent"),
     "segments": ("models", "data/mnist"),
-    "equivalence": ("models",),
+    "equivalence": ("models", "data/mnist"),
     "exact_training": (),
     "segmented": ("pwlf", "ruptures"),
     "kernels": (),

@@ -525,6 +525,12 @@ ROWS_SHARE = 0.75
 ASCENT_STEPS = (1.0, 0.5, 0.25, 0.25, 0.1, 0.1, 0.05, 0.05)
 # Corners of a ball to begin at: those where the largest linear bounds on the gap are attained.
 ROW_CORNERS = 4
+# A bound that is above what was found by this factor is worth more work.
+ROW_LOOSE = 2.0
+# Outputs up to which each is led uphill by itself.
+ROW_OUTPUTS = 20
+# How often planes at corners are mixed in: with 80 steps bounds are a twentieth lower.
+ROW_CORNER_STEPS = 16
 # Gradient steps on the planes around differences of units: of pruned copies bounds are a tenth lower.
 ROW_DIFFERENCE_STEPS = 20
 # Classes that a row is led to at most, and turns of the search after every one was tried.

@@ -267,7 +267,13 @@ def sum_of_forms(first: LinearForms, second: LinearForms, reach: Array) -> Linea
 
 
 def gap_bounds(
-    a: ReluNetwork, b: ReluNetwork, lower: Array, upper: Array, *, deadline: Deadline = NEVER
+    a: ReluNetwork,
+    b: ReluNetwork,
+    lower: Array,
+    upper: Array,
+    *,
+    corners: int = 0,
+    deadline: Deadline = NEVER,
 ) -> tuple[Array, LinearForms]:
     """Bound the largest difference of two networks on each of n boxes.
 
@@ -276,6 +282,7 @@ def gap_bounds(
         b: One with as many inputs and outputs; tied to a if it has the same widths.
         lower: Lower corners, (n, d).
         upper: Upper corners, (n, d).
+        corners: How often hidden units of each are bounded anew by planes that are exact at corners.
         deadline: When to stop tightening; bounds are looser then.
 
     Returns:
@@ -283,7 +290,8 @@ def gap_bounds(
     """
     k = a.out_features
     rows = np.concatenate([np.eye(k), -np.eye(k)])
-    first, second = (relax(net, lower, upper, deadline=deadline) for net in (a, b))
+    how = {"corners": corners, "deadline": deadline}
+    first, second = (relax(net, lower, upper, **how) for net in (a, b))  # type: ignore[arg-type]
     forms = sum_of_forms(first.upper_forms(rows), second.upper_forms(-rows), first.reach[0])
     bounds = largest(forms, lower, upper)
     za, zb = first.bounds[-1], second.bounds[-1]

@@ -27,6 +27,7 @@ from pindown.deadline import NEVER, Deadline
 from pindown.io.accepting import on_network
 from pindown.model.operations.operation import Interval
 from pindown.network import ReluNetwork
+from pindown.relaxation.first_layer import forms_by_corners
 from pindown.relaxation.intervals import interval_bounds
 from pindown.relaxation.triangle import triangle_relaxation
 from pindown.relaxation.tuning import (
@@ -67,6 +68,13 @@ class Relaxation:
     upper: Array
     bounds: tuple[Interval, ...]
     reach: tuple[Array, ...]
+
+    def of_box(self, k: int) -> Relaxation:
+        """Return the network on one of the boxes."""
+        own = slice(k, k + 1)
+        bounds = tuple(Interval(z.lower[own], z.upper[own]) for z in self.bounds)
+        reach = tuple(size[own] for size in self.reach)
+        return Relaxation(self.net, self.lower[own], self.upper[own], bounds, reach)
 
     def upper_forms(self, rows: ArrayLike) -> LinearForms:
         """Bound ``rows @ f(x)`` from above on each box, ``rows`` of shape (q, k)."""
@@ -125,10 +133,18 @@ def linear_bounds(
     return tuple(tight)
 
 
-def relax(net: ReluNetwork, lower: Array, upper: Array, *, deadline: Deadline = NEVER) -> Relaxation:
+def relax(
+    net: ReluNetwork, lower: Array, upper: Array, *, corners: int = 0, deadline: Deadline = NEVER
+) -> Relaxation:
     """Put a network between lines on the boxes ``lower[i] <= x <= upper[i]``, both (n, d).
 
-    After the deadline hidden units keep their interval bounds.
+    Args:
+        net: The network.
+        lower: Lower corners, (n, d).
+        upper: Upper corners, (n, d).
+        corners: How often hidden units are bounded anew by planes above the first layer's ReLUs that are
+            exact at corners of the boxes (:mod:`~pindown.relaxation.first_layer`).
+        deadline: When to stop; hidden units keep the bounds they have, by intervals at least.
     """
     low, high = lower, upper
     bounds: tuple[Interval, ...] = ()
@@ -137,7 +153,10 @@ def relax(net: ReluNetwork, lower: Array, upper: Array, *, deadline: Deadline = 
         reach = (*reach, np.maximum(np.abs(low), np.abs(high)))
         z = interval_image(layer, low, high)
         if i > 0:  # in the first layer intervals are exact
-            z = _tightened(Relaxation(net, lower, upper, bounds, reach), i, z, deadline)
+            known = Relaxation(net, lower, upper, bounds, reach)
+            z = _tightened(known, i, z, deadline)
+            if corners and i < net.depth - 1:
+                z = _tightened_by_corners(known, i, z, corners, deadline)
         bounds = (*bounds, z)
         low, high = np.maximum(z.lower, 0.0), np.maximum(z.upper, 0.0)
     return Relaxation(net, lower, upper, bounds, reach)
@@ -186,14 +205,37 @@ def _tightened(known: Relaxation, i: int, z: Interval, deadline: Deadline) -> In
     return Interval(low, high)
 
 
-def _carried(known: Relaxation, i: int, rows: NDArray[Any]) -> LinearForms:
-    """Return upper forms of ``rows @ z_i``; whole numbers stand for plus and minus these units."""
+def _tightened_by_corners(
+    known: Relaxation, i: int, z: Interval, corners: int, deadline: Deadline
+) -> Interval:
+    """Bound units of layer i whose sign is open by planes that are exact at corners, box by box."""
+    low, high = z.lower.copy(), z.upper.copy()
+    layer = known.net.layers[0]
+    for k in range(len(low)):
+        units = np.flatnonzero((low[k] < 0) & (high[k] > 0))
+        if deadline.passed or not len(units):
+            continue
+        one = known.of_box(k)
+        A, c = (part[0] for part in _carried(one, i, units, first=1))
+        own = Interval(*(end[0] for end in one.bounds[0]))
+        made = forms_by_corners(A, c, layer, own, one.lower[0], one.upper[0], steps=corners)
+        ends = largest(LinearForms(*(part[None] for part in made)), one.lower, one.upper)[0]
+        high[k, units] = np.minimum(high[k, units], ends[: len(units)])
+        low[k, units] = np.maximum(low[k, units], -ends[len(units) :])
+    return Interval(low, high)
+
+
+def _carried(known: Relaxation, i: int, rows: NDArray[Any], first: int = 0) -> LinearForms:
+    """Return upper forms of ``rows @ z_i``; whole numbers stand for plus and minus these units.
+
+    Forms of what layer ``first`` takes.
+    """
     layers, n = known.net.layers, len(known.lower)
     with np.errstate(over="ignore", invalid="ignore"):
         sizes = term_sizes(layers[i], known.reach[i])
         A, c, terms = _first_step(layers[i], rows, sizes)
         lost = np.zeros(n)  # what underflow can take
-        for below in range(i - 1, -1, -1):
+        for below in range(i - 1, first - 1, -1):
             lines = triangle_relaxation(known.bounds[below])
             shift = _dot(np.maximum(A, 0.0), lines.shift)
             A = A * np.where(A > 0, lines.slope[:, None], lines.lower[:, None])

@@ -31,8 +31,11 @@ from pindown.deadline import Deadline, Stopwatch
 from pindown.equivalence.comparison._joint_bounds import Joint, Labels
 from pindown.equivalence.tuning import (
     MAX_ROWS_TOGETHER,
+    ROW_CORNER_STEPS,
     ROW_CORNERS,
     ROW_DIFFERENCE_STEPS,
+    ROW_LOOSE,
+    ROW_OUTPUTS,
     ROW_SEARCH_TURNS,
     ROW_SLOPE_STEPS,
     ROW_TARGETS,
@@ -252,10 +255,9 @@ def _linear_bounds(run: RowRun, rows: Rows, steps: int = 0) -> None:
 
 def _tied_bounds(run: RowRun) -> None:
     """Bound the difference itself, units at equal places tied, and look where it would be largest."""
-    dense = run.networks is not None and run.networks[0].widths == run.networks[1].widths
     for some in run.batches(_gaps_first(run), "differences of units"):
         ends = run.balls.lower[some], run.balls.upper[some]
-        if dense and run.networks is not None:
+        if run.networks is not None and _paired(run):
             upper, forms = gap_bounds(*run.networks, *ends, deadline=run.deadline)
         else:
             upper, forms = run.joint.gap_forms(*ends, deadline=run.deadline)
@@ -276,14 +278,40 @@ def _from_corners(run: RowRun, some: Rows, forms: LinearForms) -> None:
     run.take_points(some, points.reshape(n, q, d)[np.arange(n), best])
 
 
+def _every_output_uphill(run: RowRun) -> None:
+    """Lead every output uphill, and downhill, where the bound is far above what was found."""
+    signs = np.concatenate([np.eye(run.joint.k), -np.eye(run.joint.k)])
+    q = len(signs)
+    for some in run.batches(_loose(run), "looking for larger gaps of every output"):
+        n = len(some)
+        low, high, start = (np.repeat(part[some], q, axis=0) for part in (*run.inside, run.X))
+        start = np.clip(start, low, high)
+        points = run.joint.ascended(start, low, high, run.deadline, np.tile(signs, (n, 1)))
+        best = np.argmax(run.joint.gaps(points).reshape(n, q), axis=1)
+        run.take_points(some, points.reshape(n, q, -1)[np.arange(n), best])
+
+
+def _bounds_by_corners(run: RowRun) -> None:
+    """Bound inner units anew by planes exact at corners where the bound is far above what was found."""
+    for some in run.batches(_loose(run), "planes at corners"):
+        assert run.networks is not None
+        ends = run.balls.lower[some], run.balls.upper[some]
+        upper, _ = gap_bounds(*run.networks, *ends, corners=ROW_CORNER_STEPS, deadline=run.deadline)
+        run.take_gap(some, upper)
+
+
 def _optimised_differences(run: RowRun) -> None:
     """Choose slopes and planes anew where the bound is far above what was found."""
-    rows = _gaps_first(run)
-    rows = rows[run.gap_upper[rows] > 2.0 * run.gap_lower[rows]]
-    for some in run.batches(rows, "optimised differences"):
+    for some in run.batches(_loose(run), "optimised differences"):
         ends = run.balls.lower[some], run.balls.upper[some]
         upper = run.joint.tied_gap(*ends, steps=ROW_DIFFERENCE_STEPS, deadline=run.deadline)
         run.take_gap(some, upper)
+
+
+def _loose(run: RowRun) -> Rows:
+    """Return the rows whose bound on the gap is far above what was found."""
+    rows = _gaps_first(run)
+    return rows[run.gap_upper[rows] > ROW_LOOSE * run.gap_lower[rows]]
 
 
 def _gaps_first(run: RowRun) -> Rows:
@@ -404,12 +432,20 @@ def _wide(run: RowRun) -> bool:
     return run.radius > 0.0
 
 
+def _paired(run: RowRun) -> bool:
+    return run.networks is not None and run.networks[0].widths == run.networks[1].widths
+
+
 def _tied(run: RowRun) -> bool:
-    if not _wide(run):
-        return False
-    if run.networks is not None and run.networks[0].widths == run.networks[1].widths:
-        return True
-    return run.joint.tied is not None
+    return _wide(run) and (_paired(run) or run.joint.tied is not None)
+
+
+def _dense(run: RowRun) -> bool:
+    return _wide(run) and _paired(run)
+
+
+def _few_outputs(run: RowRun) -> bool:
+    return _wide(run) and run.joint.k <= ROW_OUTPUTS
 
 
 def _one_structure(run: RowRun) -> bool:
@@ -430,5 +466,7 @@ AROUND_ROWS = (
     ),
     RowMethod("optimised slopes", _asked, lambda run: _linear_bounds(run, run.open, ROW_SLOPE_STEPS)),
     RowMethod("complete search", _asked, _complete_search),
+    RowMethod("every output uphill", _few_outputs, _every_output_uphill),
+    RowMethod("planes at corners", _dense, _bounds_by_corners),
     RowMethod("optimised differences", _one_structure, _optimised_differences),
 )

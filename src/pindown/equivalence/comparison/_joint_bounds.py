@@ -180,8 +180,23 @@ class Joint:
 
     # ------------------------------------------------------------------ uphill
 
-    def ascended(self, X: Array, lower: Array, upper: Array, deadline: Deadline = NEVER) -> Array:
-        """Return points of n boxes with larger gaps than the rows that are given, one for each."""
+    def ascended(
+        self,
+        X: Array,
+        lower: Array,
+        upper: Array,
+        deadline: Deadline = NEVER,
+        forms: Array | None = None,
+    ) -> Array:
+        """Return points of n boxes with larger gaps than the rows that are given, one for each.
+
+        Args:
+            X: Where to begin, (n, d).
+            lower: Lower corners, (n, d).
+            upper: Upper corners.
+            deadline: When to stop.
+            forms: What of ``f - g`` to lead uphill, (n, k); else the largest difference at every step.
+        """
         best, k = np.array(X), self.k
         top = self.gaps(best)
         points, half = np.array(X), upper / 2 - lower / 2
@@ -190,13 +205,15 @@ class Joint:
                 break
 
             def steepest(made: Array, part: slice) -> Array:
+                if forms is not None:
+                    return np.concatenate([forms[part], -forms[part]], axis=1)
                 apart = made[:, :k] - made[:, k:]
                 which = np.argmax(np.abs(apart), axis=1)
                 at = np.arange(len(made))
-                forms = np.zeros_like(made)
-                forms[at, which] = np.sign(apart[at, which])
-                forms[at, k + which] = -forms[at, which]
-                return forms
+                largest = np.zeros_like(made)
+                largest[at, which] = np.sign(apart[at, which])
+                largest[at, k + which] = -largest[at, which]
+                return largest
 
             _, slopes = gradients(self.both, points, steepest)
             points = np.clip(points + 2.0 * step * half * np.sign(slopes), lower, upper)
