@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pindown import ReluNetwork
+from pindown import ReluNetwork, diff
 from pindown.testing import assert_same_function
 
 
@@ -43,3 +43,19 @@ def test_one_output_is_compared_by_its_gap():
     with pytest.raises(AssertionError, match="differs by more than the tolerance"):
         assert_same_function(a, b, data=[[1.0]])
     assert_same_function(a, b, data=[[1.0]], tol=0.6)
+
+
+def test_what_rows_alone_decide_takes_seconds_and_what_is_given_counts(monkeypatch):
+    asked = []
+
+    def noted(a, b, **options):
+        asked.append((options.get("budget"), options.get("precision")))
+        return diff(a, b, **options)
+
+    monkeypatch.setattr("pindown.testing.diff", noted)
+    a, b = pair()
+    assert_same_function(a, b, data=[[-1.0]])
+    assert_same_function(a, b, data=[[-1.0]], budget=1.0, precision=0.5)
+    assert_same_function(a, b, data=[[-1.0]], fail_on=("gap", "unproved"), radius=0.1, tol=1.0)
+    assert_same_function(a, a)
+    assert asked == [(2.0, 1.0), (1.0, 0.5), (None, 1.0), (None, None)]

@@ -34,7 +34,9 @@ def assert_same_function(
         data: Rows (n, d), or the path of a file with them: ``.npz``, ``.npy`` or ``.csv``.
         fail_on: Conditions on rows, one or several: ``"flips"`` (as without any), ``"gap"`` (also as
             without any if there is one output only) or ``"unproved"``, about classes around rows.
-        **options: As :func:`pindown.diff` takes them: ``box``, ``radius``, ``labels``, ``tol``, ...
+        **options: As :func:`pindown.diff` takes them: ``box``, ``radius``, ``labels``, ``tol``, ... With
+            data a finite interval is enough here (``precision=1``), and for ``"flips"`` and ``"gap"``,
+            which the rows alone decide, two seconds (``budget=2``).
 
     Returns:
         The comparison, to look further.
@@ -54,6 +56,10 @@ def assert_same_function(
     conditions = [fail_on] if isinstance(fail_on, str) else list(fail_on or ())
     if "unproved" in conditions:
         options.setdefault("labels", True)
+    if data is not None:
+        options.setdefault("precision", 1.0)
+        if "unproved" not in conditions:
+            options.setdefault("budget", 2.0)
     answer = diff(a, b, data=data, **options)
     if answer.rows is None:
         if conditions:
