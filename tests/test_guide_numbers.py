@@ -99,7 +99,7 @@ def sharp_against_corrected() -> str:
 
 def microseconds_per_cell() -> str:
     each = [float(v) for v in re.findall(r"([\d.]+) us per cell", BENCHMARKS)]
-    return f"{min(each):.0f} {max(each):.0f}"
+    return f"{min(each)} {max(each)}"
 
 
 def seconds_to_shrink() -> str:
