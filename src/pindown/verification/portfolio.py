@@ -38,6 +38,7 @@ from pindown.verification.box_splitting import BoxSplitting
 from pindown.verification.certificate_files import Certificate
 from pindown.verification.deduction import Deductions, goal_of
 from pindown.verification.falsification import Falsifier, find_violation
+from pindown.verification.inner_splitting import InnerSplitting, InnerSplittings
 from pindown.verification.proof_files import Frontier
 from pindown.verification.proof_log import BY_BOXES, BY_ENDS, BY_SIGNS, ProofLog, SignLog
 from pindown.verification.proof_roots import pinned_root, restored_root
@@ -52,6 +53,9 @@ from pindown.verification.tuning import (
     DEDUCTION_MAX_SETS,
     FEW_INPUTS,
     FORWARD_MAX_INPUTS,
+    INNER_FIRST_PARTS,
+    INNER_FIRST_WORK,
+    INNER_IDLE_SHARE,
     LINEAR_FIRST_WORK,
     LOGGED_DEDUCTION_TURN,
     LOGGED_PATIENCE,
@@ -161,10 +165,12 @@ class Run:
     _boxes: BoxSplitting | None = None
     _units: _Units | None = None
     _deductions: Deductions | None = None
+    _inside: InnerSplittings | None = None
     _falsifier: Falsifier | None = None
     # Sets that are known to be out of reach by steps that a log does not have: other ways go on.
     _concluded: set[int] = field(default_factory=set)
     _concluded_at: float = 0.0
+    _concluded_by: str = ""
     _searched: list[int] = field(default_factory=list)
     _refused: dict[int, float] = field(default_factory=dict)
 
@@ -220,7 +226,7 @@ class Run:
         if self.example is not None and self.example.proved:
             return self._answer("violated", self.example.by)
         if self.open.keys() <= self._concluded:
-            self._drop(set(self.open), "cutting and concluding")
+            self._drop(set(self.open), self._concluded_by)
         if self.open:
             return self._answer("undecided", ", ".join(self.tried))
         return self._answer("holds", self.method)
@@ -241,6 +247,8 @@ class Run:
                 self._deduce(turn)
             if not self._over and self.n_varying > FEW_INPUTS:
                 self._split_units(SPLIT_FIRST_PARTS << turn)
+                if self.log is None or turn >= LOGGED_DEDUCTION_TURN:
+                    self._cut_inside(turn)
             if not self._over and self.n_varying <= BOX_MAX_INPUTS:
                 self._cut_boxes(max(self._first_boxes << turn, 2 * len(self.open)))
             if not self._over and turn and self.n_varying <= FEW_INPUTS:
@@ -280,7 +288,7 @@ class Run:
         """Whether nothing can be cut any more."""
         boxes = self.n_varying > BOX_MAX_INPUTS or (self._boxes is not None and self._boxes.stuck)
         units = self._units is not None and self._units.exhausted
-        return boxes and units
+        return boxes and units and (self._inside is None or self._inside.done)
 
     def _search(self, turns: int) -> None:
         """Go on looking for violations of the open sets."""
@@ -328,12 +336,33 @@ class Run:
                 break
             deductions.round(self.open, self.deadline)
             self._try(deductions.corners)
-            if self.log is None:
-                self._drop(deductions.proved & set(self.open), "cutting and concluding")
-            elif new := deductions.proved & set(self.open) - self._concluded:
-                self._concluded |= new
-                self._concluded_at = self.deadline.spent
-            self._tell("cutting and concluding")
+            self._conclude(deductions.proved, "cutting and concluding")
+
+    def _cut_inside(self, turn: int) -> None:
+        """Cut ranges inside where a turn can bound some parts; little as long as nothing comes of it."""
+        if self._inside is None:
+            searches = [] if self._units is None else self._units.inner_searches(self.open, self.threads)
+            if searches is None:
+                return
+            self._inside = InnerSplittings(searches)
+        inside = self._inside
+        start, last = inside.work, inside.n_parts + (INNER_FIRST_PARTS << turn)
+        while inside.n_parts < last and not self._over:
+            work = float(INNER_FIRST_WORK << turn) * (1.0 if inside.fruitful else INNER_IDLE_SHARE)
+            if inside.work >= start + work or not inside.affordable(work):
+                break
+            inside.round(self.open, work, self.deadline)
+            self._try(inside.corners)
+            self._conclude(inside.proved, "cutting inside")
+
+    def _conclude(self, proved: set[int], method: str) -> None:
+        """Drop sets that are proved by steps that a log does not have; with a log others go on."""
+        if self.log is None:
+            self._drop(proved & set(self.open), method)
+        elif new := proved & set(self.open) - self._concluded:
+            self._concluded |= new
+            self._concluded_at, self._concluded_by = self.deadline.spent, method
+        self._tell(method)
 
     def _split_units(self, parts: int) -> None:
         if self._units is None:
@@ -404,7 +433,7 @@ class Run:
 
     @property
     def _n_parts(self) -> int:
-        parts = (self._boxes, self._units, self._deductions)
+        parts = (self._boxes, self._units, self._deductions, self._inside)
         return sum(way.n_parts for way in parts if way is not None)
 
     def _answer(self, verdict: str, method: str) -> Verification:
@@ -524,6 +553,19 @@ class _Units:
         self.bound = max((one.bound for one in self.splittings.values()), default=-np.inf)
         if points:
             self.corners = np.concatenate(points), np.array(owner)
+
+    def inner_searches(
+        self, open_sets: dict[int, UnsafeSet], threads: int
+    ) -> list[InnerSplitting] | None:
+        """Return searches inside the model for the open sets; None before bounds inside are the best."""
+        if self._stage < 3:
+            return None
+        searches = []
+        for g, group in enumerate(self.groups):
+            left = {s: self._goal(s) for s in group if s in open_sets}
+            if left and g in self._roots:
+                searches.append(InnerSplitting(self._roots[g], left, threads))
+        return [one for one in searches if one.kept]
 
     def _finish(self, s: int) -> None:
         self._finished_parts += self.splittings.pop(s).n_parts
