@@ -34,7 +34,7 @@ SHARED = Path(os.environ.get("PINDOWN_SHARED", HERE.parents[1] / "shared")) / "v
 RESULTS = HERE / "vnncomp.jsonl"
 PAGE = HERE.parent / "docs/verification-results.md"
 DECIDED = ("sat", "unsat")
-BUSY = 10.0  # how many jobs may share a core where seconds of computing count
+BUSY = 100.0  # how many jobs may share a core where seconds of computing count: 25 did
 GRACE = (
     60.0  # seconds beyond one and a half budgets before a process is ended: large files are read first
 )
