@@ -231,8 +231,8 @@ class InnerSplitting:
             ],
             axis=1,
         )
-        empty: NDArray[np.bool_] = (ends[:, 0] > ends[:, 1]).any(axis=1)  # a part without points
-        open_ = open_ & ~empty[:, None]
+        crossed = np.count_nonzero(ends[:, 0] > ends[:, 1], axis=1)  # in a part without points
+        open_ = open_ & (crossed == 0)[:, None]
         bounds = self._by_rows(relaxed)
         open_ &= ~(bounds < 0.0)
         left = np.flatnonzero(open_.any(axis=1))
