@@ -1,9 +1,14 @@
 """No test fails because a machine is busy; without torch, those that need it are left out and say so."""
 
+import os
 from importlib.util import find_spec
 
 import pytest
 from hypothesis import settings
+
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # workers are as many as cores: threads would wait for each other
 
 settings.register_profile("busy machines", deadline=None)  # of 0.2 s for each example
 settings.load_profile("busy machines")
