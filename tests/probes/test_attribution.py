@@ -126,6 +126,12 @@ def test_kinks_that_are_not_known_are_halved_around():
     np.testing.assert_allclose(found.values, exact.values, atol=1e-4)
 
 
+def test_a_kink_in_the_middle_takes_two_intervals():
+    bent = Differentiable(lambda X: np.maximum(X, 0.0), lambda a, X: a * (X > 0))
+    found = attributions(bent, np.array([[1.0]]), np.array([[-1.0]]), [0])
+    assert found.pieces.tolist() == [2] and found.values[0, 0] == pytest.approx(1.0, abs=1e-12)
+
+
 def test_paths_and_baselines():
     rng = np.random.default_rng(3)
     net, x = random_network(rng, [3, 12, 2]), rng.standard_normal(3)
@@ -133,6 +139,8 @@ def test_paths_and_baselines():
     mean = integrated_gradients(net, x, bases, 1)
     each = [integrated_gradients(net, x, b, 1) for b in bases]
     np.testing.assert_allclose(mean, np.mean(each, axis=0), rtol=1e-12)
+    whole = attributions(net, x[None], bases, [1])
+    assert whole.change[0] == pytest.approx(net(x)[1] - net(bases)[:, 1].mean(), abs=1e-12)
     detour = integrated_gradients(net, x, bases[0], 1, through=stop)
     parts = integrated_gradients(net, stop, bases[0], 1) + integrated_gradients(net, x, stop, 1)
     np.testing.assert_allclose(detour, parts, rtol=1e-12)

@@ -11,7 +11,9 @@ from pindown import ReluNetwork
 from pindown.guarantees import minimum_distance
 from pindown.model.from_network import model_of_network
 from pindown.probes import attack, foolbox_attack
-from pindown.probes.foolbox import torch_module
+from pindown.probes.foolbox import _nearest, torch_module
+from pindown.verification.classes import classifier
+from pindown.verification.counterexamples import asked_of
 
 
 def small(seed=0, widths=(3, 8, 8, 3)):
@@ -125,6 +127,15 @@ def test_within_a_radius_what_any_finds_counts():
         found.success, np.isfinite(np.min(list(found.distances.values()), axis=0))
     )
     np.testing.assert_array_equal(found.success, net(found.X).argmax(axis=1) != net(X).argmax(axis=1))
+
+
+def test_what_lies_beyond_the_radius_does_not_count():
+    """Their minimum-norm attacks know no radius: what they find counts within it alone."""
+    model = classifier(model_of_network(ReluNetwork.from_layers([([[1.0]], [-1.0])])))
+    asked = asked_of(model, [[0.0], [0.0]], None, None, None)
+    found = {"ours": np.array([[0.0], [0.0]]), "far": np.array([[1.5], [2.5]])}
+    result = _nearest(model, asked, "linf", 2.0, found)
+    assert result.success.tolist() == [True, False] and result.distance.tolist() == [1.5, 0.0]
 
 
 def test_any_model_goes_to_foolbox_with_its_gradients():

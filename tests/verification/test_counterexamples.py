@@ -159,12 +159,14 @@ def test_models_with_branches_and_products_are_attacked():
     assert all(not word for word, hit in zip(found.by, found.success, strict=True) if not hit)
 
 
-def test_blocks_of_inputs_do_not_mix(monkeypatch):
+@pytest.mark.parametrize(("passes", "restarts"), [(module.ANNEALED_PASSES, 3), (1, 1)])
+def test_blocks_of_inputs_do_not_mix(passes, restarts, monkeypatch):
+    monkeypatch.setattr(module, "ANNEALED_PASSES", passes)
     rng = np.random.default_rng(4)
     net, X = random_network(rng, [3, 8, 4]), rng.standard_normal((9, 3))
     monkeypatch.setattr(module, "ATTACK_BLOCK_NUMBERS", 30)
     y = net(X).argmax(axis=1)
-    found = gradient_attack(net, X, radius=0.7)
+    found = gradient_attack(net, X, radius=0.7, restarts=restarts)
     np.testing.assert_array_equal(found.success, net(found.X).argmax(axis=1) != y)
     assert (found.distance <= 0.7 * (1 + 1e-12)).all() and 0 < found.success.mean() <= 1
 
