@@ -282,6 +282,19 @@ def test_sets_on_one_box_share_its_parts_and_not_their_answers():
     assert {"safe", "reached"} <= seen and together < apart
 
 
+def test_sets_at_opposite_ends_of_one_box_both_stay_open():
+    """What is left of a box to one set is no part of what is left of it to the other."""
+    rng = np.random.default_rng(7)
+    for _ in range(6):
+        net = random_network(rng, [2, 8, 1])
+        y = net(rng.uniform(-1, 1, (4000, 2)))[:, 0]
+        ends = np.array([y.min(), -y.max()]) + 0.05 * np.ptp(y)
+        sets = [
+            below([-1] * 2, [1] * 2, end, [[sign]]) for end, sign in zip(ends, (1.0, -1.0), strict=True)
+        ]
+        assert ended(BoxSplitting(model_of_network(net), sets), 20).open_sets >= {0, 1}
+
+
 def test_boxes_that_wait_keep_to_their_memory(monkeypatch):
     """With room for one box the answer is the same, and no more wait than there are cuts above one."""
     net = random_network(np.random.default_rng(6), [3, 8, 8, 1])
