@@ -178,6 +178,8 @@ def test_accuracy_curve_is_a_proper_enclosure(digits):
     assert found.lower[1] > 0.5 and found.undecided.max() < 1.0
     assert (found.certified_radius < found.attacked_radius).all()
     assert "40 inputs" in repr(found)
+    largest = certified_accuracy(net, X, y, [0.01], box=(0, 1), verbose=0)  # certified at just that
+    assert largest.lower[0] == found.lower[1] and largest.certified_radius.max() == 0.01
 
 
 def test_accuracy_agrees_with_exact_distances(digits):
