@@ -27,6 +27,7 @@ from pindown.affine import Array
 from pindown.learn.kernels.mercer import finite_feature_map
 from pindown.learn.kernels.tuning import (
     LOOSE_GAP,
+    MAX_FACTORED_AGAIN,
     MAX_FORCING,
     MAX_HALVINGS,
     MAX_INNER_STEPS,
@@ -120,13 +121,20 @@ def solve(task: Task, *, tolerance: float, max_iter: int) -> Solution:
     Raises:
         ValueError: If the kernel times the weights spans more than float64 can hold.
     """
+    found = None
     try:
-        return _descend(task, operator(task.K), tolerance, max_iter)
+        found = _descend(task, operator(task.K), tolerance, max_iter)
+        ended = found.converged or found.interrupted or found.n_iter >= max_iter
+        if ended or len(task.K) > MAX_FACTORED_AGAIN:
+            return found
     except LinAlgError:
         pass  # rounding in a matrix far larger than the identity: its factor has less of it
     try:
-        return _descend(task, Factored(finite_feature_map(task.K)), tolerance, max_iter)
+        again = _descend(task, Factored(finite_feature_map(task.K)), tolerance, max_iter)
+        return again if found is None or again.residual < found.residual else found
     except (LinAlgError, ValueError):
+        if found is not None:
+            return found
         raise ValueError(
             "C times the kernel spans more than float64 can hold; scale the samples or lower C"
         ) from None

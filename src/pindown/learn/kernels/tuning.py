@@ -16,6 +16,8 @@ MAX_FORCING = 0.1
 MIN_FORCING = 1e-4
 # Share of the objective: a larger gap is no minimum, however small the gradient.
 LOOSE_GAP = 1e-3
+# Samples up to which a factor of the kernel goes on where rounding ended the descent.
+MAX_FACTORED_AGAIN = 1000
 # Samples above which a preconditioner in single precision saves time.
 SINGLE_PRECISION_SAMPLES = 1000
 # A preconditioner serves until the mean curvature has changed by this factor.
