@@ -131,7 +131,8 @@ def solve(task: Task, *, tolerance: float, max_iter: int) -> Solution:
         pass  # rounding in a matrix far larger than the identity: its factor has less of it
     try:
         again = _descend(task, Factored(finite_feature_map(task.K)), tolerance, max_iter)
-        return again if found is None or again.residual < found.residual else found
+        better = again if found is None or again.residual < found.residual else found
+        return replace(better, interrupted=again.interrupted)
     except (LinAlgError, ValueError):
         if found is not None:
             return found
